@@ -16,7 +16,7 @@ from mcp_bindgen.bridging.chain import NotConvertible, chain
 from tests.support.bridging import REVISIONS, Json, converted, definitions, payloads
 from tests.support.checked_connections import STATELESS, bindings, lone, played, request
 from tests.support.effort import cases, examples
-from tests.support.json_instances import Instances
+from tests.support.json_instances import Instances, odd_names, of_definitions
 
 ASKED: dict[str, dict[str, Any]] = {
     "completion/complete": {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "b"}},
@@ -70,7 +70,7 @@ def plain(value: Json) -> Json:
 @cache
 def own_instances(revision: str) -> Instances:
     """Values with the members of a revision alone: a handler that uses a later name otherwise is on its own."""
-    return Instances(definitions(revision), ("acme",))
+    return of_definitions(definitions(revision), names=odd_names("acme"))
 
 
 @st.composite
@@ -78,7 +78,7 @@ def returned(draw: st.DrawFn, revision: str) -> tuple[str, Json]:
     """A method, and a result that usually answers it."""
     results = [one for one in payloads(revision) if one.method in ASKED and one.part == "results"]
     payload = draw(st.sampled_from(results))
-    value = draw(own_instances(revision).schema(payload.schemas[0]))
+    value = draw(own_instances(revision).strategy(payload.schemas[0]))
     return payload.method, {**value, **({"resultType": "complete"} if revision == STATELESS else {})}
 
 

@@ -29,8 +29,9 @@ from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, R
 from mcp_bindgen.scaffold.generated.python_contract import RESERVED, lower_contract, stub
 from mcp_bindgen.spec import BadInput, Reading
 from tests.support import hostile_contract as hostile
-from tests.support.contract_strategies import inputs, taking, tool, values
+from tests.support.contract_strategies import PROPERTY_NAMES, inputs, taking, tool
 from tests.support.effort import examples
+from tests.support.json_instances import Instances, odd_names
 
 TEXT = {"type": "string"}
 STRING = Scalar("string")
@@ -96,8 +97,9 @@ def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObje
     contract = usable(tool(schema))
     model = TypeAdapter(getattr(imported(contract), contract.tools[0].input))
     accepts = jsonschema_rs.validator_for(schema)
+    instances = Instances(schema, names=odd_names(*PROPERTY_NAMES)).strategy()
     for _ in range(8):
-        document = data.draw(values(schema, schema))
+        document = data.draw(instances)
         if accepts.is_valid(document):
             assert same(json.loads(model.dump_json(model.validate_json(json.dumps(document)))), document)
 

@@ -21,9 +21,10 @@ from mcp_bindgen.protocol.passes.draft import Draft
 from mcp_bindgen.protocol.passes.restore_unions import restore_unions
 from mcp_bindgen.spec import EffectiveSchema, Store
 from mcp_bindgen.spec.document import normalise
-from tests.support.closed_schemas import Closed, Schema, as_schemas, named, without_envelope
 from tests.support.effort import cases, examples
 from tests.support.impacts import Reach
+from tests.support.json_instances import map_names, of_definitions
+from tests.support.protocol_schemas import Schema, as_schemas, named, without_envelope
 from tests.support.schema_locations import Places
 from tests.support.schema_mutations import Expected, Mutation, bundles, mutations
 
@@ -164,7 +165,7 @@ def rejected(
     source: Mapping[str, Schema], sent: str, receiver: Mapping[str, Schema], read: str, random: Random
 ) -> list[Any]:
     """Draw values of the definition `sent`; return the first that the definition `read` of the receiver rejects."""
-    judge, closed = named(receiver, read), Closed(source, random)
+    judge, closed = named(receiver, read), of_definitions(source, random, names=map_names)
     drawn = (closed.of(sent) for _ in range(SAMPLES))
     return [instance for instance in drawn if not judge.is_valid(instance)][:1]
 
@@ -401,7 +402,7 @@ def test_most_of_what_breaks_has_evidence(old: str, new: str) -> None:
 def test_closed_instances_are_instances(revision: str) -> None:
     """What the judges draw is valid, and the model says the same as the schema."""
     schemas, derived = definitions(revision), as_schemas(protocol(revision))
-    closed = Closed(schemas, Random(revision))
+    closed = of_definitions(schemas, revision, names=map_names)
     for name in schemas:
         judges = [named(schemas, name), named(derived, name)]
         for _ in range(20):
@@ -412,7 +413,8 @@ def test_closed_instances_are_instances(revision: str) -> None:
 def test_a_closed_instance_has_no_members_but_its_own() -> None:
     some: Schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     priced: Schema = {**some, "additionalProperties": {"type": "number"}}
-    closed = Closed({"Open": some, "Priced": priced, "Map": {"type": "object"}}, Random(1))
+    definitions = {"Open": some, "Priced": priced, "Map": {"type": "object"}}
+    closed = of_definitions(definitions, names=map_names)
     assert {key for _ in range(50) for key in closed.of("Open")} == {"a"}
     assert len({key for _ in range(50) for key in closed.of("Priced")}) > 1
     assert len({key for _ in range(50) for key in closed.of("Map")}) > 1

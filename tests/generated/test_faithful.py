@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.spec import Store
 from tests.support.effort import cases, examples
-from tests.support.json_instances import Instances, damaged
+from tests.support.json_instances import Instances, damaged, of_definitions
 
 STORE = Store()
 EXAMPLES = int(os.environ.get("FAITHFUL_EXAMPLES", examples(3, 12)))
@@ -42,7 +42,7 @@ def definitions(revision: str) -> dict[str, Any]:
 
 @cache
 def instances(revision: str) -> Instances:
-    return Instances(definitions(revision))
+    return of_definitions(definitions(revision))
 
 
 @cache
@@ -101,7 +101,7 @@ def test_valid_documents_come_back_unchanged(revision: str, name: str) -> None:
     types = adapter(revision, name)
 
     @run
-    @given(instances(revision).of(name))
+    @given(instances(revision).strategy_of(name))
     def check(document: Any) -> None:
         assert accepts(revision, name, document), "the test's own generator is wrong"
         assert same(json.loads(types.dump_json(types.validate_json(json.dumps(document).encode()))), document)
@@ -115,7 +115,7 @@ def test_damaged_documents_are_judged_as_the_schema_judges_them(revision: str, n
     types = adapter(revision, name)
 
     @run
-    @given(damaged(instances(revision).of(name)))
+    @given(damaged(instances(revision).strategy_of(name)))
     def check(document: Any) -> None:
         wire = json.dumps(document).encode()
         try:

@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from tests.support.schema_values import Values
+from tests.support.json_instances import Instances
 
 Schema = dict[str, Any]
 
@@ -260,9 +260,9 @@ def names(schema: Schema, depth: int) -> list[str]:
 def refused(sender: Schema, receiver: Schema, random: Random, count: int) -> Any:
     """Return a list with a value of the sender that the receiver refuses; an empty list if none was found."""
     accepts, refuses = validator(sender), validator(receiver)
-    values = Values(sender, random, near=[receiver], names=names)
+    instances = Instances(sender, random, near=[receiver], names=names)
     for _ in range(count):
-        value = values.value()
+        value = instances.value()
         if accepts.is_valid(value) and not refuses.is_valid(value):
             return [value]
     return []

@@ -12,7 +12,7 @@ import jsonschema_rs
 from mcp_bindgen.lowering import Lowered, Profile, Verdict, lower
 from mcp_bindgen.lowering.codecs import key
 from mcp_bindgen.lowering.profiles import violations
-from tests.support.schema_values import Values
+from tests.support.json_instances import Instances
 
 COMPLETE = {Verdict.EXACT, Verdict.CODED, Verdict.GUARDED}
 MAY_RAISE = {Verdict.GUARDED, Verdict.NARROWED_GUARDED}
@@ -49,7 +49,7 @@ def judged(tool: dict[str, Any], profile: Profile, rng: random.Random, count: in
         yield Fault(f"violation at {violation.pointer}: {violation.problem}", name, profile.name, lowered.schema)
     source = jsonschema_rs.validator_for(tool["inputSchema"], offline=True)
     target = jsonschema_rs.validator_for(lowered.schema, offline=True)
-    arguments, documents = Values(tool["inputSchema"], rng), Values(lowered.schema, rng)
+    arguments, documents = Instances(tool["inputSchema"], rng), Instances(lowered.schema, rng)
     for index in range(count):
         value = arguments.sample(index)
         if isinstance(value, dict) and source.is_valid(value):

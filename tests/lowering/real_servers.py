@@ -23,7 +23,7 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.lowering import Verdict, lower, names, profile
-from tests.support.schema_values import Values
+from tests.support.json_instances import Instances
 
 from .judge import Tally, judged
 
@@ -89,7 +89,7 @@ def _compared(tool: dict[str, Any], transform: Transform, count: int) -> tuple[s
     except Exception:
         return "refused", ""
     judge, loses = jsonschema_rs.validator_for(source, offline=True), False
-    arguments, documents = Values(source, rng), Values(lowered, rng)
+    arguments, documents = Instances(source, rng), Instances(lowered, rng)
     for index in range(count * 2):
         value = documents.sample(index)
         is_valid = isinstance(value, dict) and target.is_valid(value)

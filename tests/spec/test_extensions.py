@@ -25,7 +25,7 @@ from mcp_bindgen.spec.keywords import DIALECT, rebuild
 from mcp_bindgen.spec.semantics import read_extension_facts
 from tests.support.commands import UPSTREAM, inside, save, shuffled
 from tests.support.effort import examples
-from tests.support.json_instances import JSON, Instances, damaged
+from tests.support.json_instances import JSON, Instances, damaged, of_definitions
 from tests.support.small_schemas import record
 
 STORE = Store()
@@ -262,7 +262,7 @@ def judges(name: str) -> tuple[Instances, list[Judges]]:
     params = {method.params.name for method in whole.methods if isinstance(method.params, Ref)}
     own = [one for one in structure["$defs"] if whole.definitions.get(one) and whole.definitions[one].origin]
     found = [(one, validator(structure, one), validator(types, one), one not in messages | params) for one in own]
-    return Instances(types["$defs"]), found
+    return of_definitions(types["$defs"]), found
 
 
 @pytest.mark.full
@@ -272,7 +272,7 @@ def judges(name: str) -> tuple[Instances, list[Judges]]:
 def test_types_accept_what_the_structure_accepts(name: str, data: st.DataObject) -> None:
     instances, every = judges(name)
     one, structure, types, alike = data.draw(st.sampled_from(every))
-    value = data.draw(instances.of(one))
+    value = data.draw(instances.strategy_of(one))
     assert types.is_valid(value)
     assert structure.is_valid(value)
     other = data.draw(damaged(st.just(value)))

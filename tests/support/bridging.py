@@ -20,7 +20,7 @@ from mcp_bindgen.bridging.converter import drop_collisions
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Object, Ref, Type
 from mcp_bindgen.spec import Store
-from tests.support.json_instances import Instances
+from tests.support.json_instances import Instances, odd_names, of_definitions
 
 Json = Any
 
@@ -132,7 +132,7 @@ def names(*revisions: str) -> tuple[str, ...]:
 @cache
 def instances(revision: str) -> Instances:
     """Valid values, with members in them that only other revisions name."""
-    return Instances(definitions(revision), names(*REVISIONS))
+    return of_definitions(definitions(revision), names=odd_names(*names(*REVISIONS)))
 
 
 @cache
@@ -142,7 +142,7 @@ def values(payload: Payload) -> st.SearchStrategy[Json]:
 
 
 def _marked(payload: Payload, schema: dict[str, Any]) -> st.SearchStrategy[Json]:
-    found = instances(payload.revision).schema(schema)
+    found = instances(payload.revision).strategy(schema)
     definition = protocol(payload.revision).definitions.get(schema.get("$ref", "").rpartition("/")[2])
     mark = definition.type.field("resultType") if definition and isinstance(definition.type, Object) else None
     return found if mark is None else found.map(lambda value: {**value, mark.wire: mark.default})

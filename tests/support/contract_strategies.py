@@ -1,4 +1,4 @@
-"""Contracts for tests: random JSON Schemas, and documents that one of them may accept."""
+"""Contracts for tests, and random JSON Schemas."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.support.json_instances import FLOATS, INTEGERS, JSON, SCALARS, TEXT
+from tests.support.json_instances import SCALARS
 
 Schema = dict[str, Any]
 
 _PLAIN = ["a", "b", "A b", "1", "$", "ü", "", "\0", "quote'\""]
-MEMBERS = [*_PLAIN, "a-b", "a_b", "self", "class", "_meta", "meta", "json", "model_dump"]
+PROPERTY_NAMES = [*_PLAIN, "a-b", "a_b", "self", "class", "_meta", "meta", "json", "model_dump"]
 """Names of properties, some of which become one in Python."""
 
-_NAMES = st.sampled_from(MEMBERS)
+_NAMES = st.sampled_from(PROPERTY_NAMES)
 _REFERENCES = ["#", "#/$defs/One", "#/$defs/Two", "#/properties/a", "#/$defs/One/properties/b"]
 _KINDS = ["string", "integer", "number", "boolean", "null", "array", "object"]
 
@@ -92,50 +92,3 @@ def inputs(draw: st.DrawFn) -> Schema:
         schema["additionalProperties"] = draw(SCHEMAS | st.just(False))
     one = {"type": "object", "properties": {"b": draw(SCHEMAS), "next": {"$ref": "#/$defs/One"}}}
     return {**schema, "$defs": {"One": one, "Two": draw(SCHEMAS)}}
-
-
-@st.composite
-def values(draw: st.DrawFn, schema: Any, root: Schema, depth: int = 5) -> Any:
-    """Documents that `schema` is likely to accept; whether it does is for a validator to say."""
-    if not isinstance(schema, dict) or depth == 0:
-        return draw(JSON)
-    if "$ref" in schema:
-        node: Any = root
-        for token in schema["$ref"].split("/")[1:]:
-            node = node.get(token, True) if isinstance(node, dict) else True
-        return draw(values(node, root, depth - 1))
-    if "const" in schema or "enum" in schema:
-        value: Any = draw(st.sampled_from(schema.get("enum") or [schema.get("const")]))
-        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53
-        return float(value) if whole and draw(st.booleans()) else value
-    inner = schema.get("anyOf") or schema.get("oneOf")
-    found = draw(values(draw(st.sampled_from(inner)), root, depth - 1)) if inner else None
-    for member in schema.get("allOf", ()):
-        more = draw(values(member, root, depth - 1))
-        found = {**found, **more} if isinstance(found, dict) and isinstance(more, dict) else more
-    kinds = schema.get("type")
-    if kinds is None and "properties" not in schema:
-        return draw(JSON) if found is None else found
-    kind = draw(st.sampled_from(kinds)) if isinstance(kinds, list) else kinds or "object"
-    if schema.get("nullable") and draw(st.integers(0, 5)) == 0:
-        return None
-    if kind == "object":
-        named = schema.get("properties", {})
-        wanted = [name for name in named if name in schema.get("required", ()) or draw(st.booleans())]
-        own = {name: draw(values(named[name], root, depth - 1)) for name in wanted}
-        extra = schema.get("additionalProperties", True)
-        for name in [*schema.get("required", ()), *draw(st.lists(_NAMES | TEXT, max_size=2))] if extra else ():
-            own.setdefault(name, draw(values(extra, root, depth - 1)))
-        return {**found, **own} if isinstance(found, dict) else own
-    if kind == "array":
-        first = [draw(values(item, root, depth - 1)) for item in schema.get("prefixItems", ())]
-        rest = [draw(values(schema.get("items", True), root, depth - 1)) for _ in range(draw(st.integers(0, 2)))]
-        return first + rest if schema.get("items") is not False else first
-    plain = {
-        "string": TEXT | st.just("a"),
-        "integer": INTEGERS | st.just(1.0),
-        "number": INTEGERS | FLOATS,
-        "boolean": st.booleans(),
-        "null": st.none(),
-    }
-    return draw(plain[kind])

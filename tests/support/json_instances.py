@@ -1,154 +1,376 @@
-"""Random JSON documents that a JSON Schema accepts, and small damage to them. It shares no code with the generator."""
+"""Random JSON values for any JSON Schema: most of them fit it, and the rest miss it by little; a validator says which.
+
+The module reads schemas as they are and shares no code with the product, so that its values can judge the product.
+Choices come from a seed, or from Hypothesis, which then shrinks the values.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import Any
+from urllib.parse import unquote
 
+import jsonschema_rs
 from hypothesis import strategies as st
 
+Document = dict[str, Any]
 Schema = dict[str, Any]
+Names = Callable[[Schema, int], Sequence[str]]
 
-BIG = 2**53 + 1
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
-    ["", "1", "null", "\U0001f600", "é"]
+# --- JSON without a schema ------------------------------------------------------------------------------------
+
+_BIG = 2**53 + 1
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(["", "1", "null", "🌍", "é"])
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-1000, 1000) | st.sampled_from([0, 1, -1, _BIG, -_BIG, 2**64, 10**30]),
+    st.floats(-1e6, 1e6, allow_nan=False).map(float) | st.sampled_from([0.0, 1.0, -0.5, 1e300, 5e-324, 0.1]),
+    TEXT,
 )
-INTEGERS = st.integers(-1000, 1000) | st.sampled_from([0, 1, -1, BIG, -BIG, 2**64, 10**30])
-FLOATS = st.floats(-1e6, 1e6, allow_nan=False).map(float) | st.sampled_from([0.0, 1.0, -0.5, 1e300, 5e-324, 0.1])
-SCALARS = st.none() | st.booleans() | INTEGERS | FLOATS | TEXT
-FLAT = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(TEXT, SCALARS, max_size=3)
-JSON = FLAT | st.lists(FLAT, max_size=2) | st.dictionaries(TEXT, FLAT, max_size=2)
+_FLAT = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(TEXT, SCALARS, max_size=3)
+JSON = _FLAT | st.lists(_FLAT, max_size=2) | st.dictionaries(TEXT, _FLAT, max_size=2)
 """Any JSON, three levels deep; `st.recursive`, whose depth is not bounded, takes several times as long."""
+
+# --- JSON for a schema ----------------------------------------------------------------------------------------
+
+NAMES = ("a", "b", "c", "kind", "x-y", "other", "option_1", "")
+_MOMENT = "2026-01-02T03:04:05Z"
+_WORDS = (
+    "a b ab abc A Oslo AB-1 abab null 0 1 42 1.5 1.2.3 123 é x@example.com a.b+c@example.co.uk /a /a/b owner/name a_b"
+)
+_FORMATS = "2026-01-02 2024-02-29 12:30 12:00:00 https://example.com/a urn:isbn:0451450523 192.0.2.1 #a1b2c3 abc-1"
+TEMPTING = ("meta", "next_cursor", "is_error", "x")
+"""Python names of fields, which a model might accept by mistake."""
+
+_UUID = "00000000-0000-4000-8000-000000000000"
+STRINGS = ("", *_WORDS.split(), *_FORMATS.split(), "a b", "Grüße 🌍", '"\\\n', "x" * 12, "x" * 300, _MOMENT, _UUID)
+NUMBERS = (0, 1, -1, 2, 3, 5, -7, 7, 10, 50, 100, 999, 1000, 10**6, 2**53 + 1, 1.0, 0.5, 1.5, 2.5, -2.5)
+_EXTREMES = (-_BIG, 2**64, 10**30, 1e300, 5e-324, 0.1)
+_CHARACTERS = (range(0x20, 0x7F), range(0x20), range(0x7F, 0x3000), range(0x3000, 0xD800), range(0xE000, 0x110000))
+
+MAX_DEPTH = 6
+"""Depth below which values of recursive schemas are arbitrary; required recursion has no end."""
+
+_KINDS = {"string": str, "number": int | float, "integer": int | float}
+_LIMITS = re.compile(r"^(min|max|exclusiveM).*(Length|imum)$|^(pattern|format|multipleOf)$")
+
+
+def any_names(schema: Schema, depth: int) -> Sequence[str]:
+    """Return the names of members that nobody declares, for any object that is not closed."""
+    return NAMES
+
+
+def map_names(schema: Schema, depth: int) -> Sequence[str]:
+    """Return names for the entries of maps only, so that objects have the members that their schema declares."""
+    rest = schema.get("additionalProperties", True)
+    is_map = not schema.get("properties") or (isinstance(rest, dict) and bool(rest))
+    return ("key", "a/b", "x1") if is_map else ()
+
+
+def odd_names(*names: str) -> Names:
+    """Return odd names beside these ones, for any object that is not closed."""
+    return lambda schema, depth: (*names, *STRINGS)
 
 
 class Instances:
-    """Strategies for the definitions of one effective schema.
+    """Random values for a schema and its parts.
 
     Args:
-        definitions: Definition name -> JSON Schema 2020-12.
-        tempting: Names of members that no schema states, but an implementation might look for.
+        schema: The root, to which references refer.
+        seed: The source of choices, or its seed. Strategies do not use it.
+        near: Other schemas whose constants and limits are tried.
+        names: Names of members for an object whose schema does not declare them, by that schema and its depth. With
+            None, objects have no members but those that are declared.
+        is_strict: True if all values shall fit, with any text for a format and any integer without limits. Schemas of
+            the protocol, without keywords such as `not`, `if` and `contains`, allow that.
     """
 
     def __init__(
         self,
-        definitions: dict[str, Schema],
-        # Python names of fields are tempting for an implementation that accepts them by mistake.
-        tempting: Sequence[str] = ("meta", "next_cursor", "is_error", "x"),
+        schema: Any,
+        seed: object = 0,
+        *,
+        near: Sequence[Schema] = (),
+        names: Names | None = any_names,
+        is_strict: bool = False,
     ) -> None:
-        self.definitions = definitions
-        self.tempting = tempting
-        self.known: dict[str, st.SearchStrategy[Any]] = {}
+        self._root, self._names, self._is_strict = schema, names, is_strict
+        self._rng = seed if isinstance(seed, random.Random) else random.Random(f"{seed}")
+        self._pool: list[Any] = [*STRINGS, *NUMBERS, *(_EXTREMES if is_strict else ())]
+        for node in (part for one in (schema, *near) for part in _parts(one)):
+            constants = [*(node["enum"] if isinstance(node.get("enum"), list) else ()), node.get("const")]
+            self._pool += [one for one in constants if isinstance(one, str | int | float) and not isinstance(one, bool)]
+            step = node.get("multipleOf", 1)
+            for word, limit in node.items():
+                if isinstance(limit, int | float) and isinstance(step, int | float) and not isinstance(limit, bool):
+                    self._pool += [limit - step, limit, limit + step]
+                    if "ength" in word and limit < 500:
+                        self._pool += ["y" * max(0, int(limit) + more) for more in (-1, 0, 1)]
+        self._candidates_of: dict[str, tuple[Callable[[Any], bool], list[Any], list[Any]]] = {}
 
-    def of(self, name: str) -> st.SearchStrategy[Any]:
-        """Valid instances of a definition."""
-        if name not in self.known:
-            # A strategy that stands for itself until it is known lets definitions contain themselves.
-            self.known[name] = st.deferred(lambda: self.known[name])
-            self.known[name] = self.schema(self.definitions[name])
-        return self.known[name]
+    # --- values -----------------------------------------------------------------------------------------------
 
-    def schema(self, schema: Schema | bool) -> st.SearchStrategy[Any]:
-        """Valid instances of a schema."""
-        if isinstance(schema, bool):
-            return JSON
+    def valid(self, count: int, tries: int = 400) -> list[Document]:
+        """Return objects that the schema accepts, each another one; fewer where there are no more."""
+        return self._chosen(count, tries, True, self.value)
+
+    def invalid(self, count: int, tries: int = 400) -> list[Document]:
+        """Return objects that the schema refuses; fewer where there are none."""
+        return self._chosen(count, tries, False, lambda: self.mutant(self.value()))
+
+    def _chosen(self, count: int, tries: int, fits: bool, make: Callable[[], Any]) -> list[Document]:
+        found: dict[str, Document] = {}
+        validator = jsonschema_rs.validator_for(self._root, validate_formats=False)
+        for _ in range(tries):
+            value = make()
+            if isinstance(value, dict) and validator.is_valid(value) is fits:
+                found.setdefault(json.dumps(value, sort_keys=True), value)
+            if len(found) == count:
+                break
+        return list(found.values())
+
+    def sample(self, index: int) -> Any:
+        """Return a value, every fourth one a mutant."""
+        value = self.value()
+        return self.mutant(value) if index % 4 == 3 else value
+
+    def of(self, definition: str) -> Any:
+        """Return a value for a definition of the root."""
+        return self.value(_reference(definition))
+
+    def strategy(self, schema: Any | None = None) -> st.SearchStrategy[Any]:
+        """Return a strategy of Hypothesis for the values of a part of the schema; the root by default."""
+
+        def drawn(rng: random.Random) -> Any:
+            self._rng = rng
+            return self.value(schema)
+
+        return st.randoms(use_true_random=False).map(drawn)
+
+    def strategy_of(self, definition: str) -> st.SearchStrategy[Any]:
+        """Return a strategy of Hypothesis for the values of a definition of the root."""
+        return self.strategy(_reference(definition))
+
+    def value(self, schema: Any | None = None, depth: int = 0) -> Any:
+        """Return a value that probably fits a part of the schema; the root by default."""
+        rng = self._rng
+        schema = self._root if schema is None else schema
+        is_stray = not self._is_strict and self._names is any_names and self._happens(2)
+        if not isinstance(schema, dict) or (depth > MAX_DEPTH and not self._is_strict) or is_stray:
+            return self._any(depth)
+        merged = self._merged(schema, depth)
+        if "const" in merged:
+            return self._spelled(merged["const"])
+        for choices in ("enum", "examples"):
+            if merged.get(choices) and "properties" not in merged:
+                return self._spelled(rng.choice(merged[choices]))
+        types = merged.get("type", _guessed(merged))
+        type = rng.choice(types) if isinstance(types, list) and types else types
+        if type == "null" or (merged.get("nullable") and self._happens(15)):
+            return None
+        if type in ("object", "array"):
+            return self._object(merged, depth) if type == "object" else self._array(merged, depth)
+        if type in _KINDS:
+            return self._scalar(type, merged)
+        return rng.choice([True, False]) if type == "boolean" else self._any(depth)
+
+    def _spelled(self, constant: Any) -> Any:
+        """Return a copy of a constant, an integer sometimes as a float."""
+        is_integer = isinstance(constant, int) and not isinstance(constant, bool) and abs(constant) < _BIG
+        if is_integer and not self._is_strict and self._happens(20):
+            return float(constant)
+        return copy.deepcopy(constant)
+
+    def _happens(self, percent: int) -> bool:
+        """Return True in so many of a hundred cases. Hypothesis shrinks it to False."""
+        return self._rng.randrange(100) >= 100 - percent
+
+    def _merged(self, schema: Schema, depth: int) -> Schema:
+        """Return a schema without references and combinators: one branch of each."""
+        found = {word: value for word, value in schema.items() if word not in ("allOf", "anyOf", "oneOf", "$ref", "if")}
+        parts: list[Any] = list(schema.get("allOf", ()))
+        parts += [self._rng.choice(schema[word]) for word in ("anyOf", "oneOf") if schema.get(word)]
+        if "if" in schema:
+            parts += [schema["if"], schema.get("then", {})] if self._happens(50) else [schema.get("else", {})]
         if "$ref" in schema:
-            return self.of(schema["$ref"].rpartition("/")[2])
-        if "const" in schema:
-            return st.just(schema["const"])
-        if "enum" in schema:
-            return st.sampled_from(schema["enum"])
-        if "anyOf" in schema:
-            return st.one_of([self.schema(member) for member in schema["anyOf"]])
-        if "allOf" in schema:
-            return self.all_of(schema["allOf"])
-        kinds = schema.get("type")
-        if isinstance(kinds, list):
-            return st.one_of([self.schema({**schema, "type": kind}) for kind in kinds])
-        makers: dict[str | None, Callable[[Schema], st.SearchStrategy[Any]]] = {
-            "object": self.object,
-            "array": lambda node: st.lists(self.schema(node.get("items", True)), max_size=node.get("maxItems", 3)),
-            "string": lambda node: TEXT,
-            "integer": lambda node: _within(INTEGERS, node),
-            "number": lambda node: _within(st.one_of(INTEGERS, FLOATS), node),
-            "boolean": lambda node: st.booleans(),
-            "null": lambda node: st.none(),
-            None: lambda node: JSON,
-        }
-        return makers[kinds](schema)
+            parts.append(self._target(schema["$ref"]))
+        for part in parts if depth < 30 else ():
+            if isinstance(part, dict):
+                part = self._merged(part, depth + 1)
+                properties = dict(found.get("properties", {}))
+                for name, child in part.get("properties", {}).items():
+                    before = properties.get(name)
+                    properties[name] = {"allOf": [before, child]} if before and before != child else child
+                both = {
+                    "properties": properties,
+                    "required": [*found.get("required", ()), *part.get("required", ())],
+                }
+                found = {**found, **part, **{word: value for word, value in both.items() if value}}
+        return found
 
-    def object(self, schema: Schema) -> st.SearchStrategy[Any]:
-        properties: dict[str, Any] = schema.get("properties", {})
-        required = set(schema.get("required", ()))
-        named = st.fixed_dictionaries(
-            {name: self.schema(node) for name, node in properties.items() if name in required},
-            optional={name: self.schema(node) for name, node in properties.items() if name not in required},
-        )
-        extra = schema.get("additionalProperties", True)
-        if extra is False:
-            return named
-        names = (TEXT | st.sampled_from(self.tempting)).filter(lambda name: name not in properties)
-        others = st.dictionaries(names, self.schema(extra), max_size=2)
-        return st.builds(lambda one, other: {**other, **one}, named, others)
+    def _target(self, reference: str) -> Any:
+        if not reference.startswith(("#/", "#%")) and reference != "#":
+            return next(part for part in _parts(self._root) if part.get("$anchor") == reference[1:])
+        node = self._root
+        for token in unquote(reference).lstrip("#").split("/")[1:]:
+            key = token.replace("~1", "/").replace("~0", "~")
+            node = node[int(key)] if isinstance(node, list) else node.get(key, True) if isinstance(node, dict) else True
+        return node
 
-    def all_of(self, members: list[Schema]) -> st.SearchStrategy[Any]:
-        resolved = [self.definitions[node["$ref"].rpartition("/")[2]] if "$ref" in node else node for node in members]
-        merged: Schema = {"type": "object", "properties": {}, "required": []}
-        for node in resolved:
-            for name, child in node.get("properties", {}).items():
-                before = merged["properties"].get(name, {})
-                merged["properties"][name] = {**before, **child} if isinstance(child, dict) else before
-            merged["required"] = [*merged["required"], *node.get("required", ())]
-        return self.object(merged)
+    def _object(self, schema: Schema, depth: int) -> Document:
+        rng = self._rng
+        properties, required = schema.get("properties", {}), schema.get("required", ())
+        if self._names is None:
+            required = [name for name in required if name in properties]
+        percent = rng.choice([0, 50, 100]) if depth < 2 else 50 if depth < 4 else 5
+        wanted = [name for name, part in properties.items() if name in required or (part and self._happens(percent))]
+        found = {name: self.value(properties.get(name, {}), depth + 1) for name in dict.fromkeys([*wanted, *required])}
+        rest = schema.get("additionalProperties", True)
+        if self._names is not None and rest is not False and depth < 5:
+            names = [name for name in self._names(schema, depth) if name not in properties]
+            least = max(schema.get("minProperties", 0) - len(found), 0)
+            for _ in range(min(len(names), least + rng.choice([0, 0, 1, 2]))):
+                found.setdefault(names.pop(rng.randrange(len(names))), self.value(rest, depth + 1))
+        for pattern, part in schema.get("patternProperties", {}).items():
+            for name in (*NAMES, f"{pattern.strip('^$')}1"):
+                if self._happens(30) and re.search(pattern, name):
+                    found[name] = self.value(part, depth + 1)
+        return found
+
+    def _array(self, schema: Schema, depth: int) -> list[Any]:
+        items, least, most = schema.get("items", True), schema.get("minItems", 0), schema.get("maxItems", 30)
+        prefix: Sequence[Any] = schema.get("prefixItems", items if isinstance(items, list) else ())
+        more = [0, 1, 1, 2, self._rng.choice([3, 6]) if depth < 2 else 0] if depth < 4 else [0]
+        count = max(least, len(prefix)) if prefix else least + self._rng.choice(more)
+        parts = [*prefix, *[items] * count][: min(count, most, 30)]
+        return [self.value(part, depth + 1) for part in parts]
+
+    def _scalar(self, kind: str, schema: Schema) -> Any:
+        """Return a scalar of the pool or a random one, mostly one that the limits of the schema allow."""
+        rng = self._rng
+        is_valid, fitting, valid = self._candidates(kind, schema)
+        if self._is_strict and self._happens(40):
+            drawn: Any = self._text() if kind == "string" else rng.randint(-1000, 1000)
+            drawn = rng.randint(-(10**9), 10**9) / 1000 if kind == "number" and self._happens(50) else drawn
+            if is_valid(drawn):
+                return drawn
+        chosen = rng.choice(valid if valid and (self._is_strict or not self._happens(5)) else fitting)
+        return int(chosen) if kind == "integer" and (self._is_strict or not self._happens(10)) else chosen
+
+    def _candidates(self, kind: str, schema: Schema) -> tuple[Callable[[Any], bool], list[Any], list[Any]]:
+        """Return what judges scalars, the scalars of the pool that have the type, and those that fit the limits."""
+        limits = {word: limit for word, limit in schema.items() if _LIMITS.match(word)}
+        if self._is_strict:
+            limits.pop("format", None)
+        key = json.dumps({"type": kind, **limits})
+        if key not in self._candidates_of:
+            is_valid = _validator(key)
+            fitting = [one for one in self._pool if isinstance(one, _KINDS[kind])]
+            if self._is_strict:
+                fitting += ["x" * limits.get("minLength", 0)] if kind == "string" else []
+            self._candidates_of[key] = (is_valid, fitting, [one for one in fitting if is_valid(one)])
+        return self._candidates_of[key]
+
+    def _text(self) -> str:
+        """Return a short text of any characters."""
+        rng = self._rng
+        return "".join(chr(rng.choice(rng.choice(_CHARACTERS))) for _ in range(rng.randrange(9)))
+
+    def _any(self, depth: int) -> Any:
+        rng = self._rng
+        kind = rng.randrange(7 if depth < 3 else 5)
+        if kind == 5:
+            return [self._any(depth + 1) for _ in range(rng.randrange(3))]
+        if kind == 6:
+            return {rng.choice(NAMES): self._any(depth + 1) for _ in range(rng.randrange(3))}
+        if kind == 4:
+            return self._text()
+        return [None, rng.choice([True, False]), rng.choice(self._pool), rng.choice(self._pool)][kind]
+
+    # --- damage -----------------------------------------------------------------------------------------------
+
+    def mutant(self, value: Any, *, allows_infinite: bool = False) -> Any:
+        """Return a copy of a value that differs in one place, or does not.
+
+        Args:
+            value: Any JSON.
+            allows_infinite: True if a number may become infinite or NaN, which are no JSON.
+        """
+        root: list[Any] = [copy.deepcopy(value)]
+        holder, key = self._rng.choice(list(_places(root)))
+        if holder is not root and self._happens(15):
+            del holder[key]
+        else:
+            infinite = [float("nan"), float("inf")] if allows_infinite else []
+            plain: list[Any] = [None, str(holder[key]), False, True, 0, 0.5, _BIG, [], {}, *infinite]
+            others = [self._near(holder[key]), self._any(2), self._rng.choice(plain)]
+            holder[key] = self._rng.choice(others)
+        return root[0]
+
+    def _near(self, value: Any) -> Any:
+        """Return a similar value."""
+        rng = self._rng
+        if isinstance(value, dict):
+            return {**value, rng.choice((*NAMES, *TEMPTING, "jsonrpc")): self._any(2)}
+        if isinstance(value, list):
+            return [*value, copy.deepcopy(rng.choice(value)) if value else None]
+        if isinstance(value, str):
+            return rng.choice([value.upper(), value[:-1], value + "a", ""])
+        if isinstance(value, bool) or value is None:
+            return not value
+        return value + rng.choice([1, -1, 0.5, 0.0])
 
 
-def _within(numbers: st.SearchStrategy[Any], schema: Schema) -> st.SearchStrategy[Any]:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is None and high is None:
-        return numbers
-    whole = st.integers(low, high)
-    return st.one_of(whole, st.floats(low, high, allow_nan=False)) if schema["type"] == "number" else whole
+def damaged(instances: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return a strategy for mutants of values, also with numbers that are no JSON."""
+
+    def mutant(value: Any, rng: random.Random) -> Any:
+        return Instances({}, rng).mutant(value, allows_infinite=True)
+
+    return st.builds(mutant, instances, st.randoms(use_true_random=False))
 
 
-# --- damage ---------------------------------------------------------------------------------------------------
+def of_definitions(definitions: Mapping[str, Schema], seed: object = 0, *, names: Names | None = None) -> Instances:
+    """Return the generator of values that fit definitions of the protocol, with odd members where they may be."""
+    return Instances({"$defs": dict(definitions)}, seed, names=names or odd_names(*TEMPTING), is_strict=True)
 
 
-@st.composite
-def damaged(draw: st.DrawFn, instances: st.SearchStrategy[Any]) -> Any:
-    """A valid instance with one thing changed: a key dropped or added, a value of another type, a null, ..."""
-    document = copy.deepcopy(draw(instances))
-    places = list(_places(document))
-    if not places:
-        return draw(JSON)
-    holder, key = draw(st.sampled_from(places))
-    action = draw(st.sampled_from(["drop", "null", "text", "swap", "extra", "float", "nan", "big"]))
-    value = holder[key]
-    if action == "drop":
-        del holder[key]
-    elif action == "null":
-        holder[key] = None
-    elif action == "text":
-        holder[key] = str(value)
-    elif action == "swap":
-        holder[key] = draw(JSON)
-    elif action == "extra" and isinstance(holder, dict):
-        holder[draw(TEXT | st.sampled_from(["meta", "next_cursor", "jsonrpc"]))] = draw(SCALARS)
-    elif action == "float" and isinstance(value, int):
-        holder[key] = draw(st.sampled_from([float(value % 1000), value % 1000 + 0.5, True]))
-    elif action == "nan":
-        holder[key] = draw(st.sampled_from([float("nan"), float("inf")]))
-    else:
-        holder[key] = draw(st.sampled_from([BIG, True, False, 0, [], {}]))
-    return document
+def _reference(definition: str) -> Schema:
+    return {"$ref": f"#/$defs/{definition}"}
 
 
-def _places(document: Any) -> Any:
-    """Every place in a document, as a container and a key."""
-    if isinstance(document, dict):
-        for key in document:
-            yield document, key
-            yield from _places(document[key])
-    elif isinstance(document, list):
-        for index, item in enumerate(document):
-            yield document, index
-            yield from _places(item)
+@cache
+def _validator(schema: str) -> Callable[[Any], bool]:
+    with suppress(ValueError):
+        return jsonschema_rs.validator_for(json.loads(schema), validate_formats=True).is_valid
+    return lambda value: True  # limits of an older dialect
+
+
+def _guessed(schema: Schema) -> Any:
+    if "properties" in schema or "required" in schema or "additionalProperties" in schema:
+        return "object"
+    kinds = ["string", "number", "integer", "boolean", "null", "array", "object"]
+    return "array" if "items" in schema or "prefixItems" in schema else kinds
+
+
+def _parts(node: Any) -> Iterator[Schema]:
+    if isinstance(node, dict):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _parts(child)
+
+
+def _places(document: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every place in a document, as a container and a key."""
+    entries = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in entries:
+        yield document, key
+        if isinstance(value, dict | list):
+            yield from _places(value)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.commands import UPSTREAM
 from tests.support.effort import cases, examples
-from tests.support.json_instances import Instances, damaged
-from tests.support.schema_values import Values
+from tests.support.json_instances import Instances, damaged, odd_names, of_definitions
 from tests.typescript.packages import DRAFTS, REVISIONS, Document, definitions, judge
 
 DOCUMENTS = int(os.environ.get("TYPESCRIPT_DOCUMENTS", examples(25, 100)))
@@ -28,18 +27,18 @@ EXAMPLES = Path(os.environ.get("MCP_EXAMPLES") or UPSTREAM / "2026-07-28" / "exa
 def random_documents(revision: str, count: int) -> list[Document]:
     """Return valid and damaged documents: some of each definition, and `count` odd ones of random definitions."""
     schemas = definitions(revision)
-    instances = Instances(schemas, tempting=("constructor", "toString", "__proto__", "x"))
+    instances = of_definitions(schemas, names=odd_names("constructor", "toString", "__proto__", "x"))
     found: list[Document] = []
     for name in schemas:
-        values = Values({"$ref": f"#/$defs/{name}", "$defs": schemas}, f"{revision} {name}")
-        found += [(revision, name, json.dumps(one)) for one in [*values.valid(4, 20), *values.invalid(12, 40)]]
+        near = Instances({"$ref": f"#/$defs/{name}", "$defs": schemas}, f"{revision} {name}")
+        found += [(revision, name, json.dumps(one)) for one in [*near.valid(4, 20), *near.invalid(12, 40)]]
 
     def documents(name: str) -> st.SearchStrategy[tuple[str, Any]]:
-        valid = instances.of(name)
+        valid = instances.strategy_of(name)
         return st.tuples(st.just(name), valid | damaged(valid))
 
     @settings(max_examples=count, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW)
-    @given(st.sampled_from(sorted(instances.definitions)).flatmap(documents))
+    @given(st.sampled_from(sorted(schemas)).flatmap(documents))
     def collect(one: tuple[str, Any]) -> None:
         name, document = one
         found.append((revision, name, json.dumps(document)))

@@ -17,7 +17,7 @@ from mcp_bindgen.contract.comparison.verdicts import ContractComparison
 from mcp_bindgen.contract.document import contract_of
 from tests.support.commands import shuffled
 from tests.support.effort import cases, selection
-from tests.support.schema_values import Values
+from tests.support.json_instances import Instances
 from tests.support.small_schemas import Schema, record
 
 TEXT: Schema = {"type": "string"}
@@ -140,9 +140,9 @@ def inner_schemas(schema: Schema) -> list[Any]:
 def refused_example(dice: Dice, sender: Schema, receiver: Schema) -> tuple[Any, ...]:
     """A value that one schema accepts and the other refuses, in a tuple; an empty one when none is found."""
     accepts, refuses = jsonschema_rs.validator_for(sender), jsonschema_rs.validator_for(receiver)
-    values = Values(sender, dice.dice, near=[receiver], names=None)
+    instances = Instances(sender, dice.dice, near=[receiver], names=None)
     for _ in range(60):
-        value = values.value()
+        value = instances.value()
         if accepts.is_valid(value) and not refuses.is_valid(value):
             return (value,)
     return ()

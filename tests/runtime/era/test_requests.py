@@ -49,7 +49,7 @@ from tests.support.checked_connections import (
     until,
 )
 from tests.support.effort import each, examples
-from tests.support.json_instances import Instances
+from tests.support.json_instances import of_definitions
 from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
 
 EVERY = [*STATEFUL, STATELESS]
@@ -296,8 +296,8 @@ def escaped(document: str) -> str:
 @cache
 def messages(revision: str) -> st.SearchStrategy[Any]:
     """What a client of a revision may say."""
-    instances = Instances(oracle(revision).definitions)
-    return st.one_of(instances.of("ClientRequest"), instances.of("ClientNotification"))
+    instances = of_definitions(oracle(revision).definitions)
+    return st.one_of(instances.strategy_of("ClientRequest"), instances.strategy_of("ClientNotification"))
 
 
 def dual(kind: str) -> Peer:

@@ -50,7 +50,7 @@ from tests.support.checked_connections import (
     takes,
 )
 from tests.support.effort import each, examples
-from tests.support.json_instances import Instances
+from tests.support.json_instances import Instances, of_definitions
 
 LATEST = "2025-11-25"
 BATCHING = "2025-03-26"
@@ -744,7 +744,7 @@ NESTED = st.sampled_from(MORE)
 
 @cache
 def instances(revision: str) -> Instances:
-    return Instances(oracle(revision).definitions)
+    return of_definitions(oracle(revision).definitions)
 
 
 @cache
@@ -756,7 +756,7 @@ def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
         params = {"params": message["params"]} if "params" in message else {}
         return {**more, "jsonrpc": "2.0", "method": message["method"], **({"id": id_} if is_request else {}), **params}
 
-    kinds = st.one_of(instances(revision).of(f"{role}Request"), instances(revision).of(f"{role}Notification"))
+    kinds = st.one_of([instances(revision).strategy_of(f"{role}{kind}") for kind in ("Request", "Notification")])
     return st.builds(whole, kinds, NUMERIC, NESTED)
 
 
@@ -781,7 +781,7 @@ def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st
 def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data: st.DataObject) -> None:
     known = [method for method in oracle(revision).methods.values() if method.kind == "request"]
     method = data.draw(st.sampled_from(known))
-    kinds = [instances(revision).of(kind.__name__) for kind in (method.result, *method.alternatives)]
+    kinds = [instances(revision).strategy_of(kind.__name__) for kind in (method.result, *method.alternatives)]
     result, peer = data.draw(st.one_of(kinds)), client(revision)
     pending, _ = peer.request(method, None)
     dice = random.Random(data.draw(st.integers(0, 2**32)))

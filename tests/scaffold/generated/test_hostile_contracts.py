@@ -36,8 +36,8 @@ from tests.support.checked_connections import bounded
 from tests.support.commands import execute, inside, python, save
 from tests.support.forks import PYTHON
 from tests.support.hostile_contract import NAMES, PROPERTIES, contract, many, payloads
+from tests.support.json_instances import Instances
 from tests.support.raw_client import LISTS, exact, raw
-from tests.support.schema_values import Values
 from tests.support.shared import alone, shared_folder
 
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")]
@@ -160,7 +160,8 @@ def make(folder: Path, document: dict[str, Any]) -> None:
     inside("client", "--from", path, "--out", folder / "hostile_client.py", "--name", "HostileClient", code=0)
     (folder / "echo_server.py").write_text(ECHO, "utf-8")
     outputs = {tool["name"]: tool["outputSchema"] for tool in document["tools"] if "outputSchema" in tool}
-    save(folder / "answers.json", {name: Values(outputs[name], name, names=one_more).valid(1)[0] for name in outputs})
+    answers = {name: Instances(schema, name, names=one_more).valid(1)[0] for name, schema in outputs.items()}
+    save(folder / "answers.json", answers)
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +239,7 @@ def test_words_stay_words(made: Made) -> None:
 async def test_what_fits_reaches_the_method_from_the_official_client(made: Made) -> None:
     async with sdk(made) as client:
         for tool in made.document["tools"]:
-            for arguments in Values(tool["inputSchema"], tool["name"], names=one_more).valid(4):
+            for arguments in Instances(tool["inputSchema"], tool["name"], names=one_more).valid(4):
                 result = await client.call_tool(tool["name"], arguments)
                 assert isinstance(result, types.CallToolResult)
                 assert not result.is_error, (tool["name"], arguments, result)
@@ -255,7 +256,7 @@ async def test_what_does_not_fit_is_refused(made: Made) -> None:
     refused = 0
     async with sdk(made) as client:
         for tool in made.document["tools"]:
-            for arguments in Values(tool["inputSchema"], tool["name"], names=one_more).invalid(4):
+            for arguments in Instances(tool["inputSchema"], tool["name"], names=one_more).invalid(4):
                 result = await client.call_tool(tool["name"], arguments)
                 assert result.is_error, (tool["name"], arguments)
                 assert isinstance(result.content[0], types.TextContent)
@@ -273,7 +274,7 @@ async def test_what_fits_reaches_the_method_from_the_typed_client(made: Made) ->
     async with module.HostileClient.connect(words(made)) as client:
         for tool in made.model.tools:
             method = getattr(client, made.model.stub(tool))
-            for arguments in Values(tool.raw["inputSchema"], tool.name, names=none_more).valid(3):
+            for arguments in Instances(tool.raw["inputSchema"], tool.name, names=none_more).valid(3):
                 result = await method(**given(made.model, method, tool.input, arguments))
                 if tool.output is None:
                     assert canonical(json.loads(result[0].text)) == canonical(arguments), tool.name
