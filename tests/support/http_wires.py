@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import uvicorn
 from anyio.abc import SocketStream
-from starlette.types import Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from mcp_bindgen.http.server.app import AsgiApp
 from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, request, until
@@ -30,8 +30,59 @@ def who(scope: Scope) -> str | None:
     return None if name is None else name.decode()
 
 
+class Observed:
+    """Application in front of another one that counts what passes through.
+
+    Args:
+        app: The application behind.
+
+    Attributes:
+        bodies: Bytes of the body that the application has read so far, of each request in flight.
+        bytes_read: Bytes of all bodies that it has read.
+        bytes_sent: Bytes of all bodies that it has sent, also those that wait for the connection.
+    """
+
+    def __init__(self, app: AsgiApp) -> None:
+        self._app = app
+        self.bodies: dict[object, int] = {}
+        self.bytes_read = self.bytes_sent = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes of the bodies of all requests in flight."""
+        return sum(self.bodies.values())
+
+    def leave(self) -> None:
+        """Tell the application to end its streams."""
+        self._app.leave()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one ASGI scope on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        key = object()
+        self.bodies[key] = 0
+
+        async def counted_receive() -> Message:
+            message = await receive()
+            size = len(message.get("body", b""))
+            self.bodies[key] += size
+            self.bytes_read += size
+            return message
+
+        async def counted_send(message: Message) -> None:
+            self.bytes_sent += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, counted_receive, counted_send)
+        finally:
+            del self.bodies[key]
+
+
 @asynccontextmanager
-async def listening(app: AsgiApp, protocol: Any = "auto") -> AsyncGenerator[int]:
+async def listening(app: AsgiApp | Observed, protocol: Any = "auto") -> AsyncGenerator[int]:
     """Serves an application here, and gives the port."""
     config = uvicorn.Config(app, "127.0.0.1", 0, http=protocol, lifespan="on", log_config=None)
     config.timeout_graceful_shutdown = 1
@@ -134,14 +185,14 @@ class Wires:
 
 
 @asynccontextmanager
-async def wires(app: AsgiApp, protocol: Any = "auto") -> AsyncGenerator[Wires]:
+async def wires(app: AsgiApp | Observed, protocol: Any = "auto") -> AsyncGenerator[Wires]:
     """Connections to an application while it is served."""
     async with listening(app, protocol) as port, AsyncExitStack() as stack:
         yield Wires(port, stack)
 
 
 @asynccontextmanager
-async def in_session(app: AsgiApp, protocol: Any = "auto") -> AsyncGenerator[tuple[Wires, Headers]]:
+async def in_session(app: AsgiApp | Observed, protocol: Any = "auto") -> AsyncGenerator[tuple[Wires, Headers]]:
     """Connections to an application while it is served, and the headers that name a session."""
     async with wires(app, protocol) as made:
         yield made, await made.begin()

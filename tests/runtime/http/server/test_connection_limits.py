@@ -177,18 +177,17 @@ async def test_pipelined_requests_are_answered_in_their_order() -> None:
 async def test_a_client_that_pipelines_and_hangs_up_is_noticed() -> None:
     """The request at work is cancelled, and its place is free again."""
     server = Now()
-    app = HttpApp(server)
-    async with wires(app, HttpProtocol) as http:
+    async with wires(HttpApp(server, limits=HttpLimits(requests=1)), HttpProtocol) as http:
         for pipelined in (b"", WHOLE, WHOLE * 3, WHOLE[:-9], b"GET / HT"):
             wire = await http.open()
             await wire.stream.send(WAITING)
-            await until(lambda: app._requests.all.used == 1)
+            await until(lambda: server.waiting == 1)
             await anyio.sleep(0.02)
             await wire.stream.send(pipelined or b"\r\n")
             await anyio.sleep(0.05)
-            assert app._requests.all.used == 1
+            assert server.waiting == 1
             await wire.stream.aclose()
-            await until(lambda: app._requests.all.used == 0)
+            await until(lambda: server.waiting == 0)
     assert len(server.cancelled) == 5
 
 
