@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 from unittest import mock
 
@@ -218,14 +216,14 @@ class Unfair(tasks.Server):
 
     def __init__(self, **changes: Any) -> None:
         super().__init__()
-        self.changes, self.looks, self.cancelled = changes, list[float](), list[str]()
+        self.changes, self.looks, self.cancelled = changes, 0, list[str]()
 
     def call_tool(self, params: mcp.CallToolRequestParams, ctx: Any) -> Any:
         return tasks.types.CreateTaskResult.model_validate({**TASK, "resultType": "task"})
 
     def get_task(self, params: Any, ctx: Any) -> Any:
-        self.looks.append(time.monotonic())
-        return {**TASK, **self.changes, "inputRequests": {f"{len(self.looks)}.{key}": QUESTION for key in range(100)}}
+        self.looks += 1
+        return {**TASK, **self.changes, "inputRequests": {f"{self.looks}.{key}": QUESTION for key in range(100)}}
 
     def update_task(self, params: Any, ctx: Any) -> Any:
         return {}
@@ -265,10 +263,19 @@ async def test_a_server_that_does_not_play_fair_is_given_up(changes: Mapping[str
 
 
 @pytest.mark.parametrize("suggested", [-5, 0])
-async def test_a_client_looks_so_often_only_whatever_the_server_suggests(suggested: int) -> None:
+async def test_a_client_looks_so_often_only_whatever_the_server_suggests(
+    suggested: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep, pauses = anyio.sleep, list[float]()
+
+    async def counted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(seconds)
+
+    monkeypatch.setattr(anyio, "sleep", counted)
     server = Unfair(pollIntervalMs=suggested)
     async with served(Patient(), server) as client, anyio.create_task_group() as group:
         group.start_soon(client.call_tool, "any")
-        await eventually(lambda: len(server.looks) == 5)
+        await eventually(lambda: server.looks == 5)
         group.cancel_scope.cancel()
-    assert min(later - sooner for sooner, later in pairwise(server.looks)) > 0.015
+    assert sum(pause >= 0.02 for pause in pauses) >= 4
