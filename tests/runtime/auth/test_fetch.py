@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import ipaddress
 import json
-import tracemalloc
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -161,17 +160,6 @@ async def test_a_document_that_should_do_harm_does_none(play: Any, why: str, tem
         error = await refused(local(timeout=0.5 if temporary else 20.0), script.url)
         assert why in str(error)
         assert error.is_temporary == temporary
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("harm", HARMFUL[1:])  # the first one is packed in this process
-async def test_a_document_that_should_do_harm_takes_little_memory(harm: tuple[Any, str, bool]) -> None:
-    tracemalloc.start()
-    try:
-        await test_a_document_that_should_do_harm_does_none(*harm)
-        assert tracemalloc.get_traced_memory()[1] < 20_000_000
-    finally:
-        tracemalloc.stop()
 
 
 async def test_a_packed_document_and_a_refusal_are_read() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import select
@@ -582,7 +581,6 @@ async def test_nothing_is_left_when_the_block_fails(faulty: Path) -> None:
             with pytest.raises(ConnectionClosed):
                 async with Client.connect(stdio(*command)):
                     raise AssertionError
-    gc.collect()
     assert len(list(Path("/dev/fd").iterdir())) <= open_before + 2  # what the event loop keeps
 
 
