@@ -64,7 +64,7 @@ def test_probes_ask_where_the_server_answers() -> None:
 def test_a_pod_has_the_time_that_it_takes_to_stop() -> None:
     spec = find("Deployment", "mcp-server")["spec"]["template"]["spec"]
     pause = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert pause + serve._GRACE_SECONDS + 5 <= spec["terminationGracePeriodSeconds"]
+    assert pause + serve.GRACE_SECONDS + 5 <= spec["terminationGracePeriodSeconds"]
 
 
 def test_objects_name_each_other_rightly() -> None:

@@ -20,6 +20,7 @@ from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.event_store import SqliteEventStore
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.http_wires import Observed
 
 WORKER = str(os.getpid())
 QUESTIONS = ("name", "colour")
@@ -78,13 +79,11 @@ class Tools:
 
     async def _vitals(self, ctx: Any) -> str:
         gc.collect()
-        sessions: Any = served._sessions
         return json.dumps(
             {
                 "tasks": len(asyncio.all_tasks()),
-                "sessions": len(sessions.registry._open),
-                "streams": sessions.registry._streams.all.free,
-                "requests": served._requests.all.used,
+                "sessions": len(served.servers[0].connections),
+                "requests": len(observed.bodies),
                 "listeners": sum(len(server.audience) for server in served.servers),
                 "memory": tracemalloc.get_traced_memory()[0],
             }
@@ -128,6 +127,8 @@ HOSTS = os.environ.get("ALLOWED_HOSTS", "localhost,127.0.0.1").split(",")
 
 served = HttpApp(Old(), New(), store=None if STORE is None else SqliteEventStore(STORE), allowed_hosts=HOSTS)
 
+observed = Observed(served)
+
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Signs all responses."""
@@ -137,4 +138,4 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
             message = {**message, "headers": [*message["headers"], (SIGN, WORKER.encode())]}
         await send(message)
 
-    await served(scope, receive, signed if scope["type"] == "http" else send)
+    await observed(scope, receive, signed if scope["type"] == "http" else send)

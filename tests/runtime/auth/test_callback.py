@@ -18,6 +18,7 @@ from anyio import to_thread
 
 from mcp_bindgen.auth import Browser, DeviceCode, Headless, KnownClient
 from mcp_bindgen.auth.client.login import device_code
+from mcp_bindgen.auth.store import MemoryStore
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import World, agree, call, oauth, parts, visit
 from tests.support.checked_connections import refused
@@ -88,12 +89,11 @@ async def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing
 
 
 async def test_the_port_listens_on_this_machine_only_and_stays_the_same(given: World) -> None:
-    auth = oauth(login=Browser(open=returning))
-    await call(given.url, auth)
-    given.tokens.clear()
-    given.refreshes.clear()
-    auth.authorizer(given.url)._obtained.clear()
-    await call(given.url, auth)
+    store, browser = MemoryStore(), Browser(open=returning)
+    for _ in range(2):
+        await call(given.url, oauth(store, login=browser))
+        given.tokens.clear()
+        given.refreshes.clear()
     first, second = (query["redirect_uri"] for query in given.queries)
     assert first == second
     assert len(given.registered) == 1

@@ -456,12 +456,12 @@ async def test_a_program_shows_a_secret_and_gets_another_token_in_time(given: Wo
 
 async def test_a_program_signs_for_the_issuer_and_not_for_the_endpoint(given: World) -> None:
     key = ECKey.generate_key("P-256")
-    auth = ClientCredentials(PrivateKeyJwt("program", given.issuer, key=key.as_pem(private=True)))
-    await call(given.url, auth)
+    program = PrivateKeyJwt("program", given.issuer, key=key.as_pem(private=True))
+    await call(given.url, ClientCredentials(program))
     claims = jwt.decode(given.forms[0]["client_assertion"], key, algorithms=["ES256"]).claims
     assert (claims["aud"], claims["iss"], claims["sub"]) == (given.issuer, "program", "program")
     assert 0 < claims["exp"] - time.time() <= 300
-    assert "PRIVATE" not in repr(auth._client)
+    assert "PRIVATE" not in repr(program)
 
 
 async def test_a_client_that_signs_is_a_way_to_be_authorized_by_itself(given: World) -> None:
@@ -525,7 +525,7 @@ async def test_logging_out_ends_what_another_process_has_just_refreshed(given: W
         tasks.start_soon(call, given.url, other)
         await eventually(lambda: given.counts("token refresh_token"))
         await auth.logout(given.url)
-    assert await store.load(auth.authorizer(given.url)._key_of(given.issuer)) is None
+    assert not [key for key in await store.keys() if key.resource]
     assert not given.tokens
     assert all(one["used"] for one in given.refreshes.values())  # the newest one is revoked
 

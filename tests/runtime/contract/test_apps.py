@@ -27,7 +27,7 @@ from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFo
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.session.service import lifespans
-from tests.runtime.contract.serving import served
+from tests.runtime.contract.serving import client_of, served
 from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected, refused, until
 
 EVERY = [*STATEFUL, STATELESS]
@@ -631,8 +631,10 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
 
     async def one() -> None: ...
 
-    async with served(app, STATEFUL[3], Listening) as client:
-        servers = app._served  # pyright: ignore[reportPrivateUsage]
+    servers = app.servers()
+    caller = client_of(STATEFUL[3], Listening)
+    async with lifespans(servers), connected(caller, *servers) as connection:
+        client = connection.client
         for server in servers:
             server.has_sessions = False  # as behind an endpoint without sessions
 

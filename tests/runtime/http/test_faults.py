@@ -476,7 +476,7 @@ def test_soak(tmp_path: Path, turns: int) -> None:
                 found.append(await (calm(client, found[0]) if found else settled(client)))
                 print(found[-1])
         for one in found:
-            assert (one["sessions"], one["listeners"], one["streams"]) == (0, 0, 10_000)
+            assert (one["sessions"], one["listeners"]) == (0, 0)
             assert (one["requests"], one["tasks"]) <= (found[0]["requests"], found[0]["tasks"])
         memory = [one["memory"] for one in found[rounds // 4 :]]
         assert max(memory) - memory[0] < 150_000, memory

@@ -344,18 +344,18 @@ async def test_news_of_a_change_make_stale_what_they_are_about(tell: str, argume
 
 
 async def test_a_result_that_is_older_than_the_news_is_not_kept() -> None:
-    library, cache = Library(), ResultCache()
+    class Changing(Library):
+        async def list_tools(self, params: mcp.PaginatedRequestParams, ctx: Any) -> mcp.ListToolsResult:
+            await self.broadcast(lambda client: client.notify_tool_list_changed())
+            return await super().list_tools(params, ctx)
+
+    library, cache = Changing(), ResultCache()
     async with reading(library, cache) as client:
-        ask = client.link.request
-
-        async def overtaken(*arguments: Any, **named: Any) -> Any:
-            answer = await ask(*arguments, **named)
-            cache.invalidate(client._scope.server, REVISION, "notifications/tools/list_changed")
-            return answer
-
-        client.link.request = overtaken
         await client.list_tools()
-        assert len(cache) == 0
+        assert len(cache) == 1
+        async with client.subscribed(mcp.SubscriptionFilter(tools_list_changed=True)):
+            await client.with_options(fresh=True).list_tools()
+            assert len(cache) == 0
 
 
 async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -> None:
@@ -371,17 +371,17 @@ async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -
 
 
 async def test_other_errors_take_nothing_with_them() -> None:
-    library, cache = Library(), ResultCache()
+    class Refusing(Library):
+        async def list_tools(self, params: mcp.PaginatedRequestParams, ctx: Any) -> mcp.ListToolsResult:
+            if self.asked:
+                raise MethodNotFound("x")
+            return await super().list_tools(params, ctx)
 
-    async with reading(library, cache) as client:
+    cache = ResultCache()
+    async with reading(Refusing(), cache) as client:
         await client.list_tools()
-        asking = cache.through(client._scope, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True)
-        await refused(asking, MethodNotFound)
+        await refused(client.with_options(fresh=True).list_tools(), match="Method not found")
         assert len(cache) == 1
-
-
-async def _refuse() -> Any:
-    raise MethodNotFound("x")
 
 
 # --- whatever happens -----------------------------------------------------------------------------------------

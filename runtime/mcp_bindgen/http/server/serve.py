@@ -26,7 +26,9 @@ from .legacy_sse import SseApp
 from .origin_policy import ANY_ADDRESS, LOOPBACK, chosen_hosts
 from .uvicorn_protocol import HttpProtocol
 
-_GRACE_SECONDS = 8.0  # between the signal to stop and the end of the last request
+GRACE_SECONDS = 8.0
+"""Time between the signal to stop and the end of the last request."""
+
 _ACCEPT_SECONDS = 1.0  # of the grace: for connections that wait to be accepted
 _LINGER_SECONDS = 3.0  # of the grace: for requests on idle connections, until proxies notice the closed port
 
@@ -82,7 +84,7 @@ class _Uvicorn(uvicorn.Server):
                 connection.cycle.keep_alive = False
         while self._lingers and now() < begun + _LINGER_SECONDS and any(one.may_be_reused for one in connections):
             await asyncio.sleep(0.02)
-        self.config.timeout_graceful_shutdown = math.ceil(begun + _GRACE_SECONDS - now())
+        self.config.timeout_graceful_shutdown = math.ceil(begun + GRACE_SECONDS - now())
         await super().shutdown(sockets)
 
 

@@ -279,20 +279,17 @@ def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) 
         assert server.call("whoami", token="opaque").status_code == 503
 
 
-async def test_a_flood_of_unknown_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flood_of_unknown_tokens_is_bounded(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "_MAX_REQUESTS", 5)
     monkeypatch.setattr(asking, "_MAX_REFUSED", 3)
-    verifier, go_on = introspection(Issuer()), asyncio.Event()
-
-    async def ask(token: str) -> dict[str, Any]:
-        await go_on.wait()
-        return {"active": False}
-
-    monkeypatch.setattr(verifier, "_ask", ask)
-    flood = [asyncio.create_task(verifier.verify(f"token {number}", RESOURCE)) for number in range(20)]
-    await asyncio.sleep(0)
-    go_on.set()
-    answers = await asyncio.gather(*flood, return_exceptions=True)
-    assert (sum(isinstance(one, VerifierUnavailable) for one in answers), answers.count(None)) == (15, 5)
-    assert len(vars(verifier)["_refused"]) == 3
-    assert not vars(verifier)["_asking"]
+    verifier = introspection(issuer)
+    for turn in range(2):
+        flood = [verifier.verify(f"token {turn} {number}", RESOURCE) for number in range(20)]
+        answers = await asyncio.gather(*flood, return_exceptions=True)
+        assert (sum(isinstance(one, VerifierUnavailable) for one in answers), answers.count(None)) == (15, 5)
+    for number in range(5):
+        assert await verifier.verify(f"one {number}", RESOURCE) is None
+    asked = issuer.asked
+    for number, is_asked in ((2, False), (3, False), (4, False), (1, True)):
+        assert await verifier.verify(f"one {number}", RESOURCE) is None
+        assert issuer.asked == asked + is_asked

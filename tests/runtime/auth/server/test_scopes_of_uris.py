@@ -22,6 +22,7 @@ from mcp_bindgen.runtime import Identity
 from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
+from tests.runtime.contract.serving import served
 from tests.runtime.protocol.test_uris import spellings
 from tests.support.effort import each
 from tests.support.http_wires import listening
@@ -130,6 +131,11 @@ def test_two_spellings_cannot_be_two_resources() -> None:
     app.add_resource("NOTE://%70ayroll", secret, name="open")
 
 
+async def _read(app: App, *uris: str) -> list[str]:
+    async with served(app) as client:
+        return [(await client.read_resource(uri)).contents[0].text for uri in uris]
+
+
 @pytest.mark.full
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=50)
 @given(spellings())
@@ -141,11 +147,10 @@ def test_scopes_and_handlers_of_all_spellings_are_the_same(pair: tuple[str, str]
     (contract_server, *_) = app.servers()
     access_policy = ResourceServer("https://x/mcp", StaticTokens(KEYS), scopes={("resources/read", other): ["board"]})
     service = GuardedService([contract_server], policy=access_policy)
+    assert anyio.run(_read, app, *pair) == ["secret", "secret"]
     for spelling in pair:
         needed = service.needed_scopes(contract_server.revision, operations_named("resources/read", {"uri": spelling}))
         assert needed == {"pay", "board"}
-        (found, *_), *_ = contract_server._candidates(spelling)  # type: ignore[attr-defined]
-        assert found.spec.name == uri
 
 
 def test_names_of_tools_are_compared_exactly() -> None:
