@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_bindgen import runtime
@@ -399,18 +400,41 @@ async def test_a_server_that_agrees_to_less_later(
 
 
 async def test_the_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    listener = listening_module.Listening(Customer(), {}, {}, lambda: None)
-    pauses = [listener._pause() for _ in range(40)]
+    """The time of the client passes when the test says so."""
+    shop, pauses, moment = Shop(), list[float](), 0.0
+
+    class Time:
+        async def sleep(self, seconds: float) -> None:
+            pauses.append(seconds)
+            await anyio.lowlevel.checkpoint()
+
+        def current_time(self) -> float:
+            return moment
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(anyio, name)
+
+    async with in_memory(shop) as client:
+        monkeypatch.setattr(listening_module, "anyio", Time())
+        request = client.link.request
+
+        async def away(*arguments: Any, **more: Any) -> Any:
+            if 0 < len(pauses) < 40:
+                raise runtime.AuthorizationError("the issuer is away", is_temporary=True)
+            return await request(*arguments, **more)
+
+        monkeypatch.setattr(client.link, "request", away)
+        async with client.subscribed(TOOLS):
+            for losses in (40, 41, 42):
+                moment += 2 if losses == 42 else 0
+                end_all(shop)
+                await checked.until(lambda losses=losses: len(pauses) == losses)  # type: ignore[misc]
+                await checked.until(lambda: any(isinstance(one, Subscription) and one.ready for one in shop.audience))
+                await anyio.wait_all_tasks_blocked()  # the client has read that it listens again
     assert 0.125 <= pauses[0] <= 0.25
-    assert all(15 <= pause <= 30 for pause in pauses[10:])
+    assert all(15 <= pause <= 30 for pause in pauses[10:41]), "the stream of the last one has not lasted"
     assert len(set(pauses)) > 30
-    listener.acknowledge(TOOLS)
-    assert listener._pause() >= 15  # its stream has not lasted
-    listener.acknowledge(TOOLS)
-    await anyio.sleep(0.02)
-    monkeypatch.setattr(listening_module, "_STEADY", 0.01)
-    assert listener._pause() <= 0.25
-    assert listener._pause() > 0.125
+    assert 0.125 <= pauses[41] <= 0.25
 
 
 async def test_authorization_that_is_not_to_be_had_for_a_moment_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
