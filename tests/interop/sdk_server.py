@@ -394,7 +394,8 @@ async def over_http(address: str) -> None:
     transport = SseServerTransport("/messages/")
 
     async def connect(request: Request) -> Response:
-        async with transport.connect_sse(request.scope, request.receive, request._send) as (read, write):
+        send = request._send  # noqa: SLF001 - as the SDK shows it
+        async with transport.connect_sse(request.scope, request.receive, send) as (read, write):
             await offer.run(read, write, offer.create_initialization_options())
         return Response()
 

@@ -177,7 +177,7 @@ def _start(line: socket.socket, started: dict[int, socket.socket], own: tuple[so
             thread.join()
     with suppress(BrokenPipeError):
         sys.stdout.flush()
-    atexit._run_exitfuncs()
+    atexit._run_exitfuncs()  # noqa: SLF001 - a fork has no other way
     os._exit(code & 255)  # quickly: without taking modules apart
 
 

@@ -128,7 +128,7 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         module = folder / f"{package_name(source)}_to_{package_name(target)}.py"
         module.write_text(MODULE.format(source=source, target=target))
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path))
-    caches = (chains.neighbours, chains._chain, chains._step)
+    caches = (chains.neighbours, chains._chain, chains._step)  # noqa: SLF001 - they last as long as the process
     for cached in caches:
         cached.cache_clear()
     yield
