@@ -895,12 +895,13 @@ async def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) ->
 
     store: Any = {"memory": MemoryEventStore, "slow": Slow}.get(kind, lambda: SqliteEventStore(tmp_path / "db"))()
     try:
-        async with served(store=store, streams=60) as endpoint:
+        async with served(store=store, streams=250) as endpoint:
             await asyncio.gather(*(one(endpoint, random.Random(seed)) for seed in range(10)))
-            peer = await endpoint.begin()
-            waiting = [peer.call("wait", id_, seconds=PATIENCE) for id_ in range(61)]
-            assert [await exchange.head() for exchange in waiting] == [200] * 60 + [429]
-            await peer.delete()
+            peers = [await endpoint.begin() for _ in range(6)]
+            waiting = [peers[id_ // 50].call("wait", id_, seconds=PATIENCE) for id_ in range(251)]
+            assert [await exchange.head() for exchange in waiting] == [200] * 250 + [429]
+            for peer in peers:
+                await peer.delete()
     finally:
         if isinstance(store, SqliteEventStore):
             store.close()
