@@ -84,18 +84,17 @@ class Truncation:
     more: str
     max_items: int
 
-    def excess(self, result: object) -> int:
-        """Return how many values of a typed result are too many."""
-        return max(0, len(optional(optional(result, self.holder), self.values) or ()) - self.max_items)
-
-    def applied(self, result: Any) -> Any:
-        """Return a typed result with its first values only, and with how many there are."""
-        holder = getattr(result, self.holder)
-        values = getattr(holder, self.values)
+    def applied(self, result: Any) -> tuple[Any, int]:
+        """Return a typed result with its first values only and with how many there are; and how many were left out."""
+        holder = optional(result, self.holder)
+        values = optional(holder, self.values) or ()
+        excess = len(values) - self.max_items
+        if excess <= 0:
+            return result, 0
         total = getattr(holder, self.total)
         total = len(values) if total is None else total
         told = {self.values: values[: self.max_items], self.more: True, self.total: total}
-        return result.model_copy(update={self.holder: holder.model_copy(update=told)})
+        return result.model_copy(update={self.holder: holder.model_copy(update=told)}), excess
 
 
 @dataclass(frozen=True)

@@ -144,12 +144,10 @@ def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> Handle:
         return handler if method.params is not None else lambda params, context: handler(context)
 
     async def truncated(params: object, context: object) -> Any:
-        result = await handler(params, context)
-        excess = truncation.excess(result)
-        if not excess:
-            return result
-        log.warning("%s: %d values beyond the first %d are not sent", method.name, excess, truncation.max_items)
-        return truncation.applied(result)
+        result, excess = truncation.applied(await handler(params, context))
+        if excess:
+            log.warning("%s: %d values beyond the first %d are not sent", method.name, excess, truncation.max_items)
+        return result
 
     return truncated
 
