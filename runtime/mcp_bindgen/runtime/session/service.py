@@ -61,17 +61,15 @@ class Service:
             raise ValueError("serving needs servers, at most one for each revision")
         for server in self.servers:
             server.dispatcher.revision.check_connectable()
-        self._wanted = None if revisions is None else frozenset(revisions)
-        own = {server.revision: server for server in self.servers}
-        self._own = own if self._wanted is None else {name: own[name] for name in own if name in self._wanted}
-        needs_bridges = self._wanted is not None and (self._own.keys() != self._wanted or not self._own)
-        is_complete = self._wanted is not None and not needs_bridges
+        self._wanted = wanted = None if revisions is None else frozenset(revisions)
+        self._own = {one.revision: one for one in self.servers if wanted is None or one.revision in wanted}
+        is_complete = bool(self._own) and self._own.keys() == wanted
         self._served: Mapping[str, Server | BridgedServer] | None = self._own if is_complete else None
         self.limits: Limits = self.servers[-1].limits
         self._handlers: dict[Route, Handler] = {}
         self._threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
         self.find: FindHandler = self.handler
-        if needs_bridges or log.isEnabledFor(logging.INFO):
+        if (wanted is not None and not is_complete) or log.isEnabledFor(logging.INFO):
             self._all_served()  # raises ValueError, and logs the losses of each revision
 
     def _all_served(self) -> Mapping[str, Server | BridgedServer]:
