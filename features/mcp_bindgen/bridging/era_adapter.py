@@ -15,7 +15,6 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from pydantic import BaseModel, ValidationError
 
-from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional, wire_name
 from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
@@ -24,6 +23,7 @@ from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request, filtered
 from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Handle, Negotiated
 from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.protocol.stateless import ROUND
 from mcp_bindgen.runtime.protocol.uris import followed_key
 from mcp_bindgen.runtime.session.client import Client
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Protocol, cast
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import to_json
 
-from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model, optional, wire_name
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
@@ -28,6 +27,7 @@ from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, message_reader
+from mcp_bindgen.runtime.protocol.stateless import ROUND
 from mcp_bindgen.runtime.session import subscriptions
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.execution import bind_handler

@@ -1,5 +1,3 @@
-from .era.handshake import HANDSHAKE as HANDSHAKE
-from .era.stateless import STATELESS as STATELESS
 from .lazy import lazy as lazy
 from .model.base import Model as Model
 from .model.scalars import Boolean as Boolean
@@ -18,6 +16,8 @@ from .protocol.methods import Request as Request
 from .protocol.methods import Truncation as Truncation
 from .protocol.methods import by_name as by_name
 from .protocol.methods import with_alternatives as with_alternatives
+from .protocol.revision import HANDSHAKE as HANDSHAKE
+from .protocol.revision import STATELESS as STATELESS
 from .protocol.revision import Dispatcher as Dispatcher
 from .protocol.revision import Revision as Revision
 from .protocol.routing import Returns as Returns

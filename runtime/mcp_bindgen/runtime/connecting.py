@@ -24,7 +24,6 @@ from anyio.abc import TaskGroup
 
 from . import bindings
 from .concurrency import background_tasks
-from .era.stateless import UNSUPPORTED
 from .logs import log
 from .pauses import Pauses
 from .protocol.access import lacks_scope
@@ -46,6 +45,7 @@ from .protocol.methods import DISCOVER, INITIALIZE
 from .protocol.peer import Peer
 from .protocol.revision import Dispatcher, Revision
 from .protocol.routing import Route
+from .protocol.stateless import UNSUPPORTED
 from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, spoken
 from .session.session import Session
 from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Stderr, Target

@@ -36,12 +36,12 @@ from mcp_bindgen.runtime import (
     Request,
     UnexpectedAnswer,
 )
-from mcp_bindgen.runtime.era.stateless import UNSUPPORTED
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.protocol import errors
 from mcp_bindgen.runtime.protocol import methods as lifecycle
 from mcp_bindgen.runtime.protocol.request_scope import RequestScope
 from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.protocol.stateless import UNSUPPORTED
 from mcp_bindgen.runtime.session.context import Caller
 from mcp_bindgen.runtime.session.stateless_server import MISSING
 from mcp_bindgen.spec import Store

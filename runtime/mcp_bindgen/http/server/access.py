@@ -8,7 +8,6 @@ from functools import cache, wraps
 from typing import Any, Protocol, TypeAlias, cast
 
 from mcp_bindgen.runtime.concurrency import Turn
-from mcp_bindgen.runtime.era.stateless import ParamsWithMeta
 from mcp_bindgen.runtime.model.base import optional, wire_fields
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.access import Identity, InsufficientScope, Operation, followed_by, report_refusal
@@ -17,6 +16,7 @@ from mcp_bindgen.runtime.protocol.methods import COMPLETE, LISTEN, SUBSCRIBE, Me
 from mcp_bindgen.runtime.protocol.request_scope import Handler, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.protocol.stateless import ParamsWithMeta
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.protocol.uris import MAX_URI_CHARACTERS, canonical
 from mcp_bindgen.runtime.session.execution import FindHandler

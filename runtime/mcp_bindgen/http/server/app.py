@@ -18,13 +18,13 @@ import anyio
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from mcp_bindgen.runtime.era.stateless import may_state_version, stated_version
 from mcp_bindgen.runtime.log_format import request_fields
 from mcp_bindgen.runtime.logs import log, requests
 from mcp_bindgen.runtime.protocol.access import InsufficientScope
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.protocol.stateless import may_state_version, stated_version
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Served, all_servers, lifespans
 

@@ -17,19 +17,19 @@ from typing import Any
 from anyio import CapacityLimiter
 
 from mcp_bindgen.runtime.concurrency import begin
-from mcp_bindgen.runtime.era.stateless import separated, stated_version
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
-from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, MethodNotFound, ProtocolError
+from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Notified, Rejected, Requested
 from mcp_bindgen.runtime.protocol.methods import HeaderParams, Notification, Request
 from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.protocol.stateless import separated, stated_version
 from mcp_bindgen.runtime.session.execution import execute
 from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscription
@@ -69,10 +69,6 @@ class Exchange(EventWriter, Link):
         """Return the limit of threads for blocking handlers of the sender, if known."""
         principal = self.origin.principal
         return None if principal is None else self._service.threads_of(principal)
-
-    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
-        """Refuse: servers send no requests in this revision."""
-        raise MethodNotFound(method.name)
 
     async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification on the stream that the response becomes.

@@ -21,12 +21,13 @@ from ..model.json_types import is_array, is_object
 from . import jsonrpc
 from .access import RequestOrigin
 from .envelope import Envelope, RequestId, check_batch_size, invalid, is_answer, parse, read_envelope, request_id
-from .errors import ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
+from .errors import ConnectionClosed, InvalidParams, MethodNotFound, NotInitialized, ProtocolError
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .limits import Limits
-from .methods import INITIALIZE, INITIALIZED, Notification, Request, Role
-from .revision import Dispatcher, Era, Revision
+from .methods import CANCELLED, INITIALIZE, INITIALIZED, LISTEN, PING, Notification, Request, Role
+from .revision import Dispatcher
 from .routing import Route
+from .stateless import names_revision, peek_revision, select_revision, with_meta
 from .transitions import ConnectionTrigger, State, next_state
 from .transport import Incoming, Lost, Oversized
 
@@ -76,18 +77,16 @@ class Peer:
         self._ids = itertools.count(1)
 
     def _use(self, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None) -> None:
-        """Begin with the newest revision of the oldest era."""
+        """Begin with the newest stateful revision, or else the newest one."""
         self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
-        eras: dict[Era, dict[str, Dispatcher]] = {}
-        for name, dispatcher in dispatchers.items():
-            eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
-        self._by_era = sorted(eras.items(), key=lambda one: one[0].is_stateless)
         self.dispatchers = dispatchers
-        self._newest_era, self._newest = self._by_era[-1]
-        self._names_revisions = self.role == "server" and self._newest_era.is_stateless
-        oldest, ours = self._by_era[0]
-        self.dispatcher: Dispatcher = list(ours.values())[-1]
-        self.state: State = oldest.initial
+        self._stateful, self._stateless = (
+            {name: one for name, one in dispatchers.items() if one.revision.era.is_stateless is is_stateless}
+            for is_stateless in (False, True)
+        )
+        self._names_revisions = self.role == "server" and bool(self._stateless)
+        self.dispatcher: Dispatcher = list((self._stateful or dispatchers).values())[-1]
+        self.state: State = State.NEW if self._stateful else State.READY
 
     def another(self) -> Peer:
         """Make a peer that takes the same, for another connection to which nothing was said yet."""
@@ -181,13 +180,13 @@ class Peer:
             return Answered(self.pending.pop(answered), message["result"])
         name = jsonrpc.peek_method(data)
         named = self._names_revisions
-        dispatcher = self._newest_era.peek(data, self._newest, self.dispatcher) if named else self.dispatcher
+        dispatcher = peek_revision(data, self._stateless, self.dispatcher) if named else self.dispatcher
         if name is None or dispatcher is None:
             return None
-        era = dispatcher.revision.era
-        if not era.is_stateless and (self.state is not State.READY or name == INITIALIZE):
+        is_stateless = dispatcher.revision.era.is_stateless
+        if not is_stateless and (self.state is not State.READY or name == INITIALIZE):
             return None
-        if self._complete is not None and not era.is_stateless and self._may_be_foreign(data):
+        if self._complete is not None and not is_stateless and self._may_be_foreign(data):
             return None
         route = dispatcher.routes.get(name)
         if route is None:
@@ -202,7 +201,7 @@ class Peer:
             return None
         if route.method.kind == "request":
             id_ = message.get("id")
-            if id_ is None or id_ in self.handling or (era.is_stateless and not era.accepts(dispatcher, params)):
+            if id_ is None or id_ in self.handling or (is_stateless and not names_revision(dispatcher, params)):
                 return None
             self.handling[id_] = None
             return Requested(id_, route, params, dispatcher)
@@ -242,14 +241,14 @@ class Peer:
         if envelope.is_answer:
             return self._answer(envelope)
         dispatcher = self.dispatcher
-        if self._names_revisions:  # the newest era knows how messages name their revision
-            dispatcher = self._newest_era.select(envelope, self._newest, dispatcher, self.supported)
+        if self._names_revisions:
+            dispatcher = select_revision(envelope, self._stateless, dispatcher, self.supported)
         if envelope.kind == "request":
             return [self._request(envelope, dispatcher, batch)]
         route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "notification":
             raise MethodNotFound(envelope.method)
-        dispatcher.revision.era.admit(self, dispatcher, envelope, batch is not None)
+        self._admit(envelope, dispatcher, batch)
         return [self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)]
 
     def _request(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Event:
@@ -258,39 +257,66 @@ class Peer:
             raise invalid(f"the id {envelope.id!r} is in use")
         if batch is not None and not dispatcher.revision.batches:
             raise invalid("batches are not part of this revision")
-        era = dispatcher.revision.era
-        dispatcher = era.admit(self, dispatcher, envelope, batch is not None)
+        dispatcher = self._admit(envelope, dispatcher, batch)
         route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "request":
             raise MethodNotFound(envelope.method)
-        params = era.complete(dispatcher, envelope, jsonrpc.read_params(route, envelope.message))
+        params = jsonrpc.read_params(route, envelope.message)
+        if dispatcher.revision.era.is_stateless:
+            params = with_meta(dispatcher, envelope, params)
         self.handling[envelope.id] = batch
         if batch is not None:
             batch.expect(envelope.id)
         return Requested(envelope.id, route, params, dispatcher)
 
+    def _admit(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Dispatcher:
+        """Return the revision of a message that may come now: `initialize` decides it (MCP, "Lifecycle").
+
+        Raises:
+            ProtocolError: The message comes too early or twice, or a stateless server asks its client.
+            MethodNotFound: The message begins a handshake in the stateless era; the error names the served revisions.
+        """
+        is_request, is_initialize = envelope.kind == "request", envelope.method == INITIALIZE
+        if dispatcher.revision.era.is_stateless:
+            if is_request and self.role == "client":
+                raise invalid("servers send no requests in this revision")
+            if is_request and is_initialize:
+                raise MethodNotFound(envelope.method, {"supported": list(self.supported)})
+        elif not is_request:
+            if self.role == "server" and self.state is State.NEW and envelope.method != CANCELLED:
+                raise NotInitialized
+        elif is_initialize and self.role == "server":
+            if self.state is not State.NEW or self.is_initializing or batch is not None:
+                raise invalid("initialize comes once, first and alone")
+            self.initialize_request_id = envelope.id
+            wanted = envelope.params.get("protocolVersion") if is_object(envelope.params) else None
+            self.dispatcher = dispatcher = self._stateful.get(str(wanted), list(self._stateful.values())[-1])
+        elif self.state is not State.READY and envelope.method != PING:
+            raise NotInitialized
+        return dispatcher
+
     def _notified(self, route: Route, params: object, dispatcher: Dispatcher) -> Event:
         reaction = REACTIONS.get(dispatcher.revision.utilities.get(route.method.name, route.method.name))
-        event = None if reaction is None else reaction(self, params, dispatcher.revision)
+        event = None if reaction is None else reaction(self, params)
         return Notified(route, params, dispatcher) if event is None else event
 
-    def react_to_cancelled(self, params: object, revision: Revision) -> Event | None:
+    def react_to_cancelled(self, params: object) -> Event | None:
         """React to the cancellation of a request, by its sender or by the server."""
         id_ = optional(params, "request_id")  # a draft may have no such member
         if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
             return CancelRequested(id_, optional(params, "reason"))
         ours = self.pending.get(id_) if isinstance(id_, int) else None
-        if ours is None or not revision.era.can_cancel(ours.method, by_sender=False):
+        if ours is None or ours.method.name != LISTEN:
             return None
         return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
 
-    def react_to_progress(self, params: object, revision: Revision) -> Event | None:
+    def react_to_progress(self, params: object) -> Event | None:
         """React to progress of a request of this side."""
         token = optional(params, "progress_token")
         pending = self.pending.get(token) if isinstance(token, int) else None
         return None if pending is None else Progressed(pending, params)
 
-    def react_to_initialized(self, params: object, revision: Revision) -> Event | None:
+    def react_to_initialized(self, params: object) -> Event | None:
         """React to the end of the handshake."""
         if self.role == "server" and self.state is State.NEGOTIATED:
             self.move(ConnectionTrigger.CONFIRMED)
@@ -377,11 +403,8 @@ class Peer:
 
     def cancel(self, pending: Pending, reason: str) -> bytes:
         """Give up a request of this side; return the message that cancels it, if the peer may be told."""
-        revision = self.dispatcher.revision
-        if self.pending.pop(pending.id, None) is None or not revision.era.can_cancel(pending.method, by_sender=True):
-            return b""
-        method = revision.cancelled
-        if method is None:
+        method = self.dispatcher.revision.cancelled
+        if self.pending.pop(pending.id, None) is None or pending.method.name == INITIALIZE or method is None:
             return b""
         params = jsonrpc.typed_params(method, {"requestId": pending.id, "reason": reason})
         return jsonrpc.notification(method, params)
@@ -416,11 +439,6 @@ class Peer:
     def is_initializing(self) -> bool:
         """True if the handshake is being answered."""
         return self.initialize_request_id in self.handling
-
-    def best(self, era: Era, wanted: object) -> Dispatcher:
-        """Return the revision of an era that is wanted, if it is served, else the newest."""
-        ours = list(dict(self._by_era)[era].values())
-        return next((dispatcher for dispatcher in ours if dispatcher.revision.name == wanted), ours[-1])
 
     def move(self, trigger: ConnectionTrigger) -> None:
         """Change the state; raises `ValueError` if the trigger is illegal in this state."""
@@ -457,8 +475,8 @@ def _with_origin(events: Iterable[Event], origin: RequestOrigin) -> Iterator[Eve
         yield event
 
 
-Reaction: TypeAlias = Callable[[Peer, Any, Revision], Event | None]
-"""Reacts to a notification, given its typed params and its revision; returns an event in place of `Notified`."""
+Reaction: TypeAlias = Callable[[Peer, Any], Event | None]
+"""Reacts to a notification, given its typed params; returns an event in place of `Notified`."""
 
 REACTIONS: Mapping[str, Reaction] = {
     "cancelled": Peer.react_to_cancelled,

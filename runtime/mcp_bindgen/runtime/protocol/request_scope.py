@@ -12,7 +12,7 @@ from anyio import CapacityLimiter
 from .access import UNKNOWN_ORIGIN, RequestOrigin
 from .capabilities import is_declared
 from .envelope import RequestId
-from .errors import CapabilityMissing
+from .errors import CapabilityMissing, MethodNotFound
 from .methods import UPDATED, Method, Notification, Params, Path, Request, Role
 from .revision import Dispatcher
 
@@ -63,7 +63,7 @@ Answer = TypeVar("Answer")
 
 
 class Link(Protocol):
-    """The way to the other side. Inherit from it: only `request` and `notify` are required.
+    """The way to the other side. Inherit from it: only `notify` is required.
 
     `related` is the id of the peer's request that a message belongs to.
 
@@ -91,8 +91,11 @@ class Link(Protocol):
     async def request(
         self, method: Request[Params, Any, Answer], params: Params, *, related: RequestId | None = None
     ) -> Answer:
-        """Send a request and wait for its answer; raises `ProtocolError` when the answer is an error."""
-        ...
+        """Send a request and wait for its answer; raises `ProtocolError` when the answer is an error.
+
+        By default no request can be sent, as by stateless servers: it raises `MethodNotFound`.
+        """
+        raise MethodNotFound(method.name)
 
     async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Send a notification."""

@@ -2,90 +2,38 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from .envelope import Envelope, RequestId
 from .errors import MethodNotFound
 from .extension import Extension, added_to, definers, with_answers
 from .methods import LISTEN, Method, Notification, Path, Request, Role
 from .routing import Route, custom_routes
-from .transitions import State
 
 
-class Connection(Protocol):
-    """The part of one end of a connection that an era may know and change; `Peer` is one."""
-
-    role: Role
-    state: State
-    dispatcher: Dispatcher
-    supported: Sequence[str]
-    initialize_request_id: RequestId | None
-
-    @property
-    def is_initializing(self) -> bool:
-        """True if the handshake is being answered."""
-        ...
-
-    def best(self, era: Era, wanted: object) -> Dispatcher:
-        """Return the revision of an era that is wanted, if it is served, else the newest."""
-        ...
-
-
-class Era(ABC):
-    """Rules for messages of revisions with a handshake, or of those in which every request speaks for itself.
+@dataclass(frozen=True, eq=False)
+class Era:
+    """Era of a revision: how connections begin, and how messages name their revision.
 
     Attributes:
-        initial: The state in which a connection begins.
         is_stateless: True if requests depend on no earlier message, so that hanging up cancels a request
             and nothing can be sent unasked.
     """
 
-    initial: State
     is_stateless: bool
 
-    @abstractmethod
-    def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
-        """Return the revision of a message that may come now; raise `ProtocolError` for any other."""
 
-    @abstractmethod
-    def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
-        """Return True if a side may cancel a request of a method: its sender, or else its receiver."""
+HANDSHAKE = Era(is_stateless=False)
+"""Revisions up to 2025-11-25: the client introduces itself once (MCP, "Lifecycle"); `Peer` has the rules."""
 
-    def select(
-        self, envelope: Envelope, ours: Mapping[str, Dispatcher], current: Dispatcher, supported: Sequence[str]
-    ) -> Dispatcher:
-        """Return the revision that a message names (stateless era).
-
-        Args:
-            envelope: The message.
-            ours: The revisions of this era that are served, by name.
-            current: The revision of the connection.
-            supported: Names of all revisions that are served, for errors.
-
-        Raises:
-            ProtocolError: The revision is not served.
-        """
-        raise NotImplementedError
-
-    def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: object) -> Any:
-        """Return the params of a request with the members that the era requires; raise `InvalidParams`."""
-        return params
-
-    def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
-        """Guess the revision of a message from its bytes (stateless era); `None` where only its whole text can tell."""
-        raise NotImplementedError
-
-    def accepts(self, dispatcher: Dispatcher, params: object) -> bool:
-        """Return True if the typed params of a request have the members that the era requires (stateless era)."""
-        raise NotImplementedError
+STATELESS = Era(is_stateless=True)
+"""Revisions from 2026-07-28: each request names its revision and its sender; `stateless` has the rules."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

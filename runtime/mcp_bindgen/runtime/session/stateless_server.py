@@ -11,7 +11,6 @@ from typing import Any, cast
 
 from pydantic_core import to_json
 
-from ..era.stateless import separated
 from ..model.base import optional
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
@@ -22,6 +21,7 @@ from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_typ
 from ..protocol.request_scope import Handle, Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
+from ..protocol.stateless import separated
 from .execution import bind_handler, empty_list, introduction
 from .rounds import Questions, RequestStateSigner, asks_for_input, other_than_required
 from .server import Server

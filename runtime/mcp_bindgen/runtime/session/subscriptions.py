@@ -16,8 +16,8 @@ from ..protocol import jsonrpc
 from ..protocol.access import RequestOrigin, followed_by
 from ..protocol.capabilities import is_offered
 from ..protocol.envelope import RequestId
-from ..protocol.errors import ConnectionClosed, MethodNotFound
-from ..protocol.methods import ACKNOWLEDGED, SUBSCRIBE, UPDATED, Notification, Request, filtered
+from ..protocol.errors import ConnectionClosed
+from ..protocol.methods import ACKNOWLEDGED, SUBSCRIBE, UPDATED, Notification, filtered
 from ..protocol.request_scope import Link, Negotiated
 from ..protocol.revision import Revision
 from ..protocol.uris import canonical, followed_key
@@ -75,10 +75,6 @@ class Subscription(Link):
         """Return whether a list of the filter has a value."""
         index = self._index[member]
         return not isinstance(index, bool) and value in index
-
-    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
-        """Refuse: a client cannot be asked over its subscription."""
-        raise MethodNotFound(method.name)
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
         """Queue a notification if the filter asks for it and the subscription is not ending.

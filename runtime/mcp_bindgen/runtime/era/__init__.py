@@ -1,1 +1,0 @@
-"""The two eras of the protocol: how connections begin, and how messages name their revision. Imports `protocol`."""
