@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, TypeAlias, TypeVar, Unpack, overload
 
 import anyio
 from anyio.abc import TaskGroup
@@ -25,7 +25,6 @@ from anyio.abc import TaskGroup
 from . import bindings
 from .concurrency import background_tasks
 from .logs import log
-from .pauses import Pauses
 from .protocol.access import lacks_scope
 from .protocol.bridging import BRIDGING, MISSING, Bridging, ClientBridges
 from .protocol.errors import (
@@ -52,6 +51,8 @@ from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, Conne
 from .transports.stdio import stdio
 
 C = TypeVar("C", bound=Client)
+Failures: TypeAlias = "list[tuple[str, Exception]]"
+"""Attempts that failed, with their errors."""
 
 PROBE_TIMEOUT = 5.0
 """Seconds to wait for the response to the probe; a server of the handshake may leave the probe unanswered."""
@@ -76,7 +77,7 @@ class NoConnection(ConnectionClosed):
         failures: Each attempt with its error.
     """
 
-    def __init__(self, failures: list[tuple[str, Exception]], server: str) -> None:
+    def __init__(self, failures: Failures, server: str) -> None:
         one, *others = {str(error) for _, error in failures}
         reason = "; ".join(f"{attempt}: {error}" for attempt, error in failures) if others else one
         super().__init__(f"cannot connect to {server!r}: {reason}" if server else reason)
@@ -143,13 +144,14 @@ async def connect(
         client.dispatcher.revision.check_connectable()
         if cache is not None:
             client.cache = cache
-    search = _Search(place, _Clients(ours, None if exactly else BRIDGING.only), probe_timeout)
+    candidates = _Clients(ours, None if exactly else BRIDGING.only)
+    failures: Failures = []
     with place.pauses.move_on_after(timeout) as scope:
-        async with search.connected() as client:
+        async with _connected(place, candidates, probe_timeout, failures) as client:
             place.pauses.stop(scope)
             yield client
     if scope.cancelled_caught:
-        failures = [*search.failures, ("connecting", RequestTimeout(f"not connected within {timeout:g} s"))]
+        failures.append(("connecting", RequestTimeout(f"not connected within {timeout:g} s")))
         raise NoConnection(failures, place.name)
 
 
@@ -275,95 +277,23 @@ def forget() -> None:
     _remembered.clear()
 
 
-class _Search:
-    """Search for a way to connect to a server.
-
-    Args:
-        place: The address of the server.
-        clients: The clients.
-        patience: `probe_timeout` of `connect`.
-
-    Attributes:
-        failures: Each failed attempt with its error.
-    """
-
-    def __init__(self, place: Address, clients: _Clients, patience: float) -> None:
-        self._place = place
-        self._server = place.server or object()
-        self._clients = clients
-        self._patience = patience
-        self.failures: list[tuple[str, Exception]] = []
-        self._elsewhere = False
-        self._ended = False
-
-    @asynccontextmanager
-    async def connected(self) -> AsyncGenerator[Client]:
-        """Connect and yield the client whose revision the server speaks."""
-        known, has_fallback_only = _remembered.get(self._place.place), self._place.open is None
-        way: _Way | None = known or _Way(fallback=has_fallback_only, handshake_first=has_fallback_only)
-        while way is not None:
-            async with self._over(way) as client:
-                if client is not None:
-                    yield client
-                    return
-            _remembered.pop(self._place.place, None)
-            way, known = self._following(way, known), None
-        attempt, error = self.failures[-1]
-        if len(self.failures) == 1 and (attempt != DISCOVER or not isinstance(error, ProtocolError)):
-            raise error  # the only failure explains itself
-        raise NoConnection(self.failures, self._place.name)
-
-    @asynccontextmanager
-    async def _over(self, way: _Way) -> AsyncGenerator[Client | None]:
-        """Try one way to connect; yield `None` if it fails."""
-        clients = self._clients
-        start = self._place.fallback if way.fallback else self._place.open
-        assert start is not None
-        async with AsyncExitStack() as stack:
-            try:
-                transport = await stack.enter_async_context(start())
-            except ConnectionClosed as error:
-                self.failures.append(("GET" if way.fallback else "connecting", error))
-                yield None
+@asynccontextmanager
+async def _connected(place: Address, clients: _Clients, patience: float, failures: Failures) -> AsyncGenerator[Client]:
+    """Try one way to connect after another; yield the client whose revision the server speaks."""
+    known, has_fallback_only = _remembered.get(place.place), place.open is None
+    way: _Way | None = known or _Way(fallback=has_fallback_only, handshake_first=has_fallback_only)
+    while way is not None:
+        attempt = _Attempt(place, clients, way, patience, failures)
+        async with attempt.connected() as client:
+            if client is not None:
+                yield client
                 return
-            session = Session(Peer("client", clients.dispatchers), transport, clients.handler, clients.limits)
-            tasks = await stack.enter_async_context(background_tasks())
-            tasks.start_soon(session.run)
-            stack.push_async_callback(session.close)
-            negotiation = _Negotiation(clients, session, self._server, tasks, self._patience)
-            client = await negotiation.client(way)
-            if client is None:
-                self.failures += negotiation.failures
-                self._elsewhere, self._ended = negotiation.elsewhere, session.closed.is_set()
-                yield None
-                return
-            self._remember(way, negotiation.is_legacy, client.dispatcher.revision.era.is_stateless)
-            if client.cache is not None:
-                stack.callback(client.cache.forget, CacheScope(None, session))
-            yield clients.begin(client, session, tasks)
-
-    def _following(self, way: _Way, known: _Way | None) -> _Way | None:
-        """Return the way to try after a failed one; `None` if there is no further way."""
-        place, clients = self._place, self._clients
-        probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
-        is_outdated = known is not None and (way.fallback or self._ended)
-        reopens = self._ended and probed and place.reopens
-        table = (
-            (is_outdated and place.open is not None, _PROBE),
-            (self._elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
-            (reopens and all(clients.best(stateless=one) for one in (False, True)), _HANDSHAKE),
-        )
-        return next((following for applies, following in table if applies), None)
-
-    def _remember(self, way: _Way, is_legacy: bool, is_stateless: bool) -> None:
-        place = self._place.place
-        if is_stateless:
-            _remembered.pop(place, None)
-        elif place is not None and (way.fallback or is_legacy or not way.probe):
-            _remembered[place] = _Way(handshake_first=True, fallback=way.fallback)
-            _remembered.move_to_end(place)
-            if len(_remembered) > _MAX_REMEMBERED:
-                _remembered.popitem(last=False)
+        _remembered.pop(place.place, None)
+        way, known = attempt.following(known), None
+    step, error = failures[-1]
+    if len(failures) == 1 and (step != DISCOVER or not isinstance(error, ProtocolError)):
+        raise error  # the only failure explains itself
+    raise NoConnection(failures, place.name)
 
 
 class _Clients:
@@ -437,48 +367,96 @@ class _Clients:
         return UnsupportedRevision(f"{ours} ({MISSING})" if is_missing else ours, *theirs)
 
 
-class _Negotiation:
-    """Negotiation of the revision with one server, over one connection.
+class _Attempt:
+    """Attempt to connect to a server in one way: one connection, and the negotiation of the revision over it.
 
     Args:
+        place: The address of the server.
         clients: The clients.
-        session: The connection, running.
-        key: Key of the server, for caches.
-        tasks: Group of the task that waits for the response to the probe.
-        patience: Seconds to wait for this response if the server may know the handshake only.
-
-    Attributes:
-        failures: Methods that failed, with their errors.
-        elsewhere: True if the handshake failed as it does at a server that has HTTP+SSE only.
+        way: The way to connect.
+        patience: Seconds to wait for the response to the probe if the server may know the handshake only.
+        failures: Gets the methods that fail, with their errors.
     """
 
-    def __init__(self, clients: _Clients, session: Session, key: Hashable, tasks: TaskGroup, patience: float) -> None:
-        self.failures: list[tuple[str, Exception]] = []
-        self.elsewhere = False
-        self._clients, self._session, self._server, self._tasks = clients, session, key, tasks
+    _session: Session
+    _tasks: TaskGroup
+
+    def __init__(self, place: Address, clients: _Clients, way: _Way, patience: float, failures: Failures) -> None:
+        self._place, self._clients, self._way, self._failures = place, clients, way, failures
+        self._server: Hashable = place.server or object()
         self._patience = patience
-        self._pauses = session.transport.pauses or Pauses()
+        self._has_ended = False  # the connection
+        self._is_elsewhere = False  # the handshake failed as it does at a server that has HTTP+SSE only
         self._probed = ""
         self._probing: anyio.TaskHandle[None] | None = None
         self._answer: Any = None  # the response to the probe, or its error
         self._offered: list[str] = []
 
-    @property
-    def is_legacy(self) -> bool:
-        """True if the server did not answer the probe."""
-        return bool(self._probed) and (self._answer is None or isinstance(self._answer, Exception))
-
-    async def client(self, way: _Way) -> Client | None:
-        """Return the connected client of a revision that the server speaks; `None` if everything failed.
+    @asynccontextmanager
+    async def connected(self) -> AsyncGenerator[Client | None]:
+        """Open a connection and negotiate the revision; yield the client of the user, or `None` if that fails.
 
         Raises:
             UnsupportedRevision: The server speaks none of the revisions.
             ProtocolError: A stateless server refuses the probe.
             AuthorizationError: Authorization failed.
         """
-        steps = [self._probe] if way.probe else []
+        clients, start = self._clients, self._place.fallback if self._way.fallback else self._place.open
+        assert start is not None
+        async with AsyncExitStack() as stack:
+            try:
+                transport = await stack.enter_async_context(start())
+            except ConnectionClosed as error:
+                self._failures.append(("GET" if self._way.fallback else "connecting", error))
+                yield None
+                return
+            self._session = Session(Peer("client", clients.dispatchers), transport, clients.handler, clients.limits)
+            self._tasks = await stack.enter_async_context(background_tasks())
+            self._tasks.start_soon(self._session.run)
+            stack.push_async_callback(self._session.close)
+            client = await self._negotiate()
+            if client is None:
+                self._has_ended = self._session.closed.is_set()
+                yield None
+                return
+            self._remember(client.dispatcher.revision.era.is_stateless)
+            if client.cache is not None:
+                stack.callback(client.cache.forget, CacheScope(None, self._session))
+            yield clients.begin(client, self._session, self._tasks)
+
+    def following(self, known: _Way | None) -> _Way | None:
+        """Return the way to try after this one has failed, which was remembered or not; `None` for no further way."""
+        place, clients, way = self._place, self._clients, self._way
+        probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
+        is_outdated = known is not None and (way.fallback or self._has_ended)
+        reopens = self._has_ended and probed and place.reopens
+        table = (
+            (is_outdated and place.open is not None, _PROBE),
+            (self._is_elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
+            (reopens and all(clients.best(stateless=one) for one in (False, True)), _HANDSHAKE),
+        )
+        return next((following for applies, following in table if applies), None)
+
+    def _remember(self, is_stateless: bool) -> None:
+        place, way = self._place.place, self._way
+        if is_stateless:
+            _remembered.pop(place, None)
+        elif place is not None and (way.fallback or self._is_legacy or not way.probe):
+            _remembered[place] = _Way(handshake_first=True, fallback=way.fallback)
+            _remembered.move_to_end(place)
+            if len(_remembered) > _MAX_REMEMBERED:
+                _remembered.popitem(last=False)
+
+    @property
+    def _is_legacy(self) -> bool:
+        """True if the server did not answer the probe."""
+        return bool(self._probed) and (self._answer is None or isinstance(self._answer, Exception))
+
+    async def _negotiate(self) -> Client | None:
+        """Return the connected client of a revision that the server speaks; `None` if everything failed."""
+        steps = [self._probe] if self._way.probe else []
         if self._clients.prefers_handshake or self._clients.best(stateless=False):
-            is_first = way.handshake_first or self._clients.prefers_handshake
+            is_first = self._way.handshake_first or self._clients.prefers_handshake
             steps = [self._shake_hands, *steps] if is_first else [*steps, self._shake_hands, self._hear_late]
         try:
             for step in steps:
@@ -494,7 +472,7 @@ class _Negotiation:
 
     def _may_be_stateless(self) -> bool:
         """Return True if the handshake failed as it does at a stateless server, and a client speaks such a revision."""
-        error = self.failures[-1][1] if self.failures else None
+        error = self._failures[-1][1] if self._failures else None
         if isinstance(error, ProtocolError):
             failed = error.code in (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)
         else:
@@ -521,14 +499,14 @@ class _Negotiation:
             options, patience = Options(timeout=None), self._patience
         self._probing = self._tasks.create_task(self._ask(client, options))
         if not await self._has_heard(patience):
-            self.failures.append((DISCOVER, RequestTimeout(f"no answer within {patience:g} s")))
+            self._failures.append((DISCOVER, RequestTimeout(f"no answer within {patience:g} s")))
             return None
         return await self._conclude()
 
     async def _has_heard(self, seconds: float | None) -> bool:
         """Wait for the response to the probe; return True if it came."""
         assert self._probing is not None
-        with self._pauses.move_on_after(seconds):
+        with (self._session.transport.pauses or self._place.pauses).move_on_after(seconds):
             await self._probing.wait()
         return self._answer is not None
 
@@ -560,7 +538,7 @@ class _Negotiation:
                 return await self._choose(named)
             if not self._clients.best(stateless=False):
                 raise self._clients.unsupported() from error  # it does not know the probe
-        self.failures.append((DISCOVER, error))
+        self._failures.append((DISCOVER, error))
         return None
 
     async def _choose(self, named: Sequence[str]) -> Client | None:
@@ -568,7 +546,7 @@ class _Negotiation:
         best = next((revision for revision in self._clients.revisions(stateless=True) if revision in named), None)
         if best is not None:
             client = self._speak(best)
-            if best != self._probed or self.is_legacy:
+            if best != self._probed or self._is_legacy:
                 self._answer = await discover(client, self._session)
             accept_discovery(client, self._session, self._answer)
             return client
@@ -594,8 +572,8 @@ class _Negotiation:
             client = self._speak(chosen)
             await accept_handshake(client, self._session, answer)
         except _FAILURES as error:
-            self.elsewhere = isinstance(error, Refused) and error.status in _NOT_HERE
-            self.failures.append((INITIALIZE, error))
+            self._is_elsewhere = isinstance(error, Refused) and error.status in _NOT_HERE
+            self._failures.append((INITIALIZE, error))
             named = [revision for revision in spoken(error) if revision not in self._offered]
             return await self._choose(named) if named else None
         return client
