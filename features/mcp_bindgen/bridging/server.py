@@ -549,7 +549,7 @@ class BridgedDispatcher(Dispatcher):
     async def _listen(self, params: object, ctx: Context) -> Any:
         """Serve a subscription, and subscribe to its resources with the server's own handlers."""
         server = cast(Server, self._bridged)  # it has the attributes of a server
-        return await subscriptions.listen(server, self.revision, declared(server, self), params, ctx, self._follow)
+        return await subscriptions.listen(server, declared(server, self), params, ctx, self._follow)
 
     def _follow(self, subscription: Subscription, uris: list[str]) -> AbstractAsyncContextManager[list[str]]:
         subscribe, unsubscribe = (

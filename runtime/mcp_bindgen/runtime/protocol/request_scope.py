@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_a
 
 from anyio import CapacityLimiter
 
-from .access import UNKNOWN_ORIGIN, RequestOrigin
+from .access import UNKNOWN_ORIGIN, Access, RequestOrigin
 from .capabilities import is_declared
 from .envelope import RequestId
 from .errors import CapabilityMissing, MethodNotFound
-from .methods import UPDATED, Method, Notification, Params, Path, Request, Role
+from .methods import SUBSCRIBE, UPDATED, Method, Notification, Params, Path, Request, Role
 from .revision import Dispatcher
 
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -71,12 +71,14 @@ class Link(Protocol):
         origin: Origin of the newest message.
         negotiated: Agreement of both sides, a `Negotiated`; `None` if each request makes its own.
         meta: Members of the `_meta` of every request to the other side (stateless revisions).
+        access: Decides whether an identity may do some operations of a revision; `None` where messages carry no tokens.
         around_subscription: Surrounds each subscription on this link; `None` for nothing.
     """
 
     origin: RequestOrigin = UNKNOWN_ORIGIN
     negotiated: Any = None
     meta: Mapping[str, Any] = {}
+    access: Access | None = None
     around_subscription: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None
 
     @property
@@ -113,8 +115,13 @@ class Link(Protocol):
         return False
 
     def allows_resource(self, uri: str) -> bool:
-        """Return whether the peer's token permits notifications about a resource; True without tokens."""
-        return True
+        """Return whether the token of the newest message permits notifications about a resource."""
+        if self.access is None:
+            return True
+        from .uris import canonical  # only for servers with tokens
+
+        revision = self.negotiated.dispatcher.revision.name
+        return self.access(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
 
 
 class RequestScope(NamedTuple):

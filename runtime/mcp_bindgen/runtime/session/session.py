@@ -20,12 +20,12 @@ from .. import concurrency
 from ..concurrency import begin
 from ..logs import log
 from ..protocol import observation
-from ..protocol.access import Access, RequestOrigin
+from ..protocol.access import RequestOrigin
 from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..protocol.limits import Limits, Options, Progress
-from ..protocol.methods import INITIALIZE, INITIALIZED, SUBSCRIBE, Method, Notification, Params, Request
+from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Params, Request
 from ..protocol.peer import Peer
 from ..protocol.request_scope import Answer, Link, Negotiated
 from ..protocol.transitions import State
@@ -213,8 +213,6 @@ class Session(Link):
         negotiated: Agreement of both sides.
         headers: Returns the HTTP headers of a message; `None` if it needs none.
         threads: Limit of threads that several connections share; by default each has its own.
-        access: Decides whether an identity may do some operations of a revision; `None` where messages carry no
-            tokens.
         introductions: How often this side has introduced itself again, because the other one forgot it.
         closed: Set when the connection is over.
     """
@@ -230,7 +228,6 @@ class Session(Link):
         self.negotiated: Negotiated = Negotiated(peer.dispatcher)
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
         self.origin: RequestOrigin = transport.origin
-        self.access: Access | None = None
         self.threads: anyio.CapacityLimiter | None = None
         self.introductions = 0
         self._endless: set[Callable[[], object]] = set()
@@ -264,15 +261,6 @@ class Session(Link):
     def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
         """Close the stream of a request; see `Transport.close_stream`."""
         return self.transport.close_stream(related, retry)
-
-    def allows_resource(self, uri: str) -> bool:
-        """Return whether the token of the newest message permits notifications about a resource."""
-        if self.access is None:
-            return True
-        from ..protocol.uris import canonical  # only for servers with tokens
-
-        revision = self.negotiated.dispatcher.revision.name
-        return self.access(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
 
     @contextmanager
     def ending(self, end: Callable[[], object]) -> Generator[None]:

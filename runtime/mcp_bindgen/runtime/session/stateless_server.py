@@ -109,7 +109,7 @@ def _work(
     if dispatcher.is_handled(route, server):
         return bind_handler(dispatcher, route, server)
     if name == LISTEN:
-        return lambda params, context: listen(server, dispatcher.revision, offers, params, context)
+        return lambda params, context: listen(server, offers, params, context)
     if name != DISCOVER:
         return empty_list(dispatcher, route, server)
 

@@ -17,10 +17,10 @@ from ..protocol.access import RequestOrigin, followed_by
 from ..protocol.capabilities import is_offered
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed
-from ..protocol.methods import ACKNOWLEDGED, SUBSCRIBE, UPDATED, Notification, filtered
+from ..protocol.methods import ACKNOWLEDGED, UPDATED, Notification, filtered
 from ..protocol.request_scope import Link, Negotiated
 from ..protocol.revision import Revision
-from ..protocol.uris import canonical, followed_key
+from ..protocol.uris import followed_key
 from .context import Context
 from .server import Server, attached
 
@@ -35,7 +35,6 @@ class Subscription(Link):
     Args:
         context: Context of the request that listens.
         agreed: Filter that the server agrees to.
-        hears: Returns whether the token permits notifications about a resource below a followed one, by its URI.
 
     Attributes:
         agreed: The filter.
@@ -47,10 +46,9 @@ class Subscription(Link):
 
     told = 0
 
-    def __init__(self, context: Context, agreed: Any, hears: Callable[[str], bool]) -> None:
+    def __init__(self, context: Context, agreed: Any) -> None:
         self.negotiated: Negotiated = context.agreed
         self.origin: RequestOrigin = context.origin
-        self._hears = hears
         self._context = context
         self._filters = [filter for _, filter in filtered(context.agreed.dispatcher.methods)]
         self.agree(agreed)
@@ -86,7 +84,7 @@ class Subscription(Link):
             return
         if method.filter.asks_for(self._index.get(method.filter.member, False), params):
             if method.name == UPDATED and not (  # the token permits what the filter names; that was checked before
-                self.follows(method.filter.member, followed_key(params.uri)) or self._hears(params.uri)
+                self.follows(method.filter.member, followed_key(params.uri)) or self.allows_resource(params.uri)
             ):
                 return
             if len(self._waiting) >= _MAX_WAITING:
@@ -152,13 +150,11 @@ def _resources(revision: Revision, agreed: Any) -> str:
     return member if optional(agreed, member) else ""
 
 
-async def listen(
-    server: Server, revision: Revision, offers: Mapping[str, Any], params: Any, ctx: Context, follow: Follow = _follow
-) -> Any:
+async def listen(server: Server, offers: Mapping[str, Any], params: Any, ctx: Context, follow: Follow = _follow) -> Any:
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
     followed_by(wanted)  # raises for a filter with too many resources
-    dispatcher = ctx.agreed.dispatcher
+    dispatcher, revision = ctx.agreed.dispatcher, ctx.agreed.dispatcher.revision
     for extension in dispatcher.extensions:
         if any(getattr(wanted, name) is not None for name in extension.members(type(wanted).__name__)):
             ctx.require_extension(extension)
@@ -169,11 +165,8 @@ async def listen(
     }
     answer = server.agree(type(wanted)(**agreed), ctx)
     identity, link = ctx.origin.identity, ctx.link
-
-    def hears(uri: str) -> bool:
-        return server.allows is None or server.allows(identity, revision.name, [(SUBSCRIBE, canonical(uri))])
-
-    subscription = Subscription(ctx, await answer if inspect.isawaitable(answer) else answer, hears)
+    subscription = Subscription(ctx, await answer if inspect.isawaitable(answer) else answer)
+    subscription.access = server.allows
     resources = _resources(revision, subscription.agreed)
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
     around = link.around_subscription
