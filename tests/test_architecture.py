@@ -33,7 +33,7 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 5250
+MAX_KERNEL_LINES = 5236
 MAX_HTTP_LINES = 3844
 MAX_LINES = 23652
 """Lines of code of the kernel, of its HTTP transports, and of these and the features together."""
