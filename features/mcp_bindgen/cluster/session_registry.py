@@ -18,8 +18,8 @@ from mcp_bindgen.http.server.errors import STOPPING
 from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
-from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
-from mcp_bindgen.http.server.sessions import UNREADABLE, OpenSession, SessionRegistry, key_of, update_session
+from mcp_bindgen.http.server.open_session import OpenSession, unanswered
+from mcp_bindgen.http.server.sessions import UNREADABLE, SessionRegistry, key_of, update_session
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array
@@ -52,12 +52,6 @@ class SharedListenStream(Stream):
         return number > 0
 
 
-class SharedTransport(SessionTransport):
-    """Transport of a session at one worker."""
-
-    listen_stream = SharedListenStream
-
-
 class StreamReaders:
     """Streams that clients read at this worker, after a GET.
 
@@ -72,12 +66,12 @@ class StreamReaders:
     @asynccontextmanager
     async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Read a stream, which any worker may write, while the block runs; see `SessionRegistry.reading`."""
-        if last_event_id is None and session.transport.standing.is_read:
+        if last_event_id is None and session.standing.is_read:
             raise already_read()
         name, after = (LISTEN_STREAM, None) if last_event_id is None else parse_event_id(last_event_id) or ("", 0)
         key, token = (session.key, name), secrets.token_urlsafe(9)
         before = self._open.get(key)
-        own = session.transport.standing if name == LISTEN_STREAM else session.transport.streams.get(name)
+        own = session.standing if name == LISTEN_STREAM else session.streams.get(name)
         stream = own or (before and before[0]) or Stream(session.key, name, (), self._store, persisted=True)
         self._open[key] = stream, token
         position: StreamPosition | None = None
@@ -143,7 +137,7 @@ _DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than
 _RECONNECT_MS = 500  # until clients of a stopping worker reconnect
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SharedSession(OpenSession):
     """Session that this worker takes part in.
 
@@ -153,6 +147,8 @@ class SharedSession(OpenSession):
         is_confirmed: True if the client is initialized.
         saving: Held while the record is stored or replaced.
     """
+
+    listen_stream = SharedListenStream
 
     version: int = 0
     base: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -181,7 +177,7 @@ class SharedSession(OpenSession):
             self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
             update_session(self.session, memory)
         self.version, self.base = version, theirs
-        self.saved: bytes = stored
+        self.saved = stored
 
 
 def merged(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,7 +213,6 @@ class SharedRegistry(SessionRegistry):
     """
 
     kind: type[OpenSession] = SharedSession
-    transport: type[SessionTransport] = SharedTransport
 
     def __init__(self, service: GuardedService, store: SharedStore, limits: HttpLimits) -> None:
         super().__init__(service, store, limits)
@@ -282,7 +277,7 @@ class SharedRegistry(SessionRegistry):
             assert isinstance(oldest, SharedSession)
             await self._catch_up(oldest, await self._shared.refresh(oldest.key, oldest.version, keep=False))
             if not oldest.ending and not oldest.session.ready:
-                oldest.transport.finish()
+                oldest.finish()
                 await self._forget(oldest)
 
     def _start(self, session: OpenSession) -> OpenSession:
@@ -310,11 +305,10 @@ class SharedRegistry(SessionRegistry):
                     self._drop(session)
                     return
                 if current.record is None:
-                    self._note_polling(session, record["memory"])
                     session.version, session.base, session.saved = current.version, record, data
                 else:
                     session.take_over(current.version, current.record)
-        await session.transport.standing.persist()
+        await session.standing.persist()
 
     async def _catch_up(self, session: SharedSession, current: SessionVersion | None) -> None:
         """Adopt the current record of a session."""
@@ -339,8 +333,8 @@ class SharedRegistry(SessionRegistry):
 
     async def forward(self, session: OpenSession, parsed: ParsedBody) -> None:
         """Forward the members of a POST that other workers wait for: responses, their progress, cancellations."""
-        epochs = {number >> 32 for number in parsed.answered} - {session.transport.worker_epoch}
-        to_all = any(not session.transport.is_pending(id_) for id_ in parsed.cancelled)
+        epochs = {number >> 32 for number in parsed.answered} - {session.worker_epoch}
+        to_all = any(not session.is_pending(id_) for id_ in parsed.cancelled)
         if epochs or to_all:
             await self._shared.route(session.key, None if to_all else epochs, parsed.for_other_workers())
 
@@ -361,12 +355,12 @@ class SharedRegistry(SessionRegistry):
                 self.readers.advance(key, int(fields["number"]), fields["data"] or None, fields["over"] == b"1")
             case "hangup":
                 token = fields["token"].decode()
-                stream = self.readers.find(key, token) if token else session.transport.streams.get(name)
+                stream = self.readers.find(key, token) if token else session.streams.get(name)
                 if stream is not None:
                     stream.disconnect()
             case "post":
-                session.transport.take(fields["body"])
-                await session.transport.settle(parse_body(fields["body"]).cancelled)
+                session.take(fields["body"])
+                await session.settle(parse_body(fields["body"]).cancelled)
             case "end":
                 self._drop(session)
             case _:
@@ -409,7 +403,7 @@ class SharedRegistry(SessionRegistry):
                     if not session.ending:
                         await self._deliver([session], found, previous)
                 case Delivery(_, event) if event:
-                    session.transport.standing.advance(event, found.data)
+                    session.standing.advance(event, found.data)
                 case _:  # the client does not want the broadcast, or another worker has delivered it
                     pass
 
@@ -432,7 +426,7 @@ class SharedRegistry(SessionRegistry):
 
     def _drop(self, session: OpenSession) -> None:
         """End a session at this worker only: it is over, or continues at other workers."""
-        session.transport.finish()
+        session.finish()
         self._remove(session)
 
     def _remove(self, session: OpenSession) -> None:
@@ -452,28 +446,28 @@ class SharedRegistry(SessionRegistry):
 
     async def _wind_up(self, session: OpenSession) -> None:
         self._drop(session)
-        await session.transport.end("the session is over, or the store that it needs is away")
+        await session.end("the session is over, or the store that it needs is away")
         self.readers.end(session.key)
-        await self._shared.close(session.key, session.transport.worker_epoch)
+        await self._shared.close(session.key, session.worker_epoch)
 
     async def _look_after_all(self) -> None:
-        shared, limits = self._shared, self.limits
+        shared = self._shared
         self.worker.check()
         sessions = list(self._by_key.values())
         for session in sessions:
-            for stream in session.transport.abandoned(limits.abandoned):
+            for stream in session.abandoned:
                 (found,) = await shared.positions([(session.key, stream.name)])
                 if found is not None and found.busy_until:
                     stream.disconnected_at = time.monotonic()  # the client reads the stream at another worker
                 else:
-                    await session.transport.abandon(stream, session.revision)
-            if session.is_overdue(limits) and not session.transport.streams:
+                    await session.abandon(stream)
+            if session.is_overdue and not session.streams:
                 await self._catch_up(session, await shared.refresh(session.key, session.version, keep=False))
                 if session.session.ready or session.ending:
                     self._drop(session)
                 else:
                     await self.end(session)
-        used = [one for one in sessions if not one.ending and (one.requests or one.transport.streams)]
+        used = [one for one in sessions if not one.ending and (one.requests or one.streams)]
         positions = await shared.positions([(one.key, LISTEN_STREAM) for one in used])
         for session, found in zip(used, positions, strict=True):
             if found is None:
@@ -481,7 +475,7 @@ class SharedRegistry(SessionRegistry):
         await self.readers.refresh()
         for key, name, pending in await shared.unfinished(shared.worker):  # of sessions that ended during an outage
             owner = self._by_key.get(key)
-            if owner is None or name not in owner.transport.streams:
+            if owner is None or name not in owner.streams:
                 reason = "the store was away when this request ended"
                 await shared.fail(key, name, shared.worker, unanswered(pending, reason))
 
@@ -497,11 +491,11 @@ class SharedRegistry(SessionRegistry):
         self.readers.leave(_RECONNECT_MS)
         with anyio.move_on_after(_DRAIN_SECONDS):
             await self._closing.wait()
-            while any(stream.pending for one in self._by_key.values() for stream in one.transport.streams.values()):
+            while any(stream.pending for one in self._by_key.values() for stream in one.streams.values()):
                 await asyncio.sleep(0.02)
         self._stopping = True
         sessions = list(self._by_key.values())
-        await asyncio.gather(*(session.transport.end(STOPPING) for session in sessions))
+        await asyncio.gather(*(session.end(STOPPING) for session in sessions))
         for session in sessions:
             self._drop(session)
 

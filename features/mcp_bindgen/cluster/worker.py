@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from mcp_bindgen.http.server.errors import NOT_STORED, unavailable
 from mcp_bindgen.http.server.event_store import StoreUnavailable
-from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
+from mcp_bindgen.http.server.open_session import OpenSession, unanswered
 from mcp_bindgen.http.server.sessions import UNREADABLE
 from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.logs import log
@@ -248,7 +248,7 @@ class Broadcasts:
                 if link.told < found.number and not link.is_ending:
                     await self._send(link, found)
                 await turn.give_way()
-            elif not (isinstance(link, Session) and isinstance(link.transport, SessionTransport)):
+            elif not (isinstance(link, Session) and isinstance(link.transport, OpenSession)):
                 local.append(link)
         if local:
             self._spawn(_notify_all(found, local))  # a slow connection delays no other client

@@ -27,7 +27,7 @@ from mcp_bindgen.http.client.legacy_sse import SseClientTransport
 from mcp_bindgen.http.server import call as asgi
 from mcp_bindgen.http.server import legacy_sse as runtime_sse
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.legacy_sse import SseTransport
+from mcp_bindgen.http.server.legacy_sse import SseSession
 from mcp_bindgen.http.server.limits import Budget
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
@@ -689,7 +689,7 @@ async def test_a_server_that_dies_ends_what_is_pending(caplog: pytest.LogCapture
 
 
 async def test_the_server_end_by_itself() -> None:
-    transport = SseTransport("key", HttpLimits(), Budget(1, "too many"))
+    transport = SseSession("id", "key", HttpLimits(), Budget(1, "too many"))
     with transport.standing.reading():
         await transport.send([b'{\n"a":\r\n1}', b"2"])
         await transport.close()

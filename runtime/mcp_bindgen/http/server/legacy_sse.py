@@ -28,16 +28,25 @@ from .app import AppOptions, AsgiApp
 from .call import TEXT, Call, EventWriter
 from .errors import HttpError, too_many
 from .intake import ParsedBody, parse_body
-from .session_transport import SessionTransport
-from .sessions import OpenSession, SessionRegistry
+from .open_session import OpenSession
+from .sessions import SessionRegistry
 from .streams import stream_events
 
 _MAX_POSTS = 64  # messages of a session that wait for their turn
 _MAX_SLEEP_SECONDS = 3600.0  # as timers have a largest time
 
 
-class SseTransport(SessionTransport):
-    """Transport of a session with one stream out, and no queue in: a POST waits until its message is taken."""
+@dataclass(eq=False, repr=False)
+class SseSession(OpenSession):
+    """Open session with one stream out, and no queue in: a POST waits until its message is taken.
+
+    Attributes:
+        turn: Lock of the POST that is being taken: messages keep their order, and only one is in memory.
+        expires_at: Time when its last token expires, in seconds since 1970; None for never.
+    """
+
+    turn: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
+    expires_at: float | None = None
 
     async def receive(self) -> Sequence[bytes | Oversized | Lost]:
         """Return the next message; stop reading while the peer leaves responses unread (backpressure)."""
@@ -63,19 +72,6 @@ class SseTransport(SessionTransport):
         if self.state != "open":
             raise HttpError(404, "the session is over")
 
-
-@dataclass(eq=False)
-class SseSession(OpenSession):
-    """Open session with one stream.
-
-    Attributes:
-        turn: Lock of the POST that is being taken: messages keep their order, and only one is in memory.
-        expires_at: Time when its last token expires, in seconds since 1970; None for never.
-    """
-
-    turn: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
-    expires_at: float | None = None
-
     def extend(self, identity: Identity | None) -> None:
         """Note the token of a message: the stream lasts as long as the token that lasts longest."""
         until = None if identity is None else identity.session_expires_at
@@ -86,14 +82,13 @@ class SseSession(OpenSession):
         while self.expires_at is not None and (left := self.expires_at - time.time()) > 0:
             await asyncio.sleep(min(left, _MAX_SLEEP_SECONDS))
         if self.expires_at is not None:
-            self.transport.standing.leave(None)
+            self.standing.leave(None)
 
 
 class SseRegistry(SessionRegistry):
     """Open sessions of an endpoint, in memory."""
 
     kind: type[OpenSession] = SseSession
-    transport: type[SessionTransport] = SseTransport
 
 
 class SseApp(AsgiApp):
@@ -155,11 +150,11 @@ class SseApp(AsgiApp):
         session.requests += 1
         endpoint = f"{call.url_path(self._messages)}?session_id={session.id}"
         try:
-            with session.transport.standing.reading():
+            with session.standing.reading():
                 await writer.write(encode(endpoint.encode(), event="endpoint"))
                 async with background_tasks() as tasks:
                     tasks.start_soon(session.expire)
-                    await stream_events(writer, session.transport.standing, 0)
+                    await stream_events(writer, session.standing, 0)
         finally:
             with anyio.CancelScope(shield=True):
                 await session.session.close()
@@ -171,7 +166,6 @@ class SseApp(AsgiApp):
         call.scope["query_string"] = b""  # access logs are written later, and show it
         session = await self._registry.find(query.get("session_id", [""])[0], call.principal)
         assert isinstance(session, SseSession)
-        assert isinstance(session.transport, SseTransport)
         if session.turn.statistics().tasks_waiting >= _MAX_POSTS:
             raise too_many("too many messages wait in this session")
         async with session.turn:
@@ -179,7 +173,7 @@ class SseApp(AsgiApp):
             if self.auth is not None:
                 await self.intake.authorize(call, self._parsed(body), session.revision.name)
             session.extend(call.identity)
-            await session.transport.accept(incoming(body, call.origin))
+            await session.accept(incoming(body, call.origin))
         await call.respond(202, b"accepted", TEXT)
 
     def _parsed(self, body: bytes) -> ParsedBody:

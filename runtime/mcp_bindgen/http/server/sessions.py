@@ -1,6 +1,6 @@
 """Sessions of an endpoint, and HTTP requests to them (MCP 2025-03-26 to 2025-11-25, "Transports": Streamable HTTP).
 
-A `SessionRegistry` begins, finds, restores and ends the sessions. A `SessionTransport` carries the messages of each.
+A `SessionRegistry` begins, finds, restores and ends the sessions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,11 +19,9 @@ import anyio
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.concurrency import scheduled
-from mcp_bindgen.runtime.logs import audit, log
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
-from mcp_bindgen.runtime.protocol.revision import Revision
-from mcp_bindgen.runtime.protocol.transitions import State
 from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
 from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.session import Session
@@ -36,7 +33,7 @@ from .errors import RETRY_SOON, STOPPING, HttpError, refused, too_many, unavaila
 from .event_store import EventStore, StoredSession, StoreUnavailable
 from .intake import Intake, ParsedBody
 from .limits import Budget, Budgets, HttpLimits
-from .session_transport import GONE, SessionTransport
+from .open_session import GONE, OpenSession
 from .streams import LISTEN_STREAM, Stream, already_read, parse_event_id, stream_events, unknown_event
 
 
@@ -76,72 +73,6 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ProtocolError)
 """Errors of reading a record that another program has stored."""
 
 
-@dataclass(eq=False)
-class OpenSession:
-    """Open session.
-
-    Attributes:
-        id: Its id for the client.
-        key: Its key in the store; a reader of the store does not learn ids.
-        principal: The principal that began it.
-        transport: Its streams.
-        session: The session itself.
-        saved: Its record in the store.
-        requests: HTTP requests in flight.
-        begun: Time when it began here, on the clock of `time.monotonic`.
-        seen: Time of its last traffic.
-    """
-
-    id: str
-    key: str
-    principal: str | None
-    transport: SessionTransport
-    session: Session
-    saved: bytes = b""
-    requests: int = 0
-    begun: float = field(default_factory=time.monotonic)
-    seen: float = field(default_factory=time.monotonic)
-
-    @property
-    def ending(self) -> bool:
-        """True if requests do not find it any more."""
-        return self.transport.state in GONE
-
-    def belongs_to(self, principal: str | None) -> bool:
-        """Return True if it belongs to a principal; a refusal is written to the audit log."""
-        if self.principal == principal:
-            return True
-        reason = "a session of another user"
-        fields = {"reason": reason, "principal": principal}
-        audit.warning("refused: %s; principal=%s", reason, principal, extra={"fields": fields})
-        return False
-
-    @property
-    def revision(self) -> Revision:
-        """The negotiated revision."""
-        return self.session.negotiated.dispatcher.revision
-
-    def snapshot(self) -> dict[str, Any] | None:
-        """Return the state with which another process can resume the session, as JSON; None before `initialize`."""
-        agreed = self.session.negotiated
-        if not (self.session.ready or self.session.peer.state is State.NEGOTIATED):
-            return None
-        return {
-            "revision": agreed.dispatcher.revision.name,
-            "clientInfo": agreed.peer_info.model_dump(),
-            "capabilities": agreed.declared["client"],
-            "logLevel": agreed.log_level,
-            "subscriptions": sorted(agreed.subscriptions or ()),
-        }
-
-    def is_overdue(self, limits: HttpLimits) -> bool:
-        """Return True if it was idle for too long, or its client never sent `notifications/initialized`."""
-        now = time.monotonic()
-        if not self.session.ready and now - self.begun > limits.handshake:
-            return True
-        return not self.requests and now - self.seen > limits.idle
-
-
 class SessionRegistry:
     """Open sessions of an endpoint.
 
@@ -152,7 +83,6 @@ class SessionRegistry:
 
     Attributes:
         kind: Class of the sessions.
-        transport: Class of their transports.
         retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
         around_subscription: Context of each subscription of a stateless revision; None if it has none.
         service: The servers.
@@ -160,7 +90,6 @@ class SessionRegistry:
     """
 
     kind: type[OpenSession] = OpenSession
-    transport: type[SessionTransport] = SessionTransport
     retry: int | None = None
     around_subscription: AroundSubscription | None = None
 
@@ -202,7 +131,7 @@ class SessionRegistry:
                 raise
             except UNREADABLE as error:
                 log.error("a stored session cannot be read, so its client begins a new session: %r", error)
-        if session is None or session.transport.state in GONE or not session.belongs_to(principal):
+        if session is None or session.state in GONE or not session.belongs_to(principal):
             reason = "there is no such session; a new one begins with initialize"
             raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
         return session
@@ -225,28 +154,32 @@ class SessionRegistry:
 
     async def _settle(self, session: OpenSession, stored: StoredSession) -> None:
         """Settle the requests that the previous process left unanswered."""
-        await session.transport.fail_unanswered(stored.streams)
+        await session.fail_unanswered(stored.streams)
 
-    def _made(self, id_: str, principal: str | None) -> OpenSession:
-        """Make a new session."""
-        transport = self._transport(key_of(id_), principal)
-        return self.kind(id_, transport.key, principal, transport, self.service.session(transport))
+    def _made(
+        self, id_: str, principal: str | None, worker_epoch: int = 0, last: int = 0, saved: bytes = b""
+    ) -> OpenSession:
+        """Make a session."""
+        streams, queue = self._streams.of(principal), self._queues.of(principal)
+        budget = Budget(self.limits.streams_of_session, "too many streams are open in this session", streams)
+        session = self.kind(
+            id_, key_of(id_), self.limits, budget, queue, self._store, worker_epoch, last, principal, saved
+        )
+        session.session = self.service.session(session)
+        return session
 
     def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> OpenSession:
         """Make a session from its stored state."""
-        known = record["memory"]
         last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
-        transport = self._transport(key_of(id_), principal, stored.worker_epoch, last)
-        session = self.kind(id_, transport.key, principal, transport, self.service.session(transport), stored.record)
-        self._note_polling(session, known)
-        restore(self.service, session.session, known, first_id=stored.worker_epoch << 32)
+        session = self._made(id_, principal, stored.worker_epoch, last, stored.record)
+        restore(self.service, session.session, record["memory"], first_id=stored.worker_epoch << 32)
         return session
 
     async def _make_room(self, principal: str | None) -> None:
         """Make room for a new session, if need be by ending a session that is not initialized. The lock is held."""
         oldest = self.evictable(principal)
         if oldest is not None:
-            oldest.transport.finish()
+            oldest.finish()
             await self._forget(oldest)
 
     def evictable(self, principal: str | None) -> OpenSession | None:
@@ -273,15 +206,9 @@ class SessionRegistry:
                 return oldest
         return None
 
-    def _transport(self, key: str, principal: str | None, worker_epoch: int = 0, last: int = 0) -> SessionTransport:
-        streams = self._streams.of(principal)
-        budget = Budget(self.limits.streams_of_session, "too many streams are open in this session", streams)
-        queue = self._queues.of(principal)
-        return self.transport(key, self.limits, budget, queue, self._store, worker_epoch, last, principal)
-
     def _start(self, session: OpenSession) -> OpenSession:
         self._open[session.id] = session
-        session.transport.before_sending = partial(self._save, session)
+        session.before_sending = partial(self._save, session)
         self._spawn(self._run(session))
         if self._sweeper is None or self._sweeper.done():
             self._sweeper = self._spawn(self._sweep())
@@ -315,7 +242,7 @@ class SessionRegistry:
         Raises:
             HttpError: The event is unknown, or another connection reads the stream.
         """
-        standing = session.transport.standing
+        standing = session.standing
         if last_event_id is None:
             span = await self._span(session, LISTEN_STREAM) if standing.persisted else None
             if standing.is_read:
@@ -327,7 +254,7 @@ class SessionRegistry:
         span = await self._span(session, name)
         if span is None or not span[0] - 1 <= number <= span[1]:
             raise unknown_event()
-        stream = standing if name == LISTEN_STREAM else session.transport.streams.get(name)
+        stream = standing if name == LISTEN_STREAM else session.streams.get(name)
         yield stream or Stream(session.key, name, (), self._store, last=span[1], state="done", persisted=True), number
 
     async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
@@ -349,36 +276,31 @@ class SessionRegistry:
 
     async def _wind_up(self, session: OpenSession) -> None:
         """Close a session that has ended here."""
-        if session.transport.state != "left":
+        if session.state != "left":
             try:
                 await self.end(session)
             finally:
-                await session.transport.end("the session is over")
+                await session.end("the session is over")
 
     async def _save(self, session: OpenSession) -> None:
         """Store the state that another process needs, if it has changed."""
         session.seen = time.monotonic()
-        if self._store is None or session.transport.state in GONE:
+        if self._store is None or session.state in GONE:
             return
         known = session.snapshot()
         if known is None:
             return
         record = to_json({"principal": session.principal, "memory": known})
         if record != session.saved:
-            self._note_polling(session, known)
             await self._store.save(session.key, record, session.principal)
             session.saved = record
-            await session.transport.standing.persist()
-
-    def _note_polling(self, session: OpenSession, known: dict[str, Any]) -> None:
-        revision = self.service.dispatchers[known["revision"]].revision
-        session.transport.supports_stream_polling = revision.stream_polling
+            await session.standing.persist()
 
     # --- ending -----------------------------------------------------------------------------------------------
 
     async def end(self, session: OpenSession) -> None:
         """End a session, here and in the store; running handlers have a moment to finish."""
-        session.transport.finish()
+        session.finish()
         async with self._changing:
             await self._forget(session)
 
@@ -400,14 +322,13 @@ class SessionRegistry:
             await asyncio.sleep(pause)
 
     async def _look_after_all(self) -> None:
-        limits = self.limits
         for session in list(self._open.values()):
-            if session.is_overdue(limits):
+            if session.is_overdue:
                 await self.end(session)
-            for stream in session.transport.abandoned(limits.abandoned):
-                await session.transport.abandon(stream, session.revision)
+            for stream in session.abandoned:
+                await session.abandon(stream)
         if self._store is not None:
-            await self._store.sweep([session.key for session in self._open.values()], limits.idle)
+            await self._store.sweep([session.key for session in self._open.values()], self.limits.idle)
 
     def leave(self) -> None:
         """End all sessions here, but not in the store, and refuse new requests.
@@ -416,7 +337,7 @@ class SessionRegistry:
         """
         self._stopping = True
         for session in list(self._open.values()):
-            session.transport.leave()
+            session.leave()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -514,7 +435,7 @@ class HttpSessions:
         if is_new:
             check_version(call, self._dispatchers)
             session = await self.registry.begin(call.principal)
-        elif session is None or session.transport.state in GONE:
+        elif session is None or session.state in GONE:
             session = await self.find(call)
         if parsed.is_batch:
             parsed.check_batch(session.revision)
@@ -524,8 +445,8 @@ class HttpSessions:
                 await self._respond(call, session, parsed, is_new)
             else:
                 await self.registry.forward(session, parsed)
-                session.transport.arrive(incoming(parsed.body, call.origin))
-                await session.transport.settle(parsed.cancelled)
+                session.arrive(incoming(parsed.body, call.origin))
+                await session.settle(parsed.cancelled)
                 if parsed.is_initialized:
                     await self.registry.confirm(session)
                 await call.respond(202)
@@ -539,19 +460,18 @@ class HttpSessions:
         """Respond to a POST with requests: with JSON if the answer comes at once, else with a stream."""
         if parsed.answered or parsed.cancelled:
             await self.registry.forward(session, parsed)
-        transport = session.transport
-        stream = transport.expect(parsed.ids)
+        stream = session.expect(parsed.ids)
         headers = [(SESSION, session.id.encode())] if is_new else []
         writer = None
         try:
             with stream.reading():
                 try:
-                    transport.arrive(incoming(parsed.body, call.origin))
+                    session.arrive(incoming(parsed.body, call.origin))
                 except HttpError:
-                    await transport.settle(parsed.ids)
+                    await session.settle(parsed.ids)
                     raise
                 if parsed.cancelled:
-                    await transport.settle(parsed.cancelled)
+                    await session.settle(parsed.cancelled)
                 with anyio.move_on_after(self._quick):
                     await stream.first()
                 answer = stream.sole_answer()
@@ -569,13 +489,13 @@ class HttpSessions:
                     await self._stream(writer, session, stream, 0)
         finally:
             if stream.pending and not stream.is_read and not stream.persisted:  # the client cannot resume the stream
-                await transport.abandon(stream, session.revision)
+                await session.abandon(stream)
         if writer is not None:
             await writer.end()
 
     async def _stream(self, writer: EventWriter, session: OpenSession, stream: Stream, after: int) -> None:
         await writer.open()
-        retry = self._retry if stream.persisted and session.transport.supports_stream_polling else None
+        retry = self._retry if stream.persisted and session.supports_stream_polling else None
         await stream_events(writer, stream, after, retry)
 
     # --- GET --------------------------------------------------------------------------------------------------
@@ -590,7 +510,7 @@ class HttpSessions:
             raise refused(406, "the answer is text/event-stream; the client must accept it")
         session = await self.find(call)
         async with self.registry.reading(session, call.header(b"last-event-id")) as (stream, after):
-            session.transport.budget.take()
+            session.budget.take()
             session.requests += 1
             try:
                 writer = EventWriter(call, self._limits.write_timeout, self._keep_alive)
@@ -602,4 +522,4 @@ class HttpSessions:
             finally:
                 session.requests -= 1
                 session.seen = time.monotonic()
-                session.transport.budget.add(-1)
+                session.budget.add(-1)

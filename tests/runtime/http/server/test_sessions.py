@@ -23,7 +23,7 @@ from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import Intake
 from mcp_bindgen.http.server.limits import LIMITS, Budget
-from mcp_bindgen.http.server.session_transport import SessionTransport
+from mcp_bindgen.http.server.open_session import OpenSession
 from mcp_bindgen.http.server.sessions import SESSION, HttpSessions, SessionRegistry, key_of
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
@@ -831,7 +831,7 @@ async def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pyte
     store = Away()
     await store.save("s", b"")
     budget = Budget(30, "too many")
-    transport = SessionTransport("s", HttpLimits(), budget, store=store)
+    transport = OpenSession("s", "s", HttpLimits(), budget, store=store)
     streams = [transport.expect([number]) for number in range(30)]
     for stream in streams:
         await stream.persist()

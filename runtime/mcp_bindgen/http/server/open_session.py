@@ -1,4 +1,4 @@
-"""Transport of one session: many streams out, one queue in."""
+"""Open session of an endpoint, and the transport of its messages: many streams out, one queue in."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.logs import audit, log
+from mcp_bindgen.runtime.protocol import jsonrpc, transitions
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, Transport
+from mcp_bindgen.runtime.session.session import Session
 
 from .errors import HttpError, StoreFull, too_many
 from .event_store import Event, EventStore, OpenStream
@@ -42,13 +43,14 @@ _MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its 
 
 
 @dataclass(eq=False, repr=False)
-class SessionTransport(Transport):
-    """Transport of a session.
+class OpenSession(Transport):
+    """Open session, which is the transport of its messages.
 
     A message that answers or belongs to a request goes to the stream of its POST, any other to the stream of GET.
 
     Args:
-        key: Key of the session in the store.
+        id: Its id for the client.
+        key: Its key in the store; a reader of the store does not learn ids.
         limits: Limits of the endpoint.
         budget: Limit for the number of its streams.
         queue: Limit for the buffered bytes of its streams.
@@ -56,24 +58,28 @@ class SessionTransport(Transport):
         worker_epoch: Number of times that the session was revived, this time included.
         last: Number of the last event of the stream of GET.
         principal: The principal that began the session, if known.
+        saved: Its record in the store.
 
     Attributes:
         independent: True: a stream does not wait for the reader of another stream.
         listen_stream: Class of the stream of GET.
         origin: Origin of the session.
-        key: See above.
+        session: The session that reads and writes the messages.
         worker_epoch: See above; it is part of the names of streams.
         state: State of the session.
-        budget: See above.
+        requests: HTTP requests in flight.
+        seen: Time of its last traffic, on the clock of `time.monotonic`.
         standing: The stream that belongs to no request.
         streams: Streams of requests that are open, or still read; by name.
-        supports_stream_polling: True if the client reconnects after its stream was closed.
         before_sending: Awaited before messages are sent.
     """
 
     independent = True
     listen_stream: ClassVar[type[Stream]] = Stream
 
+    session: Session = field(init=False)
+
+    id: str
     key: str
     limits: HttpLimits
     budget: Budget
@@ -82,6 +88,7 @@ class SessionTransport(Transport):
     worker_epoch: int = 0
     last: int = 0
     principal: str | None = None
+    saved: bytes = b""
 
     def __post_init__(self) -> None:
         self.origin: RequestOrigin = RequestOrigin(principal=self.principal, network="tcp")
@@ -89,7 +96,8 @@ class SessionTransport(Transport):
         listen, key = self.listen_stream, self.key
         self.standing: Stream = listen(key, LISTEN_STREAM, (), self.store, last=self.last, queue=self.queue)
         self.standing.persisted = self.store is not None and self.worker_epoch > 0
-        self.supports_stream_polling = False
+        self.requests = 0
+        self.seen = self._begun = time.monotonic()
         self.before_sending: Callable[[], Awaitable[None]] | None = None
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
@@ -97,6 +105,53 @@ class SessionTransport(Transport):
         self._inbox_bytes = 0
         self._arrived, self._taken = asyncio.Event(), asyncio.Event()
         self.state: State = "open"
+
+    # --- its state --------------------------------------------------------------------------------------------
+
+    @property
+    def ending(self) -> bool:
+        """True if requests do not find it any more."""
+        return self.state in GONE
+
+    @property
+    def supports_stream_polling(self) -> bool:
+        """True if the client reconnects after its stream was closed."""
+        return self.snapshot() is not None and self.revision.stream_polling
+
+    @property
+    def is_overdue(self) -> bool:
+        """True if it was idle for too long, or its client never sent `notifications/initialized`."""
+        now = time.monotonic()
+        if not self.session.ready and now - self._begun > self.limits.handshake:
+            return True
+        return not self.requests and now - self.seen > self.limits.idle
+
+    def belongs_to(self, principal: str | None) -> bool:
+        """Return True if it belongs to a principal; a refusal is written to the audit log."""
+        if self.principal == principal:
+            return True
+        reason = "a session of another user"
+        fields = {"reason": reason, "principal": principal}
+        audit.warning("refused: %s; principal=%s", reason, principal, extra={"fields": fields})
+        return False
+
+    @property
+    def revision(self) -> Revision:
+        """The negotiated revision."""
+        return self.session.negotiated.dispatcher.revision
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """Return the state with which another process can resume the session, as JSON; None before `initialize`."""
+        agreed = self.session.negotiated
+        if not (self.session.ready or self.session.peer.state is transitions.State.NEGOTIATED):
+            return None
+        return {
+            "revision": agreed.dispatcher.revision.name,
+            "clientInfo": agreed.peer_info.model_dump(),
+            "capabilities": agreed.declared["client"],
+            "logLevel": agreed.log_level,
+            "subscriptions": sorted(agreed.subscriptions or ()),
+        }
 
     # --- the session's side -----------------------------------------------------------------------------------
 
@@ -222,22 +277,23 @@ class SessionTransport(Transport):
             if stream is not None:
                 await stream.settle([id_])
 
-    def abandoned(self, seconds: float) -> list[Stream]:
-        """Return the streams without a connection for longer than `seconds`."""
-        before, streams = time.monotonic() - seconds, self.streams.values()
+    @property
+    def abandoned(self) -> list[Stream]:
+        """The streams that were without a connection for too long."""
+        before, streams = time.monotonic() - self.limits.abandoned, self.streams.values()
         return [one for one in streams if one.disconnected_at is not None and one.disconnected_at < before]
 
-    async def abandon(self, stream: Stream, revision: Revision) -> None:
+    async def abandon(self, stream: Stream) -> None:
         """Cancel the requests of a stream, as its client is away."""
         ids = set(stream.pending)
         for id_ in ids:
             self._routes.pop(id_, None)
         if ids:
             await stream.put(failure(ids, "the client hung up and did not come back"), ids)
-        if revision.cancelled is not None:
+        cancelled = self.revision.cancelled
+        if cancelled is not None:
             for id_ in ids:
-                params = jsonrpc.typed_params(revision.cancelled, {"requestId": id_})
-                self.take(jsonrpc.notification(revision.cancelled, params))
+                self.take(jsonrpc.notification(cancelled, jsonrpc.typed_params(cancelled, {"requestId": id_})))
 
     # --- the end ----------------------------------------------------------------------------------------------
 
