@@ -16,7 +16,7 @@ import pytest
 from mcp_bindgen import runtime
 from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.runtime.session import subscription_client as listening_module
+from mcp_bindgen.runtime.session import client as listening_module
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import Client, Server

@@ -1,11 +1,15 @@
-"""The base of generated clients, and their introduction: handshake (MCP, "Lifecycle") or `server/discover`."""
+"""The base of generated clients, their subscriptions (MCP 2026-07-28, "Subscriptions") and their introduction.
+
+A client introduces itself by the handshake (MCP, "Lifecycle") or `server/discover`.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import EllipsisType
 from typing import Any, Protocol, Self, TypeVar, Unpack, cast
@@ -13,15 +17,19 @@ from typing import Any, Protocol, Self, TypeVar, Unpack, cast
 import anyio
 from pydantic import BaseModel
 
+from ..concurrency import background_tasks
 from ..logs import log
-from ..model.base import Model, fields_of
+from ..model.base import Model, fields_of, optional
 from ..model.json_types import is_array, is_object
 from ..protocol import jsonrpc
 from ..protocol.capabilities import Side, declared, is_offered, unmet
 from ..protocol.envelope import invalid_answer
 from ..protocol.errors import (
     INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    AuthorizationError,
     CapabilityMissing,
+    ConnectionClosed,
     MethodNotFound,
     ProtocolError,
     RequestTimeout,
@@ -32,7 +40,18 @@ from ..protocol.errors import (
 from ..protocol.extension import ExtensionResult
 from ..protocol.invalid_items import InvalidItem
 from ..protocol.limits import Limits, Options, Progress
-from ..protocol.methods import DISCOVER, INITIALIZE, INITIALIZED, PING, Method, Notification, Request, untyped
+from ..protocol.methods import (
+    ACKNOWLEDGED,
+    DISCOVER,
+    INITIALIZE,
+    INITIALIZED,
+    LISTEN,
+    PING,
+    Method,
+    Notification,
+    Request,
+    untyped,
+)
 from ..protocol.request_scope import Answer, Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
@@ -40,7 +59,6 @@ from .context import Caller, Context
 from .execution import bind_handler, introduction
 from .rounds import settle_rounds, understood
 from .session import Session, in_handler
-from .subscription_client import Filter, Listening, check_filter, reaches, subscribed
 from .targets import Cache, CacheScope, ConnectOptions, Target
 
 VERSION_HEADER = "MCP-Protocol-Version"
@@ -62,6 +80,7 @@ class HeaderMirror(Protocol):
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
+Filter = TypeVar("Filter", bound=BaseModel)
 
 
 class ResultChecks(Protocol):
@@ -173,10 +192,60 @@ class Client(Caller, Side):
             ProtocolError: The server has no subscriptions.
             RequestTimeout: The server did not acknowledge the subscription in time.
         """
-        check_filter(self.link.negotiated, wanted, *more)
+        _check_filter(self.link.negotiated, wanted, *more)
         if self._bridge is not None:
             return self._bridge.subscribed(wanted)
-        return subscribed(self, self._listening, wanted, more, self._forget)
+        return self._subscribed(wanted, more)
+
+    @asynccontextmanager
+    async def _subscribed(self, wanted: Filter, more: Sequence[BaseModel]) -> AsyncGenerator[Filter]:
+        self.link.peer.dispatcher.revision.request(LISTEN)  # stateful revisions have none
+        wire = {name: value for one in (wanted, *more) for name, value in jsonrpc.plain(one).items()}
+        listening = Listening()
+        async with background_tasks() as tasks:
+            tasks.start_soon(self._listen, listening, wire)
+            with anyio.move_on_after(self.options.timeout):
+                await listening.settled.wait()
+            if listening.error is not None:
+                raise listening.error
+            if listening.agreed is None:
+                raise RequestTimeout(f"{LISTEN} was not acknowledged in time")
+            agreed = listening.agreed
+            yield agreed if isinstance(agreed, type(wanted)) else type(wanted).model_validate(jsonrpc.plain(agreed))
+
+    async def _listen(self, listening: Listening, wanted: dict[str, Any]) -> None:
+        """Listen until the connection is closed or the server refuses for good; open another stream when one ends."""
+        session, revision = self.link, self.link.peer.dispatcher.revision
+        method, final = revision.request(LISTEN), {METHOD_NOT_FOUND, INVALID_PARAMS, *revision.errors.values()}
+
+        def opened(id_: int) -> None:
+            listening.id = id_
+            self._listening[id_] = listening
+
+        while True:
+            params = jsonrpc.typed_params(method, {"notifications": wanted, "_meta": dict(session.meta)})
+            try:
+                await session.request(method, params, Options(timeout=None), opened=opened)
+                error: Exception = ConnectionClosed("the server ended the subscription")
+            except (ConnectionClosed, ProtocolError, AuthorizationError) as reason:
+                if isinstance(reason, AuthorizationError) and (listening.agreed is None or not reason.is_temporary):
+                    raise
+                error = reason
+            finally:
+                self._listening.pop(listening.id, None)
+            if listening.agreed is None:
+                listening.error = error
+                listening.settled.set()
+                return
+            self._forget()
+            if session.closed.is_set():
+                log.info("%s", error)
+                return
+            if isinstance(error, ProtocolError) and error.code in final:
+                log.warning("the server tells of no changes any more: %s", error)
+                return
+            log.info("%s; listening again", error)
+            await anyio.sleep(listening.pause())
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
@@ -372,13 +441,18 @@ class Client(Caller, Side):
 
         return handle
 
-    def _concerns_handlers(self, route: Route, params: object) -> bool:
+    def _concerns_handlers(self, route: Route, params: Any) -> bool:
         """React to a notification; return whether it concerns the handlers."""
         if route.method.capabilities.get("server") in self.dispatcher.revision.flags:
             self.changes += 1
         if self.cache is not None and self._bridge is None:
             self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
-        return reaches(self._listening, self.link, route, params)
+        id_ = optional(optional(params, "meta"), "subscription_id")
+        if not isinstance(id_, int):
+            return True
+        if route.method.name == ACKNOWLEDGED and id_ in self.link.peer.pending and id_ in self._listening:
+            return self._listening[id_].acknowledge(params.notifications)
+        return id_ in self.link.peer.pending  # else the subscription is over
 
     def _forget(self) -> None:
         """Forget all results, because notifications of changes may be lost."""
@@ -398,6 +472,63 @@ async def _checked_roots(answer: Awaitable[Any]) -> Any:
         if not root["uri"].startswith("file://"):
             raise ValueError(f"the URI of a root must begin with file://: {root['uri']!r}")
     return result
+
+
+# --- subscriptions --------------------------------------------------------------------------------------------
+
+_SHORTEST, _LONGEST = 0.25, 30.0  # seconds before listening again
+_STEADY = 1.0  # seconds after which a stream counts as stable
+
+
+class Listening:
+    """A subscription of ours, which outlives its stream, however that ends.
+
+    Attributes:
+        id: Id of the request that listens.
+        agreed: Filter of the acknowledgement; `None` before it.
+        error: Why the server did not agree.
+        settled: Set when either is known.
+    """
+
+    id: int = 0
+    agreed: Any = None
+    error: Exception | None = None
+    _losses = 0
+    _since = math.inf
+
+    def __init__(self) -> None:
+        self.settled: anyio.Event = anyio.Event()
+
+    def acknowledge(self, agreed: Any) -> bool:
+        """Take the acknowledgement of the server; return whether it is the first."""
+        self._since = anyio.current_time()
+        first = self.agreed is None
+        if first:
+            self.agreed = agreed
+            self.settled.set()
+        elif agreed != self.agreed:
+            log.warning("the server agrees to another subscription than before: %r", agreed)
+        return first
+
+    def pause(self) -> float:
+        """Return the seconds to wait before listening again: exponential backoff with jitter."""
+        if anyio.current_time() - self._since > _STEADY:
+            self._losses = 0
+        self._since = math.inf
+        pause = min(_LONGEST, _SHORTEST * 2.0 ** min(self._losses, 16))
+        self._losses += 1
+        return pause * random.uniform(0.5, 1)  # noqa: S311
+
+
+def _check_filter(agreed: Negotiated, *wanted: BaseModel) -> None:
+    """Raise `CapabilityMissing` when parts of a filter are of an extension that the server does not declare."""
+    kind = agreed.dispatcher.revision.subscription_filter
+    if kind is None or not agreed.dispatcher.extensions:
+        return
+    members = {name for one in wanted for name in jsonrpc.plain(one)}
+    for extension in agreed.dispatcher.extensions:
+        if not extension.is_in(agreed.declared["server"]) and members & {*extension.members(kind.__name__).values()}:
+            raise CapabilityMissing(LISTEN, ("server", "extensions", extension.id))
 
 
 # --- the handshake --------------------------------------------------------------------------------------------

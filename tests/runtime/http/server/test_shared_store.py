@@ -36,7 +36,7 @@ from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.streams import LISTEN_STREAM
 from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime import run as serve
-from mcp_bindgen.runtime.session import subscription_client
+from mcp_bindgen.runtime.session import client as client_module
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
 from tests.support.checked_connections import INITIALIZED, initialize, lone, notification, refused, request, until
@@ -637,7 +637,7 @@ async def test_the_next_worker_goes_on_with_a_subscription(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """End the subscriptions of a worker: it is told to stop, or the other workers took it for dead."""
-    monkeypatch.setattr(subscription_client, "_SHORTEST", 0.4)
+    monkeypatch.setattr(client_module, "_SHORTEST", 0.4)
     errors = iter([StoreUnavailable(), StoreUnavailable()])
     run_script, attempt = RedisConnection.run, RedisConnection.attempt
     names: ContextVar[str] = ContextVar("names", default="")
@@ -688,7 +688,7 @@ class Fenced(Tools):
 async def test_what_is_caught_up_with_is_what_the_server_agrees_to(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscription_client, "_SHORTEST", 0.6)
+    monkeypatch.setattr(client_module, "_SHORTEST", 0.6)
 
     client, uris = Customer(), ["note://1/1", "note://1/secret", "note://1/2"]
     async with workers(redis, make=Fenced, lease=2.0) as two, subscribed(two, client, *uris):
@@ -704,7 +704,7 @@ async def test_what_is_caught_up_with_is_what_the_server_agrees_to(
 async def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscription_client, "_SHORTEST", 0.02)
+    monkeypatch.setattr(client_module, "_SHORTEST", 0.02)
 
     client = Customer()
     async with workers(redis, make=Shop, lease=0.5) as two, subscribed(two, client):
@@ -749,7 +749,7 @@ async def test_who_listens_with_another_principal_client_or_filter_gets_nothing_
 async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_over(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscription_client, "_SHORTEST", 0.02)
+    monkeypatch.setattr(client_module, "_SHORTEST", 0.02)
 
     client = Customer()
     async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
