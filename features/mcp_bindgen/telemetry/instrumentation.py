@@ -93,14 +93,15 @@ class _Telemetry:
         active = {"mcp.method.name": method.name}
         self.active.add(1, active)
         try:
-            with operation.traced(SpanKind.SERVER, *self._parent(event.params, revision)):
+            holder = event.params if optional(event, "meta") is None else event
+            with operation.traced(SpanKind.SERVER, *self._parent(holder, revision)):
                 yield operation
         finally:
             self.active.add(-1, active)
 
-    def _parent(self, params: object, revision: Revision) -> tuple[Context | None, Sequence[SpanLink]]:
+    def _parent(self, holder: object, revision: Revision) -> tuple[Context | None, Sequence[SpanLink]]:
         """Return the parent of the span of a request, from the trace context in its `_meta`, and related spans."""
-        carrier = _trace_context(params, revision.trace_context)
+        carrier = _trace_context(holder, revision.trace_context)
         if not carrier:
             return None, ()
         remote = trace.get_current_span(propagate.extract(carrier, Context())).get_span_context()
@@ -159,11 +160,10 @@ class _Operation:
         self._target = ""
         if method.name == CALL_TOOL:
             self._attributes["gen_ai.operation.name"] = "execute_tool"
-        typed = getattr(params, "params", params)
         if self._target_key is not None:
-            self._target = str(optional(typed, "name") or "")[:_MAX_NAME_CHARACTERS]
+            self._target = str(optional(params, "name") or "")[:_MAX_NAME_CHARACTERS]
             self.span_only[self._target_key] = self._target
-        elif telemetry.resource_uris and isinstance(uri := optional(typed, "uri"), str):
+        elif telemetry.resource_uris and isinstance(uri := optional(params, "uri"), str):
             self.span_only["mcp.resource.uri"] = uri[:_MAX_URI_CHARACTERS]
 
     @contextmanager
@@ -233,11 +233,11 @@ def _network(link: Link) -> dict[str, str]:
     return {"network.transport": network} | ({"network.protocol.name": "http"} if network == "tcp" else {})
 
 
-def _trace_context(params: object, keys: Sequence[str]) -> dict[str, str]:
-    """Return the trace context in the `_meta` of a message."""
-    meta: object = optional(params, "meta")
-    if meta is None and isinstance(params, BaseModel):
-        meta = (params.model_extra or {}).get("_meta")  # revisions without this field accept it as an extra one
+def _trace_context(holder: object, keys: Sequence[str]) -> dict[str, str]:
+    """Return the trace context in the `_meta` of a message, which its params hold or the message itself."""
+    meta: object = optional(holder, "meta")
+    if meta is None and isinstance(holder, BaseModel):
+        meta = (holder.model_extra or {}).get("_meta")  # revisions without this field accept it as an extra one
     if isinstance(meta, BaseModel):
         meta = meta.model_extra
     return {key: value for key in keys if isinstance(value := meta.get(key), str)} if is_object(meta) else {}

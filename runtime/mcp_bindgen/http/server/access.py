@@ -16,7 +16,6 @@ from mcp_bindgen.runtime.protocol.methods import COMPLETE, LISTEN, SUBSCRIBE, Me
 from mcp_bindgen.runtime.protocol.request_scope import Handler, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.protocol.routing import Route
-from mcp_bindgen.runtime.protocol.stateless import ParamsWithMeta
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.protocol.uris import MAX_URI_CHARACTERS, canonical
 from mcp_bindgen.runtime.session.execution import FindHandler
@@ -94,7 +93,6 @@ def operations(method: Method, params: Any) -> list[Operation]:
     Raises:
         ProtocolError: A filter names too many resources.
     """
-    params = params.params if isinstance(params, ParamsWithMeta) else params
     if method.name == LISTEN:
         uris = followed_by(params.notifications)
         subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]

@@ -29,7 +29,7 @@ from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
-from mcp_bindgen.runtime.protocol.stateless import separated, stated_version
+from mcp_bindgen.runtime.protocol.stateless import stated_version
 from mcp_bindgen.runtime.session.execution import execute
 from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscription
@@ -201,9 +201,11 @@ class StatelessRequests:
         """Return a handler that reads the wanted headers again before the handler of the route runs."""
         handler = self.service.handler(dispatcher, route)
 
-        async def checked(scope: RequestScope, params: object) -> Any:
+        async def checked(scope: RequestScope, params: Any) -> Any:
             try:
-                await self._schemas.check(rule, dispatcher, scope.link, params, call.headers)
+                schema = await self._schemas.read(rule, dispatcher, scope, params)
+                if schema is not None:
+                    check_params(schema, getattr(params, rule.arguments), call.headers)
             except HeaderMismatch as error:
                 raise _mismatch(dispatcher.revision, str(error)) from None
             answer = handler(scope, params)
@@ -228,42 +230,33 @@ class ArgumentSchemas:
         self._unlisted: set[HeaderParams] = set()
 
     def is_met(self, rule: HeaderParams, params: object, headers: Mapping[bytes, bytes]) -> bool:
-        """Return True if the headers of a call are known to match its arguments; if not, `check` decides."""
+        """Return True if the headers of a call are known to match its arguments; if not, `read` the schemas."""
         if rule in self._unlisted:
             return True
         known, name = self._known.get(rule, {}), getattr(params, rule.name)
         if name not in known:
             return False
         if known[name] is None:
-            return _PARAM not in b"\n".join(headers)  # also false inside of a name; `check` decides
+            return _PARAM not in b"\n".join(headers)  # also false inside of a name
         try:
             check_params(known[name], getattr(params, rule.arguments), headers)
         except (HeaderMismatch, ValueError):
             return False
         return True
 
-    async def check(
-        self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, params: object, headers: Mapping[bytes, bytes]
-    ) -> None:
-        """Read the schemas again, and compare the headers of a call with its arguments.
+    async def read(self, rule: HeaderParams, dispatcher: Dispatcher, scope: RequestScope, params: Any) -> Any:
+        """Read the schemas again, and return the schema for a call; `None` if it asks for no headers.
 
         Args:
             rule: The fields with the arguments and their schema.
             dispatcher: The revision of the call.
-            link: The link to the client.
+            scope: The scope of the call.
             params: The params of the call.
-            headers: The HTTP headers of the call, names in lower case.
-
-        Raises:
-            HeaderMismatch: The headers differ from the arguments.
         """
-        name, arguments = getattr(params, rule.name), getattr(params, rule.arguments)
-        known = self._known[rule] = await self._read(rule, dispatcher, link, separated(params)[1])
-        schema = known.get(name)
-        if schema is not None:
-            check_params(schema, arguments, headers)
+        known = self._known[rule] = await self._listed(rule, dispatcher, scope.link, scope.meta or params.meta)
+        return known.get(getattr(params, rule.name))
 
-    async def _read(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: object) -> dict[str, Any]:
+    async def _listed(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: object) -> dict[str, Any]:
         """Return name -> JSON Schema, None for a schema that asks for no headers."""
         route = dispatcher.routes[rule.listed_by]
         found: dict[str, Any] = {}
@@ -293,7 +286,7 @@ def _check_headers(call: Call, revision: Revision, method: Request[Any, Any], pa
             shown = header.decode().title()
             raise HeaderMismatch(f"{shown} is missing" if found is None else f"{shown} differs from the body")
     if method.named_by is not None:
-        name, sent = getattr(separated(params)[0], method.named_by), headers.get(b"mcp-name")
+        name, sent = getattr(params, method.named_by), headers.get(b"mcp-name")
         if sent is None:
             raise HeaderMismatch("Mcp-Name is missing")
         if not (sent == name.encode() and _PLAIN.fullmatch(sent)) and decode(sent.decode("latin-1")) != name:

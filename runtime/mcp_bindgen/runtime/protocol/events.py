@@ -17,7 +17,8 @@ from .routing import Route
 class Requested:
     """The peer sent a request, in some revision: handle it, then call `Peer.respond` or `Peer.fail`.
 
-    `origin` is the origin of this message; `None` stands for the transport's.
+    `origin` is the origin of this message; `None` stands for the transport's. `meta` is the typed `_meta` of a
+    stateless request whose params have no place for it, as those of a method of one's own.
     """
 
     id: RequestId
@@ -25,6 +26,7 @@ class Requested:
     params: Any
     dispatcher: Dispatcher
     origin: RequestOrigin | None = None
+    meta: Any = None
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from .limits import Limits
 from .methods import CANCELLED, INITIALIZE, INITIALIZED, LISTEN, PING, Notification, Request, Role
 from .revision import Dispatcher
 from .routing import Route
-from .stateless import names_revision, peek_revision, select_revision, with_meta
+from .stateless import meta_beside, names_revision, peek_revision, select_revision
 from .transitions import ConnectionTrigger, State, next_state
 from .transport import Incoming, Lost, Oversized
 
@@ -262,12 +262,11 @@ class Peer:
         if route is None or route.method.kind != "request":
             raise MethodNotFound(envelope.method)
         params = jsonrpc.read_params(route, envelope.message)
-        if dispatcher.revision.era.is_stateless:
-            params = with_meta(dispatcher, envelope, params)
+        meta = meta_beside(dispatcher, envelope, params) if dispatcher.revision.era.is_stateless else None
         self.handling[envelope.id] = batch
         if batch is not None:
             batch.expect(envelope.id)
-        return Requested(envelope.id, route, params, dispatcher)
+        return Requested(envelope.id, route, params, dispatcher, meta=meta)
 
     def _admit(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Dispatcher:
         """Return the revision of a message that may come now: `initialize` decides it (MCP, "Lifecycle").

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -27,24 +27,6 @@ ROUND = ("input_responses", "request_state")
 """The fields of params that carry the answers and the state of a request from one of its rounds to the next."""
 
 Peek = Callable[[bytes], "re.Match[bytes] | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class ParamsWithMeta:
-    """The params of a method of one's own, which have no place for the `_meta` of a stateless request.
-
-    Attributes:
-        params: The typed params.
-        meta: The typed `_meta`.
-    """
-
-    params: Any
-    meta: Any
-
-
-def separated(params: Any) -> tuple[Any, Any]:
-    """Return the params of a stateless request as its handler wants them, and its typed `_meta`."""
-    return (params.params if isinstance(params, ParamsWithMeta) else params), params.meta
 
 
 def version_key(revision: Revision) -> str:
@@ -122,11 +104,15 @@ def names_revision(dispatcher: Dispatcher, params: Any) -> bool:
     return dispatcher.role == "server" and named == dispatcher.revision.name
 
 
-def with_meta(dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
-    """Return the params of a request with the typed `_meta`; raise `InvalidParams` where it is not valid."""
+def meta_beside(dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
+    """Return the typed `_meta` of a request whose params have no place for it; `None` where the params hold it.
+
+    Raises:
+        InvalidParams: It is not valid.
+    """
     if names_revision(dispatcher, params):
-        return params
+        return None
     wire = envelope.params
     known = {"_meta": wire["_meta"]} if is_object(wire) and "_meta" in wire else {}
     plain = dispatcher.routes[DISCOVER].method  # its params are nothing else
-    return ParamsWithMeta(params, Route(replace(plain, name=envelope.method), "").read(to_json(known)).meta)
+    return Route(replace(plain, name=envelope.method), "").read(to_json(known)).meta

@@ -49,11 +49,11 @@ async def execute(
             answered = await execute(find, peer, link, event, seen)
             seen.finished(answered[1])
             return answered
-    id_ = event.id if isinstance(event, Requested) else None
+    id_, meta = (event.id, event.meta) if isinstance(event, Requested) else (None, None)
     method = event.route.method
     try:
         handler = find(event.dispatcher, event.route)
-        scope = RequestScope(link, event.origin or link.origin, id_, link.negotiated)
+        scope = RequestScope(link, event.origin or link.origin, id_, link.negotiated, meta)
         answer = handler(scope, event.params)
         if inspect.isawaitable(answer):
             answer = await answer

@@ -21,7 +21,6 @@ from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_typ
 from ..protocol.request_scope import Handle, Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
-from ..protocol.stateless import separated
 from .execution import bind_handler, empty_list, introduction
 from .rounds import Questions, RequestStateSigner, asks_for_input, other_than_required
 from .server import Server
@@ -63,8 +62,8 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Cal
     prefix = b'{"_meta":{' + to_json(revision.meta_keys["server_info"]) + b":" + signature + b"},"
     named: dict[str, Any] = parse(prefix[:-1] + b"}")["_meta"]
 
-    async def handle(scope: RequestScope, params: object) -> jsonrpc.Written:
-        params, meta = separated(params)
+    async def handle(scope: RequestScope, params: Any) -> jsonrpc.Written:
+        meta = scope.meta or params.meta
         agreed = RequestNegotiated(dispatcher, offers, meta)
         scope = RequestScope(scope.link, scope.origin, scope.request_id, agreed, meta)
         try:
