@@ -159,6 +159,9 @@ class GuardedService(Service):
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         policy: Returns the scopes of operations; `None` where messages carry no tokens, so that nothing is checked.
 
+    Attributes:
+        policy: See above.
+
     Raises:
         ValueError: See `Service`.
     """
@@ -167,7 +170,7 @@ class GuardedService(Service):
         self, servers: Sequence[Server], revisions: Sequence[str] | None = None, policy: AccessPolicy | None = None
     ) -> None:
         super().__init__(servers, revisions)
-        self._policy = policy
+        self.policy: AccessPolicy | None = policy
         if policy is not None:
             self.find: FindHandler = self.guarded
             for server in servers:
@@ -176,7 +179,7 @@ class GuardedService(Service):
     def session(self, transport: Transport) -> Session:
         """Return a session for a new connection."""
         session = super().session(transport)
-        if self._policy is not None:
+        if self.policy is not None:
             session.access = self.allows
         return session
 
@@ -206,12 +209,12 @@ class GuardedService(Service):
             revision: Their revision, if known.
             operations: Operations, at least one.
         """
-        if self._policy is None:
+        if self.policy is None:
             return frozenset()
         served = self.served(revision)
         if served is not None and not isinstance(served, Server):
             operations = served.operations(operations)
-        needed = frozenset[str]().union(*map(self._policy.needed, operations))
+        needed = frozenset[str]().union(*map(self.policy.needed, operations))
         server = None if served is None else original(served)
         if server is not None and type(server).required_scopes is not Server.required_scopes:
             needed = needed.union(*(server.required_scopes(method, name) for method, name in operations))
@@ -223,8 +226,7 @@ class GuardedService(Service):
         Raises:
             InsufficientScope: A scope is missing; the error lists all needed scopes.
         """
-        if self._policy is not None:
-            check(identity, self.needed_scopes(revision, operations), operations)
+        check(identity, self.needed_scopes(revision, operations), operations)
 
     def allows(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> bool:
         """Return True if an identity has the needed scopes."""
@@ -233,7 +235,7 @@ class GuardedService(Service):
 
     async def authorize_all(self, identity: Identity | None, revision: str | None, asked: Sequence[Operation]) -> None:
         """Check the operations of a message or batch as `authorize` does; other tasks run in between."""
-        if self._policy is None:
+        if self.policy is None:
             return
         needed: frozenset[str] = frozenset()
         turn = Turn()

@@ -230,7 +230,7 @@ class AsgiApp(ABC):
                 name = type(server).__name__
                 raise ValueError(f"{name} needs scopes, and tokens are not verified: pass auth=ResourceServer(...)")
         self.service: GuardedService = GuardedService(self.servers, revisions, auth)
-        self.intake: Intake = Intake(self.service, limits, auth)
+        self.intake: Intake = Intake(self.service, limits)
         self.probes: Probes = Probes(lambda: not self.is_leaving)
 
     @abstractmethod
@@ -385,7 +385,7 @@ class HttpApp(AsgiApp):
         elif sessions and not self._is_modern:
             self._registry = SessionRegistry(service, store or MemoryEventStore(), limits)
         around = None if self._registry is None else self._registry.around_subscription
-        self._requester = StatelessRequests(service, self.keep_alive, limits.write_timeout, self.auth, around)
+        self._requester = StatelessRequests(service, self.keep_alive, limits.write_timeout, around)
         self._sessions: HttpSessions | None = None
         self._sessionless: Sessionless | None = None
         if not self._is_modern and self._registry is not None:

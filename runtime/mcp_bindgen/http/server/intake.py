@@ -23,7 +23,7 @@ from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.methods import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
 from mcp_bindgen.runtime.protocol.revision import Revision
 
-from .access import AccessPolicy, GuardedService, operations_named
+from .access import GuardedService, operations_named
 from .call import EVENTS, JSON, Call
 from .errors import ClientDisconnected, HttpError, refused, too_many
 from .limits import Budget, Budgets, HttpLimits
@@ -37,14 +37,9 @@ class Intake:
     Args:
         service: The servers.
         limits: Limits for the bytes of bodies.
-        auth: Decides which operations a token allows; None where no tokens are verified.
-
-    Attributes:
-        auth: See above.
     """
 
-    def __init__(self, service: GuardedService, limits: HttpLimits, auth: AccessPolicy | None = None) -> None:
-        self.auth: AccessPolicy | None = auth
+    def __init__(self, service: GuardedService, limits: HttpLimits) -> None:
         self._service, self._limits = service, limits
         all_bodies, of_principal = (max(limit, limits.message) for limit in (limits.bodies, limits.bodies_of_principal))
         self._budgets = Budgets(all_bodies, of_principal, "the messages{} are too large together")
@@ -149,7 +144,7 @@ class Intake:
             InsufficientScope: A scope is missing.
             HttpError: A URI in the body is too long.
         """
-        if self.auth is None:
+        if self._service.policy is None:
             return
         try:
             operations = parsed.operations()

@@ -429,7 +429,7 @@ class HttpSessions:
             session: Its session, which was found before the body was read; None if it names none.
         """
         parsed = self._intake.parse(call, body)
-        if self._intake.auth is not None:
+        if self.registry.service.policy is not None:
             await self._intake.authorize(call, parsed, None if session is None else session.revision.name)
         is_new = session is None and parsed.is_initialize
         if is_new:

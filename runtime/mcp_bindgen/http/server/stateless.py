@@ -35,7 +35,7 @@ from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscription
 
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params, decode
-from .access import AccessPolicy, GuardedService, operations
+from .access import GuardedService, operations
 from .call import VERSION, Call, EventWriter, event, within
 from .errors import RawHeaders
 
@@ -98,7 +98,6 @@ class StatelessRequests:
         service: The servers.
         keep_alive: Seconds between comments on an idle stream.
         write_timeout: Seconds for a client to read an event.
-        auth: Makes the challenge with missing scopes; None where no tokens are verified.
         around: Context of each subscription, where several workers serve subscriptions.
 
     Attributes:
@@ -108,7 +107,6 @@ class StatelessRequests:
     service: GuardedService
     keep_alive: float
     write_timeout: float
-    auth: AccessPolicy | None
     around: AroundSubscription | None
     is_leaving: bool = False
 
@@ -163,7 +161,7 @@ class StatelessRequests:
         revision, method = asked.dispatcher.revision, asked.route.method
         find = self.service.handler
         try:
-            if self.auth is not None:
+            if self.service.policy is not None:
                 await self._authorize(call, asked)
             if isinstance(method, Request):
                 _check_headers(call, revision, method, asked.params)
@@ -188,14 +186,15 @@ class StatelessRequests:
             await exchange.answer(200 if failed is None else _status(revision, failed, 200), data)
 
     async def _authorize(self, call: Call, event: Requested | Notified) -> None:
-        if self.auth is not None:
+        if self.service.policy is not None:
             await self.service.authorize_all(
                 call.identity, event.dispatcher.revision.name, operations(event.route.method, event.params)
             )
 
     async def _challenge(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client needs."""
-        await exchange.answer(403, data, () if self.auth is None else self.auth.challenge(missing))
+        policy = self.service.policy
+        await exchange.answer(403, data, () if policy is None else policy.challenge(missing))
 
     def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return a handler that reads the wanted headers again before the handler of the route runs."""
