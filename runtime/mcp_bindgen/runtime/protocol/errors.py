@@ -96,38 +96,6 @@ class InvalidParams(ProtocolError):
         super().__init__(INVALID_PARAMS, f"Invalid params of {method}: {first['path']}: {first['problem']}", problems)
 
 
-class MissingClientCapability(ProtocolError):
-    """The request needs a capability that its client did not declare; `data` holds it in the form of capabilities.
-
-    Args:
-        code: The error code of the revision.
-        paths: The missing capabilities, as paths.
-    """
-
-    def __init__(self, code: int, *paths: Sequence[str]) -> None:
-        tree: dict[str, Any] = {}
-        for path in paths:
-            node = tree
-            for name in path:
-                node = node.setdefault(name, {})
-        said = ", ".join(map(".".join, paths))
-        super().__init__(code, f"Missing client capability: {said}", {"requiredCapabilities": tree})
-
-
-class UnsupportedVersion(ProtocolError):
-    """The request is in a revision that is not served; `data` names the served revisions.
-
-    Args:
-        code: The error code of the revision.
-        requested: The revision that was asked for.
-        supported: The revisions that are served.
-    """
-
-    def __init__(self, code: int, requested: str, supported: Sequence[str]) -> None:
-        data = {"supported": list(supported), "requested": requested}
-        super().__init__(code, f"Unsupported protocol version: {requested}", data)
-
-
 class UnexpectedAnswer(Exception):
     """A request was answered by something that its stub does not return.
 

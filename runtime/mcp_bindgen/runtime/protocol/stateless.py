@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from ..model.json_types import is_object
 from .envelope import Envelope
-from .errors import UnsupportedVersion
+from .errors import ProtocolError
 from .methods import DISCOVER, INITIALIZE
 from .revision import Dispatcher, Revision
 from .routing import Route
@@ -83,13 +83,14 @@ def select_revision(
         supported: Names of all revisions that are served, for errors.
 
     Raises:
-        UnsupportedVersion: It names a revision that is not served.
+        ProtocolError: It names a revision that is not served; the data of the error has those that are.
     """
     *_, newest = ours.values()
     named = stated_version(newest.revision, envelope.message)
     if isinstance(named, str):
         if named not in ours:
-            raise UnsupportedVersion(newest.revision.errors[UNSUPPORTED], named, supported)
+            data = {"supported": list(supported), "requested": named}
+            raise ProtocolError(newest.revision.errors[UNSUPPORTED], f"Unsupported protocol version: {named}", data)
         return ours[named]
     if named is not None:
         return newest

@@ -6,7 +6,7 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, cast
 
 from pydantic_core import to_json
@@ -14,9 +14,9 @@ from pydantic_core import to_json
 from ..model.base import optional
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
-from ..protocol.capabilities import declared, missing
+from ..protocol.capabilities import declared, merge, missing, tree_of
 from ..protocol.envelope import parse
-from ..protocol.errors import CapabilityMissing, MissingClientCapability
+from ..protocol.errors import CapabilityMissing, ProtocolError
 from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_type
 from ..protocol.request_scope import Handle, Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
@@ -184,9 +184,11 @@ def _signed(answer: object, prefix: bytes, named: dict[str, Any], envelope: dict
     return jsonrpc.Written(to_json(wire))
 
 
-def missing_client_capability(revision: Revision, *paths: Path) -> MissingClientCapability:
-    """Make the error that names missing client capabilities."""
-    return MissingClientCapability(revision.errors[MISSING], *paths)
+def missing_client_capability(revision: Revision, *paths: Path) -> ProtocolError:
+    """Make the error for missing client capabilities; its data holds them in the form of capabilities."""
+    said = ", ".join(map(".".join, paths))
+    tree = reduce(merge, [tree_of(path, {}) for path in paths])
+    return ProtocolError(revision.errors[MISSING], f"Missing client capability: {said}", {"requiredCapabilities": tree})
 
 
 class RequestNegotiated(Negotiated):
