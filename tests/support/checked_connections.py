@@ -30,9 +30,8 @@ from mcp_bindgen.runtime.protocol.events import (
     Requested,
 )
 from mcp_bindgen.runtime.protocol.methods import Role
-from mcp_bindgen.runtime.protocol.peer import Peer
+from mcp_bindgen.runtime.protocol.peer import Peer, State
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
-from mcp_bindgen.runtime.protocol.transitions import State
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Oversized
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import Pipes

@@ -27,7 +27,6 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.protocol.request_scope import is_wanted
-from mcp_bindgen.runtime.protocol.transitions import ConnectionTrigger
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
@@ -173,7 +172,7 @@ class SharedSession(OpenSession):
         if stored and known is not None:
             memory = merged(self.base.get("memory", {}), self.record(known)["memory"], theirs["memory"])
             if theirs["ready"] and not self.session.ready:
-                self.session.peer.move(ConnectionTrigger.CONFIRMED)
+                self.session.peer.move("confirmed")
             self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
             update_session(self.session, memory)
         self.version, self.base = version, theirs

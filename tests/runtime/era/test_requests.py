@@ -20,8 +20,7 @@ from mcp_bindgen.runtime import ConnectionClosed, Json, Notification, ProtocolEr
 from mcp_bindgen.runtime.protocol.errors import UnsupportedRevision
 from mcp_bindgen.runtime.protocol.events import Answered, CancelRequested, Event, Notified, Rejected, Requested
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
-from mcp_bindgen.runtime.protocol.peer import Peer
-from mcp_bindgen.runtime.protocol.transitions import State
+from mcp_bindgen.runtime.protocol.peer import Peer, State
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,

@@ -22,8 +22,7 @@ from mcp_bindgen.runtime.protocol.events import (
     Requested,
 )
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
-from mcp_bindgen.runtime.protocol.peer import Peer
-from mcp_bindgen.runtime.protocol.transitions import State
+from mcp_bindgen.runtime.protocol.peer import Peer, State
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import types as stateless

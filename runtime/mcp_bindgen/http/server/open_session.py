@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.logs import audit, log
-from mcp_bindgen.runtime.protocol import jsonrpc, transitions
+from mcp_bindgen.runtime.protocol import jsonrpc, peer
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
@@ -143,7 +143,7 @@ class OpenSession(Transport):
     def snapshot(self) -> dict[str, Any] | None:
         """Return the state with which another process can resume the session, as JSON; None before `initialize`."""
         agreed = self.session.negotiated
-        if not (self.session.ready or self.session.peer.state is transitions.State.NEGOTIATED):
+        if not (self.session.ready or self.session.peer.state is peer.State.NEGOTIATED):
             return None
         return {
             "revision": agreed.dispatcher.revision.name,

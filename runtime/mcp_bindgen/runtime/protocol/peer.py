@@ -2,6 +2,16 @@
 
 It keeps the state that JSON-RPC and the lifecycle demand: unused ids, pending requests, the requests being
 handled, batches, cancellation, and the messages that are legal before the end of the handshake.
+
+A connection begins in the state NEW if a handshake comes first, and READY if every request speaks for itself. Each
+trigger of `TRANSITIONS` leads from there to another state; a trigger outside of the table is a mistake of the side that
+causes it, and raises. Messages have no transitions of their own: a request is *handled* from the moment it is accepted
+until it is answered, dropped or the connection closes, and a request of ours is *pending* until its answer comes, it is
+cancelled or the connection closes. Both are sets of ids, in any state.
+
+    server   NEW --agreed--> NEGOTIATED --confirmed--> READY        client   NEW --agreed--> READY
+             NEW --resumed--> READY
+    both     READY --agreed--> READY (a client introduces itself again)      any --> CLOSED
 """
 
 from __future__ import annotations
@@ -9,8 +19,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
@@ -28,7 +39,6 @@ from .methods import CANCELLED, INITIALIZE, INITIALIZED, LISTEN, PING, Notificat
 from .revision import Dispatcher
 from .routing import Route
 from .stateless import meta_beside, names_revision, peek_revision, select_revision
-from .transitions import ConnectionTrigger, State, next_state
 from .transport import Incoming, Lost, Oversized
 
 if TYPE_CHECKING:
@@ -37,6 +47,27 @@ if TYPE_CHECKING:
 
 _MAX_INVALID_ITEMS = 1000  # records that are kept
 
+
+class State(Enum):
+    """The state of a connection (MCP, "Lifecycle")."""
+
+    NEW = "nothing was agreed"
+    NEGOTIATED = "initialize is answered"
+    READY = "initialized, or never in need of it"
+    CLOSED = "over"
+
+
+Trigger: TypeAlias = Literal["agreed", "confirmed", "resumed"]
+"""Both sides know the revision; the client has taken the answer to its handshake; another process did the handshake."""
+
+TRANSITIONS: Mapping[tuple[Role, State, Trigger], State] = {
+    ("server", State.NEW, "agreed"): State.NEGOTIATED,
+    ("server", State.NEW, "resumed"): State.READY,
+    ("server", State.NEGOTIATED, "confirmed"): State.READY,
+    ("client", State.NEW, "agreed"): State.READY,
+    ("client", State.READY, "agreed"): State.READY,
+}
+"""Role, state and trigger -> the state afterwards."""
 
 _NAMED_REVISIONS = re.compile(rb'(/?)protocolVersion"\s*:\s*(?:"([^"]*)")?|\\/|\\u00[2-7]').findall
 """Finds the revisions that `initialize` and stateless requests name; an escape, which can spell any name, is empty."""
@@ -318,7 +349,7 @@ class Peer:
     def react_to_initialized(self, params: object) -> Event | None:
         """React to the end of the handshake."""
         if self.role == "server" and self.state is State.NEGOTIATED:
-            self.move(ConnectionTrigger.CONFIRMED)
+            self.move("confirmed")
         return None
 
     def _answer(self, envelope: Envelope) -> list[Event]:
@@ -432,16 +463,19 @@ class Peer:
         self._check_open()
         if revision is not None:
             self.dispatcher = self.dispatchers[revision]
-        self.move(ConnectionTrigger.AGREED)
+        self.move("agreed")
 
     @property
     def is_initializing(self) -> bool:
         """True if the handshake is being answered."""
         return self.initialize_request_id in self.handling
 
-    def move(self, trigger: ConnectionTrigger) -> None:
+    def move(self, trigger: Trigger) -> None:
         """Change the state; raises `ValueError` if the trigger is illegal in this state."""
-        self.state = next_state(self.role, self.state, trigger)
+        state = TRANSITIONS.get((self.role, self.state, trigger))
+        if state is None:
+            raise ValueError(f"{trigger} is impossible for a {self.role} in the state {self.state.name}")
+        self.state = state
 
     def lose(self, id_: int, error: Exception) -> list[Event]:
         """Return the events that follow when the answer to a request of ours will not come."""
@@ -451,12 +485,12 @@ class Peer:
     def resume(self, revision: str, first_id: int) -> None:
         """Resume as a server after a handshake in another process, with ids of its own from `first_id` on."""
         self.dispatcher = self.dispatchers[revision]
-        self.move(ConnectionTrigger.RESUMED)
+        self.move("resumed")
         self._ids = itertools.count(first_id)
 
     def close(self, reason: str) -> list[Answered]:
         """Close the connection: every request of ours fails with one clear error."""
-        self.move(ConnectionTrigger.CLOSED)
+        self.state = State.CLOSED
         failed = [Answered(pending, error=ConnectionClosed(reason)) for pending in self.pending.values()]
         self.pending.clear()
         self.handling.clear()

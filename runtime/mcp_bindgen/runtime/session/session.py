@@ -26,9 +26,8 @@ from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, 
 from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..protocol.limits import Limits, Options, Progress
 from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Params, Request
-from ..protocol.peer import Peer
+from ..protocol.peer import Peer, State
 from ..protocol.request_scope import Answer, Link, Negotiated
-from ..protocol.transitions import State
 from ..protocol.transport import Lost, Outgoing, Oversized, Transport
 from .execution import FindHandler, execute
 
