@@ -19,7 +19,7 @@ from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.open_session import OpenSession, unanswered
-from mcp_bindgen.http.server.sessions import UNREADABLE, SessionRegistry, key_of, update_session
+from mcp_bindgen.http.server.sessions import UNREADABLE, SessionRegistry, key_of
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array
@@ -174,7 +174,7 @@ class SharedSession(OpenSession):
             if theirs["ready"] and not self.session.ready:
                 self.session.peer.move("confirmed")
             self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
-            update_session(self.session, memory)
+            self.update(memory)
         self.version, self.base = version, theirs
         self.saved = stored
 

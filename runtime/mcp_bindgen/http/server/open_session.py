@@ -14,10 +14,12 @@ from pydantic_core import from_json, to_json
 from mcp_bindgen.runtime.logs import audit, log
 from mcp_bindgen.runtime.protocol import jsonrpc, peer
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
+from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, Transport
+from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.session import Session
 
 from .errors import HttpError, StoreFull, too_many
@@ -152,6 +154,27 @@ class OpenSession(Transport):
             "logLevel": agreed.log_level,
             "subscriptions": sorted(agreed.subscriptions or ()),
         }
+
+    def resume(self, service: Service, snapshot: Mapping[str, Any]) -> None:
+        """Resume a session of another process; late responses to requests of that process are ignored.
+
+        Args:
+            service: The servers.
+            snapshot: The result of `snapshot` there; its revision is served.
+        """
+        agreed, end = self.session.negotiated, self.session.peer
+        end.resume(snapshot["revision"], self.worker_epoch << 32)
+        agreed.dispatcher = end.dispatcher
+        agreed.peer_info = self.revision.types.Implementation.model_validate(snapshot["clientInfo"])
+        agreed.declared["client"] = snapshot["capabilities"]
+        agreed.declared["server"] = declared(service.server(agreed.dispatcher), agreed.dispatcher)
+        self.update(snapshot)
+
+    def update(self, snapshot: Mapping[str, Any]) -> None:
+        """Take over the log level and the subscriptions that another process has received meanwhile."""
+        agreed = self.session.negotiated
+        agreed.log_level = snapshot["logLevel"]
+        agreed.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
 
     # --- the session's side -----------------------------------------------------------------------------------
 

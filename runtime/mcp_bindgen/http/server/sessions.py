@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial
@@ -20,11 +20,8 @@ from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.concurrency import scheduled
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
-from mcp_bindgen.runtime.session.service import Service
-from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
 from .access import GuardedService
@@ -35,35 +32,6 @@ from .intake import Intake, ParsedBody
 from .limits import Budget, Budgets, HttpLimits
 from .open_session import GONE, OpenSession
 from .streams import LISTEN_STREAM, Stream, already_read, parse_event_id, stream_events, unknown_event
-
-
-def restore(service: Service, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
-    """Resume a session of another process.
-
-    Args:
-        service: The servers.
-        session: A new session.
-        snapshot: The result of `OpenSession.snapshot`.
-        first_id: First id of the server's own requests; late responses to the former process are ignored.
-
-    Raises:
-        KeyError: The revision of the session is not served.
-    """
-    dispatcher = service.dispatchers[snapshot["revision"]]
-    session.peer.resume(snapshot["revision"], first_id)
-    agreed = session.negotiated
-    agreed.dispatcher = session.peer.dispatcher
-    agreed.peer_info = agreed.dispatcher.revision.types.Implementation.model_validate(snapshot["clientInfo"])
-    agreed.declared["client"] = snapshot["capabilities"]
-    agreed.declared["server"] = declared(service.server(dispatcher), dispatcher)
-    update_session(session, snapshot)
-
-
-def update_session(session: Session, snapshot: Mapping[str, Any]) -> None:
-    """Take over the log level and the subscriptions that another process has received meanwhile."""
-    session.negotiated.log_level = snapshot["logLevel"]
-    session.negotiated.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
-
 
 _ID_BYTES = 32
 _ID_LENGTH = len(secrets.token_urlsafe(_ID_BYTES))
@@ -172,7 +140,7 @@ class SessionRegistry:
         """Make a session from its stored state."""
         last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
         session = self._made(id_, principal, stored.worker_epoch, last, stored.record)
-        restore(self.service, session.session, record["memory"], first_id=stored.worker_epoch << 32)
+        session.resume(self.service, record["memory"])
         return session
 
     async def _make_room(self, principal: str | None) -> None:
