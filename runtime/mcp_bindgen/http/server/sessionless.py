@@ -106,7 +106,7 @@ class Sessionless:
         if all(one.is_answer for one in parsed.envelopes):
             raise HttpError(400, SessionRequired("an answer"))
         parsed.check_batch(revision)
-        reply = _Reply(call, self._service, self._write_timeout, self._keep_alive, None)
+        reply = _Reply(call, self._service, self._write_timeout, self._keep_alive)
         reply.peer, reply.negotiated = peer, _Unremembered(peer.dispatcher, *self._offers[revision.name])
         events = peer.read(body)
         if not parsed.ids:

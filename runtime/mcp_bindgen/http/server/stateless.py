@@ -51,18 +51,14 @@ class Exchange(EventWriter, Link):
         service: The servers.
         write_timeout: Seconds for the client to read an event.
         keep_alive: Seconds between comments on an idle stream.
-        around: Context of each subscription of the endpoint.
 
     Attributes:
         origin: Origin of the request.
     """
 
-    def __init__(
-        self, call: Call, service: Service, write_timeout: float, keep_alive: float, around: AroundSubscription | None
-    ) -> None:
+    def __init__(self, call: Call, service: Service, write_timeout: float, keep_alive: float) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
-        self.around_subscription = around
         self._service = service
 
     def thread_limit(self) -> CapacityLimiter | None:
@@ -148,7 +144,7 @@ class StatelessRequests:
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         elif isinstance(found, Notified):
             await self._authorize(call, found)
-            exchange = Exchange(call, self.service, self.write_timeout, 0, None)
+            exchange = Exchange(call, self.service, self.write_timeout, 0)
             await exchange.answer(202, b"")
             await execute(self.service.handler, peer, exchange, found)
         else:
@@ -157,7 +153,8 @@ class StatelessRequests:
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; if it has to wait, it is cancelled when the client disconnects."""
-        exchange = Exchange(call, self.service, self.write_timeout, self.keep_alive, self._listening)
+        exchange = Exchange(call, self.service, self.write_timeout, self.keep_alive)
+        exchange.around_subscription = self._listening
         revision, method = asked.dispatcher.revision, asked.route.method
         find = self.service.handler
         try:

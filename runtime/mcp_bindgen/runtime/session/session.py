@@ -17,7 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from .. import concurrency
-from ..concurrency import begin
+from ..concurrency import begin, is_being_cancelled
 from ..logs import log
 from ..protocol import observation
 from ..protocol.access import RequestOrigin
@@ -83,14 +83,14 @@ class Waiter:
 
     async def _report(self, on_progress: Progress) -> None:
         """Call the progress callback for all progress, in order."""
-        task, method = asyncio.current_task(), self.message.method
+        method = self.message.method
         while self._unreported:
             try:
                 told = on_progress(self._unreported.popleft())
                 if inspect.isawaitable(told):
                     await told
             except (Exception, asyncio.CancelledError):
-                if task is not None and task.cancelling():
+                if is_being_cancelled():
                     raise
                 log.exception("the progress callback of %s failed", method.name if method else "")
 
