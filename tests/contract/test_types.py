@@ -43,7 +43,7 @@ UNCHECKED = [
 
 def argument(contract: Contract, wire: str = "a") -> Field:
     """A field of the first tool's arguments."""
-    type = contract.types.definitions[contract.tools[0].input].type
+    type = contract.types.definitions[contract.tools[0].arguments].type
     assert isinstance(type, Object)
     found = type.field(wire)
     assert found is not None
@@ -95,7 +95,7 @@ def same(one: Any, other: Any) -> bool:
 def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObject) -> None:
     schema = data.draw(inputs())
     contract = usable(tool(schema))
-    model = TypeAdapter(getattr(imported(contract), contract.tools[0].input))
+    model = TypeAdapter(getattr(imported(contract), contract.tools[0].arguments))
     accepts = jsonschema_rs.validator_for(schema)
     instances = Instances(schema, names=odd_names(*PROPERTY_NAMES)).strategy()
     for _ in range(8):
@@ -124,7 +124,7 @@ def test_a_union_keeps_every_null_that_an_alternative_allows(
         branches, document = [{"type": "object", "properties": {"in": one}} for one in branches], {"in": document}
     schema = {"type": "object", "properties": {"v": {keyword: branches}}}
     contract = usable(tool(schema))
-    model = TypeAdapter(getattr(imported(contract), contract.tools[0].input))
+    model = TypeAdapter(getattr(imported(contract), contract.tools[0].arguments))
     if jsonschema_rs.is_valid(schema, {"v": document}):
         assert json.loads(model.dump_json(model.validate_json(json.dumps({"v": document})))) == {"v": document}
 
@@ -205,7 +205,7 @@ def test_defaults_that_fit_are_defaults() -> None:
         contract = contract_of(taking(schema, **{"$defs": {"Colour": {"enum": ["red", "blue"]}}}))
         found = argument(contract).default
         assert (found, type(found)) == (default, type(default))
-        model = getattr(imported(contract), contract.tools[0].input)
+        model = getattr(imported(contract), contract.tools[0].arguments)
         assert model.model_validate_json("{}").a == default
         assert model.model_validate_json("{}").model_dump_json() == "{}"
 
@@ -228,11 +228,16 @@ def test_entries_get_names_and_types() -> None:
     (tool,), (prompt, bare), (resource,) = contract.tools, contract.prompts, contract.resources
     (template,) = contract.templates
     stub = lower_contract(contract).stub
-    assert (stub(tool), tool.input, tool.output, tool.description) == ("get_sum", "GetSumInput", "GetSumOutput", "Sums")
+    assert (stub(tool), tool.arguments, tool.output, tool.description) == (
+        "get_sum",
+        "GetSumInput",
+        "GetSumOutput",
+        "Sums",
+    )
     assert (stub(prompt), prompt.arguments) == ("prompt_greeting", "GreetingArguments")
-    assert (stub(bare), bare.arguments) == ("prompt_no", None)
-    assert (stub(resource), resource.uri) == ("read_readme", "file:///readme")
-    assert (stub(template), template.variables) == ("read_note", "NoteVariables")
+    assert (stub(bare), bare.arguments) == ("prompt_no", "")
+    assert (stub(resource), resource.key) == ("read_readme", "file:///readme")
+    assert (stub(template), template.arguments) == ("read_note", "NoteVariables")
     types = {name: definition.type for name, definition in contract.types.definitions.items()}
     assert types["GetSumInput"] == Object(())
     assert types["GreetingArguments"] == Object((Field("a b", Const(("x",)), True),))
@@ -334,7 +339,7 @@ def test_collisions_are_numbered_in_the_order_of_the_contract() -> None:
     contract = contract_of({"tools": entries})
     stubs = map(lower_contract(contract).stub, contract.tools)
     assert list(stubs) == ["get_sum", "get_sum_2", "get_sum_3", "class_", "天気"]
-    inputs = [entry.input for entry in contract.tools][:4]
+    inputs = [entry.arguments for entry in contract.tools][:4]
     assert inputs == ["GetSumInput", "GetSumInput2", "GetSumInput3", "ClassInput"]
 
 

@@ -17,12 +17,15 @@ from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join
 
 from . import checks, names, text
-from .model import LISTINGS, Contract, Prompt, Resource, Template, Tool
+from .model import LISTINGS, Contract, Entry, Kind
 from .references import Root
 from .shared import Shared
 from .types import Reader, is_visible
 
 write = text.write
+
+_SUFFIXES: Mapping[Kind, str] = {"tool": "Input", "prompt": "Arguments", "template": "Variables"}
+"""Kind of entry -> end of the name of the definition with its arguments."""
 
 _MAX_REASON_LENGTH = 400  # characters of the reason for an omitted entry
 
@@ -53,7 +56,7 @@ def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contr
         text.check(document)
         members = checks.contents(document)
         checks.check_members(members)
-        return _Builder(members).contract(members)
+        return _Builder(members).contract()
 
 
 def contract_of_valid(document: Mapping[str, Any]) -> Contract:
@@ -102,82 +105,69 @@ class _Builder:
     """Builder of a contract: names first, then types."""
 
     def __init__(self, members: Mapping[str, Any]) -> None:
+        self.members = members
         self.scope = names.Scope()
         self.definitions: dict[str, Definition] = {}
-
-        def common(raw: Mapping[str, Any], *place: str | int) -> dict[str, Any]:
-            return {"name": raw["name"], "pointer": join("", *place), "description": _described(raw), "raw": raw}
-
-        def claim(raw: Mapping[str, Any], suffix: str) -> str:
-            return self.scope.claim(names.definition(raw["name"], suffix))
-
         tools = members.get("tools", ())
         schemas = [raw[member] for raw in tools for member in ("inputSchema", "outputSchema") if member in raw]
         self.shared = Shared(schemas, self.scope)
 
-        # All roots get their names before their parts.
-        self.tools = [
-            Tool(
-                **common(raw, "tools", index),
-                input=claim(raw, "Input"),
-                output=self.shared.whole(raw["outputSchema"]) or claim(raw, "Output")
-                if "outputSchema" in raw
-                else None,
-            )
-            for index, raw in enumerate(tools)
-        ]
-        self.prompts = [
-            Prompt(
-                **common(raw, "prompts", index),
-                arguments=claim(raw, "Arguments") if raw.get("arguments") else None,
-            )
-            for index, raw in enumerate(members.get("prompts", ()))
-        ]
-        self.resources = [
-            Resource(**common(raw, "resources", index), uri=raw["uri"])
-            for index, raw in enumerate(members.get("resources", ()))
-        ]
-        self.templates = [
-            Template(
-                **common(raw, "resourceTemplates", index),
-                uri_template=raw["uriTemplate"],
-                variables=claim(raw, "Variables"),
-            )
-            for index, raw in enumerate(members.get("resourceTemplates", ()))
-        ]
-
-    def contract(self, members: Mapping[str, Any]) -> Contract:
-        """Return the contract with the types of all entries."""
-        for tool in self.tools:
-            self._read(tool, "inputSchema", tool.input, f"The arguments of `{tool.name}`.")
-            if tool.output is not None:
-                self._read(tool, "outputSchema", tool.output, f"The structured result of `{tool.name}`.")
-        for prompt in self.prompts:
-            if prompt.arguments is not None:
+    def contract(self) -> Contract:
+        """Return the contract with the types of all entries. All roots get their names before their parts."""
+        tools, prompts, resources, templates = (tuple(self._entries(member)) for member in LISTINGS)
+        for tool in tools:
+            self._read(tool, "inputSchema", tool.arguments, f"The arguments of `{tool.name}`.")
+            self._read(tool, "outputSchema", tool.output, f"The structured result of `{tool.name}`.")
+        for prompt in prompts:
+            if prompt.arguments:
                 fields = _arguments(prompt.raw["arguments"], f"{prompt.pointer}/arguments")
                 self._add(prompt.arguments, fields, f"The arguments of `{prompt.name}`.")
-        for template in self.templates:
+        for template in templates:
             fields = _variables(template.raw, template.pointer)
-            self._add(template.variables, fields, f"The variables of `{template.uri_template}`.")
+            self._add(template.arguments, fields, f"The variables of `{template.key}`.")
         return Contract(
-            tools=tuple(self.tools),
-            prompts=tuple(self.prompts),
-            resources=tuple(self.resources),
-            templates=tuple(self.templates),
-            info=members.get("serverInfo"),
-            instructions=members.get("instructions"),
-            revision=members.get("revision"),
-            document=members,
+            tools=tools,
+            prompts=prompts,
+            resources=resources,
+            templates=templates,
+            info=self.members.get("serverInfo"),
+            instructions=self.members.get("instructions"),
+            revision=self.members.get("revision"),
+            document=self.members,
             types=Protocol(
-                revision=members.get("revision", ""),
+                revision=self.members.get("revision", ""),
                 era="",
-                digest=sha256(text.write(members).encode()).hexdigest(),
+                digest=sha256(text.write(self.members).encode()).hexdigest(),
                 definitions=self.definitions,
                 methods=(),
             ),
         )
 
-    def _read(self, tool: Tool, member: str, name: str, words: str) -> None:
+    def _entries(self, member: str) -> Iterator[Entry]:
+        """Yield the entries of a list, with names for their types."""
+        listing = LISTINGS[member]
+        for index, raw in enumerate(self.members.get(member, ())):
+            suffix = "" if listing.kind == "prompt" and not raw.get("arguments") else _SUFFIXES.get(listing.kind, "")
+            yield Entry(
+                kind=listing.kind,
+                name=raw["name"],
+                key=raw[listing.key],
+                pointer=join("", member, index),
+                description=_described(raw),
+                raw=raw,
+                arguments=self._claim(raw, suffix) if suffix else "",
+                output=self._output(raw) if listing.kind == "tool" and "outputSchema" in raw else "",
+            )
+
+    def _output(self, raw: Mapping[str, Any]) -> str:
+        return self.shared.whole(raw["outputSchema"]) or self._claim(raw, "Output")
+
+    def _claim(self, raw: Mapping[str, Any], suffix: str) -> str:
+        return self.scope.claim(names.definition(raw["name"], suffix))
+
+    def _read(self, tool: Entry, member: str, name: str, words: str) -> None:
+        if not name:
+            return
         schema, pointer = tool.raw[member], join(tool.pointer, member)
         checks.check_schema(schema, pointer)
         root = Root(schema, pointer)

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from mcp_bindgen.protocol import Protocol
 
+Kind = Literal["tool", "prompt", "resource", "template"]
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -19,7 +21,7 @@ class Listing:
         definition: Definition of an entry in the protocol.
     """
 
-    kind: Literal["tool", "prompt", "resource", "template"]
+    kind: Kind
     key: str
     definition: str
 
@@ -38,74 +40,30 @@ class Entry:
     """Tool, prompt, resource or resource template of a server.
 
     Attributes:
+        kind: Kind of the entry.
         name: Name on the wire.
+        key: Member that identifies the entry: its name, its URI or its URI template (RFC 6570).
         pointer: JSON Pointer of the entry in the contract.
         description: Description; empty if the contract has none.
         raw: The original entry of the contract.
+        arguments: Definition of its arguments or variables; empty if it takes none.
+        output: Definition of its structured result; empty if it has none.
     """
 
+    kind: Kind
     name: str
+    key: str
     pointer: str
     description: str
     raw: Mapping[str, Any]
+    arguments: str = ""
+    output: str = ""
 
     @property
     def words(self) -> str:
-        """The description, or else the kind of entry."""
-        return self.description or f"The {type(self).__name__.lower()} `{self.name}`."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tool(Entry):
-    """Tool.
-
-    Attributes:
-        input: Definition of its arguments.
-        output: Definition of its structured result, if any.
-    """
-
-    input: str
-    output: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prompt(Entry):
-    """Prompt.
-
-    Attributes:
-        arguments: Definition of its arguments, if any.
-    """
-
-    arguments: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resource(Entry):
-    """Resource.
-
-    Attributes:
-        uri: URI of the resource.
-    """
-
-    uri: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Template(Entry):
-    """Resource template.
-
-    Attributes:
-        uri_template: URI template (RFC 6570).
-        variables: Definition of its variables.
-    """
-
-    uri_template: str
-    variables: str
-
-    @property
-    def words(self) -> str:
-        """The description, or else its URI template."""
-        return self.description or f"The resources `{self.uri_template}`."
+        """The description, or else the kind of entry, or the URI template."""
+        other = f"The resources `{self.key}`." if self.kind == "template" else f"The {self.kind} `{self.name}`."
+        return self.description or other
 
 
 @dataclass(frozen=True)
@@ -125,10 +83,10 @@ class Contract:
         left_out: Invalid entries of a running server: pointer and problem of each.
     """
 
-    tools: tuple[Tool, ...]
-    prompts: tuple[Prompt, ...]
-    resources: tuple[Resource, ...]
-    templates: tuple[Template, ...]
+    tools: tuple[Entry, ...]
+    prompts: tuple[Entry, ...]
+    resources: tuple[Entry, ...]
+    templates: tuple[Entry, ...]
     info: Mapping[str, Any] | None
     instructions: str | None
     revision: str | None

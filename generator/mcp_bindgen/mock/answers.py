@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_bindgen.app.validation import Validator
 from mcp_bindgen.contract import text
-from mcp_bindgen.contract.model import Contract, Tool
+from mcp_bindgen.contract.model import Contract, Entry
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating, suggestion
 from mcp_bindgen.spec.json import is_array, is_object
@@ -70,7 +70,7 @@ def answers_of(document: Any, contract: Contract) -> dict[str, list[Answer]]:
     return found
 
 
-def _answer(tool: Tool, raw: Any, pointer: str) -> Answer:
+def _answer(tool: Entry, raw: Any, pointer: str) -> Answer:
     if not is_object(raw) or ("result" in raw) == ("error" in raw):
         raise BadInput("an answer has a result or an error", pointer=pointer, fix=_FIX)
     for name in raw.keys() - set(_MEMBERS):

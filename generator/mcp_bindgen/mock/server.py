@@ -17,7 +17,8 @@ from typing_extensions import TypedDict
 from mcp_bindgen.app import App, Completion, Context, InvalidResult, ToolError
 from mcp_bindgen.app.catalog import KINDS, SCOPES, Entry, Kind
 from mcp_bindgen.app.values import TypeForm
-from mcp_bindgen.contract.model import Contract, Template, Tool
+from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.contract.model import Entry as ContractEntry
 from mcp_bindgen.contract.samples import full_samples
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.runtime import bindings
@@ -76,7 +77,7 @@ class Mock(App):
             self._offer("resource", resource.raw, partial(self._read, resource.raw, None), None)
         for template in contract.templates:
             self._offer("template", template.raw, partial(self._read, template.raw), dict[str, Any])
-            self._complete_by_samples(template.uri_template, _variables(template, contract))
+            self._complete_by_samples(template.key, _variables(template, contract))
 
     def _offer(self, kind: Kind, raw: Mapping[str, Any], answer: Any, input: TypeForm) -> None:
         entry = {name: value for name, value in raw.items() if name != SCOPES}
@@ -91,7 +92,7 @@ class Mock(App):
         text = json.dumps([self._seed, *key], sort_keys=True)
         return values[int.from_bytes(sha256(text.encode()).digest()[:8]) % len(values)]
 
-    def _call(self, tool: Tool, samples: _Samples, arguments: dict[str, Any], ctx: Context) -> Any:
+    def _call(self, tool: ContractEntry, samples: _Samples, arguments: dict[str, Any], ctx: Context) -> Any:
         self.calls.append((tool.name, arguments))
         fixed = next((one for one in self._answers.get(tool.name, ()) if one.fits(arguments)), None)
         if fixed is None:
@@ -103,7 +104,7 @@ class Mock(App):
             raise ToolError(str(fixed.error))
         return self._result(tool, fixed.result)
 
-    def _result(self, tool: Tool, value: Any) -> Any:
+    def _result(self, tool: ContractEntry, value: Any) -> Any:
         """Return a value as the result of a tool in the revision of the contract."""
         wire: dict[str, Any]
         if is_whole(value):
@@ -149,7 +150,7 @@ class Mock(App):
 class _Samples:
     """Sample values for the structured content of a tool, made on first use."""
 
-    def __init__(self, tool: Tool) -> None:
+    def __init__(self, tool: ContractEntry) -> None:
         self._tool = tool
         self.exist = "outputSchema" in tool.raw
 
@@ -203,9 +204,9 @@ def _arguments(described: Sequence[Mapping[str, Any]]) -> TypeForm:
     return TypedDict("Arguments", fields)  # type: ignore[operator]
 
 
-def _variables(template: Template, contract: Contract) -> Sequence[Entry]:
+def _variables(template: ContractEntry, contract: Contract) -> Sequence[Entry]:
     """Return the variables of a template, with their descriptions in the entry."""
-    kind: Any = contract.types.definitions[template.variables].type
+    kind: Any = contract.types.definitions[template.arguments].type
     described = {one["name"]: one for one in template.raw.get("variables", ()) if is_object(one)}
     return [described.get(field.wire, {"name": field.wire}) for field in kind.fields]
 

@@ -32,7 +32,7 @@ from .project import Project
 from .rendering import module, render
 
 if TYPE_CHECKING:
-    from mcp_bindgen.contract.model import Contract, Entry, Template, Tool
+    from mcp_bindgen.contract.model import Contract, Entry
 
 PREFIX = "models."
 """Prefix of the names of a contract's models in the files of a project."""
@@ -162,42 +162,40 @@ def examples(contract: Contract, called: Sequence[str] = ()) -> Examples:
     for tool in contract.tools:
         if tool.name in called:
             continue
-        arguments = _valid(contract, tool.input, tool.raw["inputSchema"])
+        arguments = _valid(contract, tool.arguments, tool.raw["inputSchema"])
         if arguments is None:
             found.refused.append(tool.name)
         else:
             found.tools[tool.name] = arguments
-            if tool.output is not None and _output(contract, tool) is None:
+            if tool.output and _output(contract, tool) is None:
                 found.unwritten.append(tool.name)
     for prompt in contract.prompts:
-        wanted = prompt.arguments
-        found.prompts[prompt.name] = {} if wanted is None else example(contract.types, Ref(wanted))
-    found.resources += [resource.uri for resource in contract.resources]
+        found.prompts[prompt.name] = example(contract.types, Ref(prompt.arguments)) if prompt.arguments else {}
+    found.resources += [resource.key for resource in contract.resources]
     uris = (_uri(contract, template) for template in contract.templates)
     found.resources += [uri for uri in uris if uri is not None]
     return found
 
 
+_FIRST_ANSWERS = {
+    "tool": "This is what {} answers.",
+    "prompt": "This is what {} asks.",
+    "resource": "This is {}.",
+    "template": "This is a {}.",
+}
+"""Kind of entry -> the text that its method returns."""
+
+
 def _answers(contract: PythonContract, functions: Functions | None = None) -> Iterator[Answer]:
-    for tool in contract.tools:
-        if functions is not None and tool.name in functions.names:
-            yield _delegated(tool, contract.stub(tool), functions)
+    for entry in (entry for entries in contract.entries.values() for entry in entries):
+        if entry.kind == "tool" and functions is not None and entry.name in functions.names:
+            yield _delegated(entry, contract.stub(entry), functions)
             continue
-        body = f"return {quoted(f'This is what {tool.name} answers.')}"
-        if tool.output is not None:
-            output = _output(contract, tool)
+        body = f"return {quoted(_FIRST_ANSWERS[entry.kind].format(entry.name))}"
+        if entry.output:
+            output = _output(contract, entry)
             body = f"return {output}" if output else 'raise ToolError("There is no answer yet.")'
-        yield _answer(tool, contract.stub(tool), tool.input, body, tool.output)
-    for prompt in contract.prompts:
-        yield _answer(
-            prompt, contract.stub(prompt), prompt.arguments, f"return {quoted(f'This is what {prompt.name} asks.')}"
-        )
-    for resource in contract.resources:
-        yield _answer(resource, contract.stub(resource), None, f"return {quoted(f'This is {resource.name}.')}")
-    for template in contract.templates:
-        yield _answer(
-            template, contract.stub(template), template.variables, f"return {quoted(f'This is a {template.name}.')}"
-        )
+        yield _answer(entry, contract.stub(entry), body)
 
 
 def _doc(contract: Contract, introduced: str) -> str:
@@ -212,22 +210,21 @@ def _doc(contract: Contract, introduced: str) -> str:
     return f"Serve `{introduced}`: its {listed}."
 
 
-def _answer(entry: Entry, name: str, arguments: str | None, body: str, returns: str | None = None) -> Answer:
-    given, answer = (f"{PREFIX}{one}" if one is not None else "" for one in (arguments, returns))
+def _answer(entry: Entry, name: str, body: str) -> Answer:
+    given, answer = (f"{PREFIX}{one}" if one else "" for one in (entry.arguments, entry.output))
     return Answer(name, given, answer or "str", docstring(entry.words, indent=8), body)
 
 
-def _delegated(tool: Tool, name: str, functions: Functions) -> Answer:
+def _delegated(tool: Entry, name: str, functions: Functions) -> Answer:
     """Return the method that has a function answer."""
-    returns = f", {PREFIX}{tool.output}" if tool.output is not None else ""
+    returns = f", {PREFIX}{tool.output}" if tool.output else ""
     body = f"return await delegate({functions.name}.{tool.name}, arguments, ctx{returns})"
-    answer = _answer(tool, name, tool.input, body, tool.output)
+    answer = _answer(tool, name, body)
     return answer if returns else replace(answer, returns="Content")
 
 
-def _output(contract: Contract, tool: Tool) -> str | None:
+def _output(contract: Contract, tool: Entry) -> str | None:
     """Return the expression of an output that a tool may have, if one can be found."""
-    assert tool.output is not None
     value = _valid(contract, tool.output, tool.raw["outputSchema"])
     try:
         return None if value is None else expression(lower(contract.types), Ref(tool.output), value, PREFIX)
@@ -258,11 +255,11 @@ def _guesses(contract: Contract, name: str, schema: Any) -> Iterator[Any]:
     yield from itertools.islice(candidates(schema), _MOST_GUESSES)
 
 
-def _uri(contract: Contract, template: Template) -> str | None:
+def _uri(contract: Contract, template: Entry) -> str | None:
     """Return a URI that a template matches, if one can be found."""
-    uri_template = UriTemplate(template.uri_template)
+    uri_template = UriTemplate(template.key)
     try:
-        uri = uri_template.expand(example(contract.types, Ref(template.variables), full=True))
+        uri = uri_template.expand(example(contract.types, Ref(template.arguments), full=True))
     except (Unfit, ValueError):
         return None
     return uri if uri_template.match(uri) is not None else None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, ContractFinding, Level
-from mcp_bindgen.contract.model import Contract, Entry
+from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.migrate.checker import Diagnostic, check
 from mcp_bindgen.migrate.files import Module, parse, python_files
 from mcp_bindgen.migrate.overlay import mark, with_marks
@@ -131,7 +131,7 @@ class _Uses:
         self._findings: dict[str, list[ContractFinding]] = {}
         for entries in names.entries.values():
             for entry in entries:
-                if found := broken.get((_kind(entry), _key(entry))):
+                if found := broken.get((entry.kind, entry.key)):
                     self._findings[names.stub(entry)] = found
 
     def found(self) -> Iterator[BrokenUse]:
@@ -175,14 +175,6 @@ class _Uses:
         name = client.path.relative_to(base).as_posix().removeprefix("src/")
         code = {path: module.raw for path, module in self._modules.items()}
         return check(code, self._root, {name: text}).diagnostics
-
-
-def _kind(entry: Entry) -> str:
-    return type(entry).__name__.lower()
-
-
-def _key(entry: Any) -> str:
-    return str(getattr(entry, "uri", None) or getattr(entry, "uri_template", None) or entry.name)
 
 
 def _call_of(method: str, nodes: Sequence[ast.AST]) -> ast.Call | None:

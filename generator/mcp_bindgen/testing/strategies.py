@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_bindgen.app.validation import Validator
 from mcp_bindgen.contract.candidates import SchemaTypes
-from mcp_bindgen.contract.model import Tool
+from mcp_bindgen.contract.model import Entry
 from mcp_bindgen.contract.samples import samples
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.errors import suggestion
@@ -60,14 +60,14 @@ def results(contract: ContractSource, tool: str) -> st.SearchStrategy[Any]:
     return _valid(found, "outputSchema")
 
 
-def _tool(source: ContractSource, name: str) -> Tool:
+def _tool(source: ContractSource, name: str) -> Entry:
     tools = {one.name: one for one in contract_from(source).tools}
     if name not in tools:
         raise ValueError(f"the contract has no tool {name!r}; {suggestion(name, tools)}")
     return tools[name]
 
 
-def _valid(tool: Tool, member: str) -> st.SearchStrategy[Any]:
+def _valid(tool: Entry, member: str) -> st.SearchStrategy[Any]:
     """Return a strategy for values that a schema of a tool accepts: free ones, and in their place samples."""
     schema = tool.raw[member]
     known = samples(schema)

@@ -275,8 +275,8 @@ async def test_what_fits_reaches_the_method_from_the_typed_client(made: Made) ->
         for tool in made.model.tools:
             method = getattr(client, made.model.stub(tool))
             for arguments in Instances(tool.raw["inputSchema"], tool.name, names=none_more).valid(3):
-                result = await method(**given(made.model, method, tool.input, arguments))
-                if tool.output is None:
+                result = await method(**given(made.model, method, tool.arguments, arguments))
+                if not tool.output:
                     assert canonical(json.loads(result[0].text)) == canonical(arguments), tool.name
                 else:
                     assert canonical(json.loads(to_json(result))) == canonical(made.answers[tool.name]), tool.name
@@ -292,7 +292,7 @@ async def test_prompts_and_resources_answer_the_typed_client(made: Made) -> None
             assert (await method(**arguments)).messages, prompt.name
         for resource in made.model.resources:
             (contents,) = (await getattr(client, made.model.stub(resource))()).contents
-            assert contents.uri == resource.uri
+            assert contents.uri == resource.key
         for template in made.model.templates:
             method = getattr(client, made.model.stub(template))
             known = {each["name"]: each["enum"] for each in template.raw.get("variables", [])}
@@ -300,7 +300,7 @@ async def test_prompts_and_resources_answer_the_typed_client(made: Made) -> None
                 names = inspect.signature(method).parameters
                 arguments = {name: value if name in known or not known else "q" for name in names}
                 (contents,) = (await method(**arguments)).contents
-                assert contents.uri.startswith(template.uri_template.partition("{")[0])
+                assert contents.uri.startswith(template.key.partition("{")[0])
 
 
 async def test_completion_gives_the_words_of_an_enum(made: Made) -> None:

@@ -27,12 +27,12 @@ def compare_contracts(old: Contract, new: Contract) -> ContractComparison:
 
 
 def _findings(member: str, old: Contract, new: Contract) -> Iterator[ContractFinding]:
-    kind, key = LISTINGS[member].kind, LISTINGS[member].key
-    ours, theirs = ({item.raw[key]: item for item in contract.entries[member]} for contract in (old, new))
+    kind = LISTINGS[member].kind
+    ours, theirs = ({item.key: item for item in contract.entries[member]} for contract in (old, new))
     gone = {name: item for name, item in ours.items() if name not in theirs}
     come = {name: item for name, item in theirs.items() if name not in ours}
-    for before, after in _moved(gone, come) if key != "name" else ():
-        pair = Pair(kind, after, (gone.pop(before), come.pop(after)))
+    for before, after in _moved(gone, come) if LISTINGS[member].key != "name" else ():
+        pair = Pair((gone.pop(before), come.pop(after)))
         yield ContractFinding("uri-changed", kind, after, "", f"was {before}", Level.BREAKING, Level.BREAKING)
         yield from pair.findings()
     for name, item in gone.items():
@@ -42,7 +42,7 @@ def _findings(member: str, old: Contract, new: Contract) -> Iterator[ContractFin
         yield ContractFinding(f"{kind}-added", kind, name, "", "is new", Level.SAFE, Level.BREAKING)
     for name, item in ours.items():
         if name in theirs:
-            yield from Pair(kind, name, (item, theirs[name])).findings()
+            yield from Pair((item, theirs[name])).findings()
 
 
 def _moved(gone: Mapping[str, Entry], come: Mapping[str, Entry]) -> list[tuple[str, str]]:

@@ -10,9 +10,9 @@ from typing import Any
 from mcp_bindgen.app.catalog import SCOPES
 from mcp_bindgen.lock.verdict import schema_of_arguments
 
-from ..model import Entry
+from ..model import Entry, Kind
 from .schemas import ANSWERED, SENT, SchemaPair
-from .verdicts import ContractFinding, Kind, Level
+from .verdicts import ContractFinding, Level
 
 _HANDLED: Mapping[Kind, frozenset[str]] = {
     "tool": frozenset({"name", "inputSchema", "outputSchema", "annotations", SCOPES}),
@@ -30,9 +30,17 @@ _EFFECTS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": Fa
 class Pair:
     """Comparison of an entry of both contracts."""
 
-    kind: Kind
-    name: str
     items: tuple[Entry, Entry]
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of the entry."""
+        return self.items[1].kind
+
+    @property
+    def name(self) -> str:
+        """Name or URI of the entry in the new contract."""
+        return self.items[1].key
 
     def findings(self) -> Iterator[ContractFinding]:
         """Find the changes of the entry."""
@@ -48,8 +56,6 @@ class Pair:
             case "template":
                 yield from self.variables()
                 yield from self.mime_type()
-            case "server":
-                return
         yield from self.scopes()
         yield from self.others()
 

@@ -135,7 +135,7 @@ def _aliases(contract: Contract, protocols: Sequence[Protocol]) -> Iterator[tupl
         yield "Context", " | ".join(f"{naming.package(protocol.revision)}.Context" for protocol in protocols)
     if contract.tools:
         yield "CallToolResult", each("{}", "tools/call")
-    if any(tool.output is None for tool in contract.tools):
+    if not all(tool.output for tool in contract.tools):
         yield "Content", f"str | {each('Sequence[{}]', 'tools/call', 'content')} | CallToolResult"
     if contract.prompts:
         messages = each("Sequence[{}]", "prompts/get", "messages")
@@ -150,38 +150,17 @@ def _named(protocol: Protocol, method: str, member: str) -> str:
     return annotation(type, prefix=prefix)
 
 
+_RETURNS = {"tool": "Content", "prompt": "Prompted", "resource": "Read", "template": "Read"}
+"""Kind of entry -> annotation of what its method returns, if it is not structured."""
+
+
 def _methods(contract: PythonContract) -> Iterator[_Method]:
-    for tool in contract.tools:
-        names = [f"models.{name}" for name in (tool.input, tool.output) if name is not None]
+    for entry in (entry for entries in contract.entries.values() for entry in entries):
+        models = [f"models.{name}" for name in (entry.arguments, entry.output) if name]
         yield _Method(
-            name=contract.stub(tool),
-            decorator=f"tool({', '.join([quoted(tool.name), *names])})",
-            takes=f"arguments: models.{tool.input}, ctx: Context",
-            returns="Content" if tool.output is None else f"models.{tool.output} | CallToolResult",
-            doc=docstring(tool.words, indent=8),
-        )
-    for prompt in contract.prompts:
-        more = "" if prompt.arguments is None else f", models.{prompt.arguments}"
-        yield _Method(
-            name=contract.stub(prompt),
-            decorator=f"prompt({quoted(prompt.name)}{more})",
-            takes=f"arguments: models.{prompt.arguments}, ctx: Context" if more else "ctx: Context",
-            returns="Prompted",
-            doc=docstring(prompt.words, indent=8),
-        )
-    for resource in contract.resources:
-        yield _Method(
-            name=contract.stub(resource),
-            decorator=f"resource({quoted(resource.uri)})",
-            takes="ctx: Context",
-            returns="Read",
-            doc=docstring(resource.words, indent=8),
-        )
-    for template in contract.templates:
-        yield _Method(
-            name=contract.stub(template),
-            decorator=f"template({quoted(template.uri_template)}, models.{template.variables})",
-            takes=f"arguments: models.{template.variables}, ctx: Context",
-            returns="Read",
-            doc=docstring(template.words, indent=8),
+            name=contract.stub(entry),
+            decorator=f"{entry.kind}({', '.join([quoted(entry.key), *models])})",
+            takes=f"arguments: {models[0]}, ctx: Context" if entry.arguments else "ctx: Context",
+            returns=f"{models[-1]} | CallToolResult" if entry.output else _RETURNS[entry.kind],
+            doc=docstring(entry.words, indent=8),
         )

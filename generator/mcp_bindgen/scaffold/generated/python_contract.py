@@ -65,10 +65,7 @@ def lower_contract(contract: Contract) -> PythonContract:
     )
     values: dict[str, Any] = {attribute.name: getattr(contract, attribute.name) for attribute in fields(Contract)}
     values["types"] = replace(contract.types, definitions={one.name: one for one in named})
-    values["tools"] = tuple(
-        replace(tool, output=classes.get(tool.output, tool.output)) if tool.output is not None else tool
-        for tool in contract.tools
-    )
+    values["tools"] = tuple(replace(tool, output=classes.get(tool.output, tool.output)) for tool in contract.tools)
     return PythonContract(**values, stubs=dict(_stubs(contract)))
 
 

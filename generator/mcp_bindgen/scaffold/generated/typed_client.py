@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_bindgen.contract.model import Contract, Prompt, Resource, Template, Tool
+from mcp_bindgen.contract.model import Contract, Entry
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import PLAIN, annotation, optional
 from mcp_bindgen.emit.python.collector import collector_paused
@@ -190,10 +190,10 @@ class _Client:
         yield from map(self._resource, self._contract.resources)
         yield from map(self._template, self._contract.templates)
 
-    def _tool(self, tool: Tool) -> _Method:
+    def _tool(self, tool: Entry) -> _Method:
         signature, values, about = self._takes(tool)
         call = f"await self.client.call_tool({quoted(tool.name)}, {values})"
-        typed = tool.output if self._structured else None
+        typed = tool.output if self._structured else ""
         self.used |= {typed} if typed else set()
         return _Method(
             name=self._contract.stub(tool),
@@ -203,7 +203,7 @@ class _Client:
             body=f"app.structured({call}, {typed})" if typed else f"app.succeeded({call}).content",
         )
 
-    def _demanding(self, tool: Tool) -> str:
+    def _demanding(self, tool: Entry) -> str:
         """Return the description of a tool, with a note for tools that run as tasks only."""
         execution = tool.raw.get("execution")
         if not is_object(execution) or execution.get("taskSupport") != "required":
@@ -213,51 +213,44 @@ class _Client:
             how = "call it with `client.call_tool(..., task=...)`, which begins one"
         return f"{tool.words}\n\nThe server runs this tool as a task only, and refuses this call of it: {how}."
 
-    def _prompt(self, prompt: Prompt) -> _Method:
-        arguments = self._arguments(prompt.arguments) if prompt.arguments is not None else []
+    def _prompt(self, prompt: Entry) -> _Method:
+        arguments = self._arguments(prompt.arguments)
         values = f", app.texts({_values(arguments)})" if arguments else ""
+        call = f"get_prompt({quoted(prompt.name)}{values})"
+        return self._method(prompt, arguments, self._prompted, prompt.words, call)
+
+    def _resource(self, resource: Entry) -> _Method:
+        return self._method(resource, [], self._read, resource.words, f"read_resource({quoted(resource.key)})")
+
+    def _template(self, template: Entry) -> _Method:
+        arguments = self._arguments(template.arguments)
+        uri = f"app.UriTemplate({quoted(template.key)}).expand({_values(arguments)})"
+        words = template.description or f"A resource `{template.key}`."
+        return self._method(template, arguments, self._read, words, f"read_resource({uri})")
+
+    def _method(self, entry: Entry, arguments: list[_Argument], returns: str, words: str, call: str) -> _Method:
         return _Method(
-            name=self._contract.stub(prompt),
+            name=self._contract.stub(entry),
             signature=_signature(arguments),
-            returns=self._prompted,
-            doc=_doc(prompt.words, arguments),
-            body=f"await self.client.get_prompt({quoted(prompt.name)}{values})",
+            returns=returns,
+            doc=_doc(words, arguments),
+            body=f"await self.client.{call}",
         )
 
-    def _resource(self, resource: Resource) -> _Method:
-        return _Method(
-            name=self._contract.stub(resource),
-            signature="",
-            returns=self._read,
-            doc=_doc(resource.words, ()),
-            body=f"await self.client.read_resource({quoted(resource.uri)})",
-        )
-
-    def _template(self, template: Template) -> _Method:
-        arguments = self._arguments(template.variables)
-        uri = f"app.UriTemplate({quoted(template.uri_template)}).expand({_values(arguments)})"
-        return _Method(
-            name=self._contract.stub(template),
-            signature=_signature(arguments),
-            returns=self._read,
-            doc=_doc(template.description or f"A resource `{template.uri_template}`.", arguments),
-            body=f"await self.client.read_resource({uri})",
-        )
-
-    def _takes(self, tool: Tool) -> tuple[str, str, list[_Argument]]:
+    def _takes(self, tool: Entry) -> tuple[str, str, list[_Argument]]:
         """Return the parameters of a tool's method, the expression of the sent value, and descriptions.
 
         A union of objects is passed whole.
         """
-        model = self._types.resolve(Ref(tool.input))
+        model = self._types.resolve(Ref(tool.arguments))
         if not isinstance(model, Object):
             whole = self._is_object(model)
-            self.used |= {tool.input} if whole else set()
-            annotated = tool.input if whole else "dict[str, Json]"
+            self.used |= {tool.arguments} if whole else set()
+            annotated = tool.arguments if whole else "dict[str, Json]"
             return f", arguments: {annotated}", "app.whole(arguments)", []
         arguments = [
             replace(argument, annotation=sent) if sent else argument
-            for argument in self._arguments(tool.input)
+            for argument in self._arguments(tool.arguments)
             for sent in [_narrow(tool.raw["inputSchema"], argument)]
         ]
         signature, members = _signature(arguments), _members(arguments)
@@ -283,7 +276,9 @@ class _Client:
                 return False
 
     def _arguments(self, name: str) -> list[_Argument]:
-        """Return the fields of a model as arguments, mandatory arguments first."""
+        """Return the fields of a model, if there is one, as arguments, mandatory arguments first."""
+        if not name:
+            return []
         model = self._types.resolve(Ref(name))
         assert isinstance(model, Object)
         fields = sorted(model.fields, key=lambda field: not field.required or field.default is not None)
