@@ -83,7 +83,7 @@ class Normalizer:
 
     def opened(self, type: Type) -> Iterator[Type]:
         """Yield the `alternatives` of a referenced type; references to objects stay."""
-        if isinstance(type, Ref) and not isinstance(self.protocol.resolve(type), Object):
+        if isinstance(type, Ref) and self.protocol.object_of(type) is None:
             for member in self.alternatives(self.protocol.definitions[type.name].type):
                 yield from self.opened(member)
         else:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from mcp_bindgen.protocol.model import Method, Object, Protocol, Ref, references
+from mcp_bindgen.protocol.model import Method, Protocol, Ref, references
 from mcp_bindgen.protocol.naming import words
 
 from .location import HOW, NEW, OLD, Change
@@ -80,14 +80,13 @@ def _words(name: str) -> list[str]:
 
 def _result_types(method: Method, protocol: Protocol) -> Iterator[str]:
     for type in answers(method)[:1]:
-        if isinstance(resolved := protocol.resolve(type), Object):
-            yield from (name for field in resolved.fields if field.wire != "_meta" for name in references(field.type))
+        fields = protocol.fields_of(type)
+        yield from (name for field in fields if field.wire != "_meta" for name in references(field.type))
 
 
 def _asks(method: Method, protocol: Protocol) -> bool:
     """Return whether the params of a method have members of their own."""
-    params = protocol.resolve(method.params) if method.params is not None else None
-    return isinstance(params, Object) and any(field.wire != "_meta" for field in params.fields)
+    return any(field.wire != "_meta" for field in protocol.fields_of(method.params))
 
 
 def _carried(
@@ -95,9 +94,8 @@ def _carried(
 ) -> Iterator[str]:
     """Return the members that only the other revision has, with the types of the params of a method."""
     method, other = change.methods[side], 1 - side
-    params = protocol.resolve(method.params) if method is not None and method.params is not None else None
     renamed = matches.new if side == OLD else matches.old
-    for field in params.fields if isinstance(params, Object) else ():
+    for field in protocol.fields_of(method.params if method is not None else None):
         if isinstance(field.type, Ref) and not protocol.definitions[field.type.name].hoisted:
             wanted = Ref(renamed.get(field.type.name, ""))
             same = [

@@ -6,7 +6,7 @@ import re
 
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowered import PythonProtocol
-from mcp_bindgen.protocol.model import Method, Object, Ref
+from mcp_bindgen.protocol.model import Method, Ref
 
 from .bindings import Bindings, shortcuts
 
@@ -95,8 +95,7 @@ class Replacements:
 
     def _argument(self, method: Method) -> str:
         """Return the argument of an API for a method: the one object that its params have beside metadata."""
-        type = self._new.protocol.resolve(method.params) if method.params is not None else None
-        fields = type.fields if isinstance(type, Object) else ()
+        fields = self._new.protocol.fields_of(method.params)
         names = [field.type.name for field in fields if field.wire != "_meta" and isinstance(field.type, Ref)]
         return f"types.{names[0]}(...)" if len(names) == 1 else "..."
 
@@ -115,11 +114,9 @@ def _metadata(protocol: PythonProtocol) -> dict[tuple[str, str], str]:
     """Return the definition of a request's metadata and the wire name of a member -> its name in Python."""
     found: dict[tuple[str, str], str] = {}
     for method in protocol.methods:
-        params = protocol.resolve(method.params) if method.params is not None else None
-        meta = params.field("_meta") if isinstance(params, Object) else None
+        meta = protocol.field_of(method.params, "_meta")
         if method.kind == "request" and meta is not None and isinstance(meta.type, Ref):
-            type = protocol.resolve(meta.type)
-            fields = type.fields if isinstance(type, Object) else ()
+            fields = protocol.fields_of(meta.type)
             found |= {(meta.type.name, field.wire): protocol.attribute(meta.type, field.wire) for field in fields}
     return found
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from mcp_bindgen.diff.finding import Message
 from mcp_bindgen.emit.python import calls, naming
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Method, Object, Protocol, Ref, Sender, Type
+from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Method, Protocol, Ref, Sender, Type
 from mcp_bindgen.spec import Store
 
 SENDERS: Mapping[str, Sender] = {"Client": "client", "Context": "server"}
@@ -106,8 +106,7 @@ class Bindings:
 
     def fields(self, definition: str) -> list[Parameter]:
         """Return the fields of a class; an empty list if the definition is no class."""
-        found = self.protocol.resolve(Ref(definition))
-        fields = found.fields if isinstance(found, Object) else ()
+        fields = self.protocol.fields_of(Ref(definition))
         return [Parameter(self.protocol.attribute(Ref(definition), one.wire), one) for one in fields]
 
     def arguments(self, method: Method) -> list[Parameter] | None:

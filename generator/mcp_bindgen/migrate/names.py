@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcp_bindgen.diff.location import steps
 from mcp_bindgen.diff.match import Matches
-from mcp_bindgen.protocol.model import Object, Protocol, Ref, Type
+from mcp_bindgen.protocol.model import Protocol, Ref, Type
 
 
 def new_names(old: Protocol, new: Protocol, matches: Matches) -> dict[str, str]:
@@ -21,7 +21,7 @@ def new_names(old: Protocol, new: Protocol, matches: Matches) -> dict[str, str]:
     while pending:
         for one, other in _below(*pending.pop()):
             if isinstance(one, Ref) and isinstance(other, Ref) and one.name not in found:
-                became = other.name if isinstance(new.resolve(other), Object) else None
+                became = other.name if new.object_of(other) is not None else None
                 if old.definitions[one.name].hoisted and became is not None:
                     found[one.name] = became
                     pending.append((old.definitions[one.name].type, new.definitions[became].type))

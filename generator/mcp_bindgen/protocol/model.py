@@ -69,6 +69,34 @@ class Definition:
     origin: Text = ""
 
 
+class Definitions:
+    """Base class of what has definitions: it follows the references to them."""
+
+    definitions: Mapping[str, Definition]
+
+    def resolve(self, type: Type) -> Type:
+        """Follow references and return the first type that is not a reference."""
+        while isinstance(type, Ref):
+            type = self.definitions[type.name].type
+        return type
+
+    def object_of(self, type: Type | None) -> Object | None:
+        """Return the object that a type is, references followed; None for other types and unknown definitions."""
+        while isinstance(type, Ref):
+            found = self.definitions.get(type.name)
+            type = found.type if found is not None else None
+        return type if isinstance(type, Object) else None
+
+    def fields_of(self, type: Type | None) -> tuple[Field, ...]:
+        """Return the fields of an object, references followed; none for other types."""
+        found = self.object_of(type)
+        return found.fields if found is not None else ()
+
+    def field_of(self, type: Type | None, wire: str | None) -> Field | None:
+        """Return a field of an object, references followed; None if there is no such field."""
+        return next((field for field in self.fields_of(type) if field.wire == wire), None)
+
+
 @dataclass(frozen=True)
 class HeaderParams:
     """Members of a request that HTTP headers may repeat, and where a client finds their schema.
@@ -329,7 +357,7 @@ class Extension:
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Protocol(Definitions):
     """One revision.
 
     Attributes:
@@ -363,12 +391,6 @@ class Protocol:
     reading: Annotated[SkipJsonSchema[SkipValidation[Reading]], Member(exclude=True)] = field(
         default_factory=_lenient, compare=False, repr=False
     )
-
-    def resolve(self, type: Type) -> Type:
-        """Follow references and return the first type that is not a reference."""
-        while isinstance(type, Ref):
-            type = self.definitions[type.name].type
-        return type
 
     def accepts_null(self, type: Type) -> bool:
         """Return True if `null` is a value of `type`."""

@@ -225,10 +225,10 @@ def _names(protocol: Protocol) -> set[str]:
     """Return everything of a revision that a fact can name."""
     names = {method.name for method in protocol.methods} | protocol.definitions.keys()
     names |= {capability.name for capability in protocol.capabilities}
-    owners = {name: definition.type for name, definition in protocol.definitions.items()}
-    owners |= {method.name: protocol.resolve(method.params) for method in protocol.methods if method.params is not None}
-    for owner, type in owners.items():
-        names |= {name for one in _fields(type) for name in (one.wire, f"{owner}.{one.wire}")}
+    owners = {name: _fields(definition.type) for name, definition in protocol.definitions.items()}
+    owners |= {method.name: protocol.fields_of(method.params) for method in protocol.methods}
+    for owner, fields in owners.items():
+        names |= {name for one in fields for name in (one.wire, f"{owner}.{one.wire}")}
     return names
 
 
@@ -254,7 +254,7 @@ def _owed(protocol: Protocol) -> set[str]:
     """Return the members that all results, or the `_meta` of all requests of clients, must have, unfilled."""
     requests = [method for method in protocol.methods if method.result is not None and method.carrier == "message"]
     metas = [
-        next((one.type for one in _members(method.params, protocol) if one.wire == "_meta"), None)
+        meta.type if (meta := protocol.field_of(method.params, "_meta")) is not None else None
         for method in requests
         if "client" in method.senders
     ]
@@ -264,9 +264,5 @@ def _owed(protocol: Protocol) -> set[str]:
 
 
 def _common(protocol: Protocol, types: Sequence[Type | None]) -> set[str]:
-    found = [{one.wire for one in _members(type, protocol) if one.required and one.default is None} for type in types]
+    found = [{one.wire for one in protocol.fields_of(type) if one.required and one.default is None} for type in types]
     return set[str].intersection(*found) if found else set()
-
-
-def _members(type: Type | None, protocol: Protocol) -> tuple[Field, ...]:
-    return _fields(protocol.resolve(type)) if type is not None else ()

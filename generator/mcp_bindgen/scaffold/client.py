@@ -10,7 +10,7 @@ from mcp_bindgen.emit.python.annotations import annotation
 from mcp_bindgen.emit.python.calls import Walk, methods_in_order, walk
 from mcp_bindgen.emit.python.environment import quoted
 from mcp_bindgen.emit.python.lowered import PythonProtocol
-from mcp_bindgen.protocol.model import Object, Ref
+from mcp_bindgen.protocol.model import Ref
 
 from .classes import class_files
 from .expressions import expression
@@ -88,8 +88,7 @@ def _lists(revision_plan: RevisionPlan) -> list[Shown]:
 
 
 def _has_name(protocol: PythonProtocol, walked: Walk) -> bool:
-    item = protocol.resolve(walked.item)
-    field = item.field("name") if isinstance(item, Object) else None
+    field = protocol.field_of(walked.item, "name")
     return field is not None and field.required
 
 

@@ -17,7 +17,7 @@ from mcp_bindgen.emit.python.environment import WIDTH, docstring
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.stubs import handler_summary
 from mcp_bindgen.protocol.examples import Code, Unfit, example
-from mcp_bindgen.protocol.model import Const, Field, Method, Object, Ref, Sender, Type, Union
+from mcp_bindgen.protocol.model import Const, Field, Method, Ref, Sender, Type, Union
 
 from .expressions import expression
 from .features import Feature
@@ -111,10 +111,9 @@ def _needing_nothing(protocol: PythonProtocol, method: Method) -> Type:
     whole = protocol.resolve(method.params)
     extra = {(need.member, value) for need in method.needs if not need.implied for value in need.values}
     for member in whole.members if isinstance(whole, Union) else ():
-        one = protocol.resolve(member)
         constants = {
             (field.wire, value)
-            for field in (one.fields if isinstance(one, Object) else ())
+            for field in protocol.fields_of(member)
             for value in (field.type.values if isinstance(field.type, Const) else ())
         }
         if not constants & extra:
@@ -212,9 +211,7 @@ class _Author:
         return expression(self.protocol, self.method.result, value, PREFIX)
 
     def _param(self, wire: str) -> str:
-        type = self.protocol.resolve(self.method.params) if self.method.params is not None else None
-        field = type.field(wire) if isinstance(type, Object) else None
-        if field is None:
+        if self.protocol.field_of(self.method.params, wire) is None:
             raise Unfit(f"{self.method.name} does not say its {wire}")
         return f"params.{self.protocol.attribute(self.method.params, wire)}"
 
@@ -251,11 +248,8 @@ class _Author:
     def _example(self, repeated: Callable[[Field], Any]) -> Any:
         assert self.method.result is not None
         value = example(self.protocol, self.method.result)
-        params = self.protocol.resolve(self.method.params) if self.method.params is not None else None
-        result = self.protocol.resolve(self.method.result)
-        if isinstance(params, Object) and isinstance(result, Object):
-            for field in params.fields:
-                other = result.field(field.wire)
-                if field.required and other is not None and other.required and other.type == field.type:
-                    value[field.wire] = repeated(field)
+        for field in self.protocol.fields_of(self.method.params):
+            other = self.protocol.field_of(self.method.result, field.wire)
+            if field.required and other is not None and other.required and other.type == field.type:
+                value[field.wire] = repeated(field)
         return value

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.examples import Unfit
-from mcp_bindgen.protocol.model import Object, Ref, Union
+from mcp_bindgen.protocol.model import Ref, Union
 from mcp_bindgen.spec import EffectiveSchema, Pin, Schema, Store, extend
 from mcp_bindgen.spec.document import normalise
 
@@ -176,10 +176,10 @@ class _Maker:
 
 def _shape(protocol: Protocol, name: str) -> tuple[str, bool]:
     """Return the kind of message that a definition is, empty for none, and whether it has the members of JSON-RPC."""
-    type = protocol.resolve(Ref(name))
-    if not isinstance(type, Object) or type.field("method") is None:
+    if protocol.field_of(Ref(name), "method") is None:
         return "", False
-    return ("notification" if name.endswith("Notification") else "request"), type.field("jsonrpc") is not None
+    kind = "notification" if name.endswith("Notification") else "request"
+    return kind, protocol.field_of(Ref(name), "jsonrpc") is not None
 
 
 def _members(protocol: Protocol, name: str) -> list[str]:

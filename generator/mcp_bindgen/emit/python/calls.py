@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mcp_bindgen.protocol.model import (
@@ -96,12 +96,12 @@ def call_arguments(protocol: PythonProtocol, method: Method) -> tuple[Field, ...
     def place(field: Field) -> tuple[int, bool, bool]:
         return places.get(field.wire, len(places)), field.wire == _META, may_omit(field)
 
-    return tuple(sorted(argument_fields(type), key=place))
+    return tuple(sorted(argument_fields(type.fields), key=place))
 
 
-def argument_fields(type: Object) -> Iterator[Field]:
+def argument_fields(fields: Iterable[Field]) -> Iterator[Field]:
     """List the fields of params that say something: all but constants."""
-    return (field for field in type.fields if not (isinstance(field.type, Const) and field.default is not None))
+    return (field for field in fields if not (isinstance(field.type, Const) and field.default is not None))
 
 
 def is_metadata(field: Field) -> bool:
@@ -122,15 +122,11 @@ def positional(protocol: PythonProtocol, method: Method, arguments: tuple[Field,
 def walk(protocol: PythonProtocol, method: Method) -> Walk | None:
     """Return how to iterate over the results of `method`, or None if it is not paginated."""
     arguments = call_arguments(protocol, method)
-    result = protocol.resolve(method.result) if method.result is not None else None
     if not any(field.wire == "cursor" for field in arguments or ()) or not all(map(may_omit, arguments or ())):
         return None
-    if not isinstance(result, Object) or result.field("nextCursor") is None:
-        return None
-    lists = [
-        (field.wire, field.type.items) for field in result.fields if field.required and isinstance(field.type, Array)
-    ]
-    if len(lists) != 1:
+    fields = protocol.fields_of(method.result)
+    lists = [(field.wire, field.type.items) for field in fields if field.required and isinstance(field.type, Array)]
+    if len(lists) != 1 or protocol.field_of(method.result, "nextCursor") is None:
         return None
     (wire, item) = lists[0]
     stub = protocol.stub(method)

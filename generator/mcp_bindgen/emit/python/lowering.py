@@ -163,8 +163,7 @@ def order_arguments(protocol: PythonProtocol) -> PythonProtocol:
 
 def _positional(protocol: PythonProtocol, method: Method) -> Iterator[str]:
     """Yield members up to the first required one behind an optional one, which Python does not allow."""
-    type = protocol.resolve(method.params) if method.params is not None else None
-    known = {field.wire: field for field in argument_fields(type)} if isinstance(type, Object) else {}
+    known = {field.wire: field for field in argument_fields(protocol.fields_of(method.params))}
     stated = [known[wire] for wire in method.arguments if wire in known]
     required: list[Field] = [field for field in known.values() if not may_omit(field)]
     has_gap = False

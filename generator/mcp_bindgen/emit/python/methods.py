@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from mcp_bindgen.protocol.model import Array, Method, Need, Object, Ref, Type
+from mcp_bindgen.protocol.model import Array, Method, Need, Ref, Type
 
 from .calls import classes, walk
 from .lowered import PythonProtocol
@@ -86,8 +86,7 @@ def _needed(need: Need) -> tuple[str | None, ...]:
 
 def _type_of(protocol: PythonProtocol, type: Type | None, wire: str) -> Type | None:
     """Return the type of a member of an object."""
-    resolved = None if type is None else protocol.resolve(type)
-    field = resolved.field(wire) if isinstance(resolved, Object) else None
+    field = protocol.field_of(type, wire)
     return None if field is None else field.type
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Method, Object, Sender
+from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Method, Sender
 
 from . import calls as protocol_calls
 from . import naming
@@ -105,8 +105,8 @@ def answers(part: Part, method: Method) -> str:
 
 def _is_open(protocol: Protocol, method: Method) -> bool:
     """Return whether extensions may add results to a request: the core has several, which name their type."""
-    resolved = [protocol.resolve(type) for type in (method.result, *method.alternatives) if type is not None]
-    return len(resolved) > 1 and all(isinstance(type, Object) and type.field(_KIND) is not None for type in resolved)
+    types = [type for type in (method.result, *method.alternatives) if type is not None]
+    return len(types) > 1 and all(protocol.field_of(type, _KIND) for type in types)
 
 
 def calls(part: Part, sender: Sender) -> Iterator[Call]:
@@ -202,10 +202,9 @@ def _call_doc(part: Part, method: Method, sender: Sender, arguments: tuple[Argum
     if method.origin:
         said = _declared(method) + (f", with `{method.setting}`" if method.setting else "")
         lines.append(f"{said[0].upper()}{said[1:]}.")
-    type = part.protocol.resolve(method.params) if method.params is not None else None
-    if isinstance(type, Object):
-        docs = {part.protocol.attribute(method.params, field.wire): field.doc for field in type.fields}
-        lines.append(arguments_section({argument.name: docs.get(argument.field, "") for argument in arguments}))
+    fields = part.protocol.fields_of(method.params)
+    docs = {part.protocol.attribute(method.params, field.wire): field.doc for field in fields}
+    lines.append(arguments_section({argument.name: docs.get(argument.field, "") for argument in arguments}))
     return "\n\n".join(filter(None, [*lines, *_deprecation(method)]))
 
 

@@ -91,9 +91,7 @@ class Checks:
 
     def _case(self, type: Type, tag: str) -> str:
         """Return a constant of the member `tag` with the check of the object that has it."""
-        found = self._protocol.resolve(type)
-        assert isinstance(found, Object)
-        field = found.field(tag)
+        field = self._protocol.field_of(type, tag)
         assert field is not None
         assert isinstance(field.type, Const)
         return f"[{json.dumps(field.type.values[0])}, {self._function(type)}]"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import OTHER_SIDE, Method, Object, Ref, Sender, Type, Union
+from mcp_bindgen.protocol.model import OTHER_SIDE, Method, Ref, Sender, Type, Union
 
 from . import names as naming
 from .types import type_text
@@ -104,9 +104,8 @@ class Methods:
         """Return True if a call must give params; the SDK adds the required members of `_meta`."""
         if method.params is None or not method.params_required:
             return False
-        type = self.protocol.resolve(method.params)
-        fields = type.fields if isinstance(type, Object) else ()
-        return not isinstance(type, Object) or any(field.required and field.wire != "_meta" for field in fields)
+        type = self.protocol.object_of(method.params)
+        return type is None or any(field.required and field.wire != "_meta" for field in type.fields)
 
     def _alternatives(self, method: Method) -> list[Type]:
         added = (name for one in self.protocol.extensions for name in dict(one.alternatives).get(method.name, ()))
@@ -129,8 +128,7 @@ class Methods:
         """Return a result with the values that its required members have in every result of its type."""
         if type is None:
             return ""
-        found = self.protocol.resolve(type)
-        fields = found.fields if isinstance(found, Object) else ()
+        fields = self.protocol.fields_of(type)
         constants = {field.wire: field.default for field in fields if field.required and field.default is not None}
         return f"{{ type: {self._validator(type)}, constants: {json.dumps(constants)} }}"
 

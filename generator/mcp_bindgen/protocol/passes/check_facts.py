@@ -9,7 +9,7 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.effective import ExtensionSchema
 from mcp_bindgen.spec.pointer import join
 
-from ..model import Field, Map, Method, Object, Ref, Scalar, Type
+from ..model import Field, Map, Method, Object, Ref, Scalar
 from .collect_extensions import type_named
 from .collect_methods import method_of
 from .draft import Draft
@@ -49,7 +49,7 @@ def _unused(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, str
     facts = extension.semantics
     own = {name: method for name, method in draft.methods.items() if method.origin == extension.id}
     for side, name in facts["extension"].get("settings", {}).items():
-        if not isinstance(_resolved(Ref(name), draft), Object | Map):
+        if name not in draft.definitions or not isinstance(draft.resolve(Ref(name)), Object | Map):
             yield "extension", "settings", f"the settings of the {side} are no object {name}"
     for name in facts["roles"]:
         definition = draft.definitions.get(name)
@@ -58,7 +58,7 @@ def _unused(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, str
     for name, added in facts["extends"].items():
         if name not in draft.of_core() or draft.definitions.get(name) is None:
             yield "extends", name, "it is no definition of core"
-        elif _object(Ref(added), draft) is None or draft.definitions[added].origin != extension.id:
+        elif draft.object_of(Ref(added)) is None or draft.definitions[added].origin != extension.id:
             yield "extends", name, f"there is no object {added} in its schema"
         elif shared := _wires(name, draft) & _wires(added, draft):
             yield "extends", name, f"{name} has {min(shared)!r} already"
@@ -70,10 +70,9 @@ def _unused(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, str
         if not holders:
             yield "meta", key, "it stands nowhere"
         for holder, type in holders.items():
-            found = _object(Ref(holder), draft)
             if not isinstance(type_named(type), Scalar) and type not in draft.definitions:
                 yield "meta", key, f"there is no type {type}"
-            if found is None or found.field("_meta") is None:
+            if draft.field_of(Ref(holder), "_meta") is None:
                 yield "meta", key, f"{holder} has no '_meta'"
     for key in facts["defaults"]:
         if not any(_takes(field, name, key) for name, field in _fields(extension, draft)):
@@ -126,18 +125,4 @@ def _takes(field: Field, owner: str, key: str) -> bool:
 
 
 def _wires(name: str, draft: Draft) -> set[str]:
-    found = _object(Ref(name), draft)
-    return {field.wire for field in found.fields} if found else set()
-
-
-def _object(type: Type, draft: Draft) -> Object | None:
-    found = _resolved(type, draft)
-    return found if isinstance(found, Object) else None
-
-
-def _resolved(type: Type, draft: Draft) -> Type | None:
-    while isinstance(type, Ref):
-        if type.name not in draft.definitions:
-            return None
-        type = draft.definitions[type.name].type
-    return type
+    return {field.wire for field in draft.fields_of(Ref(name))}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mcp_bindgen.spec.revisions import has_reached
 
-from ..model import Const, Definition, ErrorCode, Object, Ref, Type
+from ..model import Const, ErrorCode, Object, Type
 from .draft import Draft
 
 
@@ -38,9 +38,8 @@ def _is_past(revision: str, until: str) -> bool:
 
 def _code(type: Type, draft: Draft) -> int | None:
     """Return the constant of `code`, or of `error.code` in the definition of a whole error response."""
-    whole = _object(type, draft)
-    error = whole.field("error") if whole is not None else None
-    inner = _object(error.type, draft) if error is not None else None
+    whole, error = draft.object_of(type), draft.field_of(type, "error")
+    inner = draft.object_of(error.type) if error is not None else None
     codes = [code for part in (whole, inner) if part is not None and (code := _constant(part)) is not None]
     return codes[0] if codes else None
 
@@ -51,10 +50,3 @@ def _constant(type: Object) -> int | None:
         return None
     (value,) = field.type.values
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _object(type: Type, draft: Draft) -> Object | None:
-    while isinstance(type, Ref):
-        definition: Definition = draft.definitions[type.name]
-        type = definition.type
-    return type if isinstance(type, Object) else None

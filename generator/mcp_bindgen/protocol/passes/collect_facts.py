@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcp_bindgen.spec.revisions import has_reached
 
-from ..model import Facts, Object, Ref, Type
+from ..model import Facts, Object
 from .draft import Draft
 
 
@@ -49,13 +49,7 @@ def _since(revision: str, first: str | None) -> bool:
 def _cached(draft: Draft, methods: list[str]) -> list[str]:
     """Return the methods with cacheable results, of the given ones."""
     known = [draft.methods[name] for name in methods if name in draft.methods]
-    return [method.name for method in known if _has_lifetime(method.result, draft)]
-
-
-def _has_lifetime(type: Type | None, draft: Draft) -> bool:
-    while isinstance(type, Ref):
-        type = draft.definitions[type.name].type
-    return isinstance(type, Object) and type.field("ttlMs") is not None
+    return [method.name for method in known if draft.field_of(method.result, "ttlMs")]
 
 
 def _meta_keys(draft: Draft) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_bindgen.spec.revisions import has_reached
 
-from ..model import Definition, Object
+from ..model import Definition, Object, Ref
 from .draft import Draft
 
 _BASES = ("RequestParams", "NotificationParams", "Result", "CacheableResult", "PaginatedResult")
@@ -68,13 +68,12 @@ def _documented(definition: Definition, words: Mapping[str, Any], revision: str)
 
 def _inherited(definition: Definition, draft: Draft) -> dict[str, str]:
     """Return the words of core for the members that a definition of an extension has from core."""
-    docs, type = draft.source.docs or {}, definition.type
+    docs = draft.source.docs or {}
     found = dict[str, str](docs.get("common", {}))
     for name in _BASES:
-        base = draft.definitions[name].type if name in draft.definitions else None
         _, words = entry(docs, name, draft.source.revision)
-        for field in base.fields if isinstance(base, Object) and isinstance(type, Object) else ():
-            own = type.field(field.wire) if isinstance(type, Object) else None
+        for field in draft.fields_of(Ref(name)):
+            own = draft.field_of(definition.type, field.wire)
             if own is not None and own.type == field.type and field.wire in words:
                 found[field.wire] = words[field.wire]
     return found

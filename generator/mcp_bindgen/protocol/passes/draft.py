@@ -8,11 +8,11 @@ from typing import Any
 
 from mcp_bindgen.spec import EffectiveSchema, Reading, Schema
 
-from ..model import Capability, Definition, ErrorCode, Extension, Facts, Method
+from ..model import Capability, Definition, Definitions, ErrorCode, Extension, Facts, Method
 
 
 @dataclass(frozen=True)
-class Draft:
+class Draft(Definitions):
     """A partial protocol: each pass returns a copy with further parts.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model import Const, Definition, Field, Json, Object
+from ..model import Const, Definition, Field, Json, Object, Ref
 from .draft import Draft
 
 
@@ -34,9 +34,7 @@ def _filled(definition: Definition, draft: Draft) -> Definition:
 
 def _inherited(type: Object, draft: Draft) -> dict[str, Json]:
     """Return the core facts about fields of `Result` that `type` has too."""
-    base = draft.definitions.get("Result")
-    fields = base.type.fields if base is not None and isinstance(base.type, Object) else ()
-    stated = draft.semantics["defaults"]
+    fields, stated = draft.fields_of(Ref("Result")), draft.semantics["defaults"]
     same = [field.wire for field in fields if (own := type.field(field.wire)) is not None and own.type == field.type]
     return {wire: stated[wire] for wire in same if wire in stated}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import naming
-from ..model import OTHER_SIDE, Const, Field, Method, Need, Object, Ref, Scalar, Sender, Type, Union
+from ..model import OTHER_SIDE, Const, Field, Method, Need, Ref, Scalar, Sender, Type, Union
 from .draft import Draft
 
 
@@ -68,7 +68,7 @@ def _needs(method: Method, links: list[tuple[Sender, str]], draft: Draft, declar
         if stated is not None and stated["capability"] in declared:
             tolerated = stated.get("checked_by") == "sender"
             yield Need(field.wire, stated["capability"], tuple(stated.get("values", ())), tolerated=tolerated)
-        constant = _resolved(field.type, draft)
+        constant = draft.resolve(field.type)
         values = [str(value) for value in constant.values] if isinstance(constant, Const) else []
         for _, above in links:
             for name in (field.wire, *values):
@@ -82,15 +82,7 @@ def _needs(method: Method, links: list[tuple[Sender, str]], draft: Draft, declar
 
 def _fields(type: Type | None, draft: Draft) -> Iterator[Field]:
     """Yield the fields of an object, or of each member of a union of objects."""
-    type = _resolved(type, draft)
-    if isinstance(type, Object):
-        yield from type.fields
-    elif isinstance(type, Union):
-        for member in type.members:
-            yield from _fields(member, draft)
-
-
-def _resolved(type: Type | None, draft: Draft) -> Type | None:
-    while isinstance(type, Ref):
-        type = draft.definitions[type.name].type
-    return type
+    yield from draft.fields_of(type)
+    union = draft.resolve(type) if type is not None else None
+    for member in union.members if isinstance(union, Union) else ():
+        yield from _fields(member, draft)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..model import Array, Field, Filter, HeaderParams, Method, Object, Ref, Truncation, Type, Union
+from ..model import Array, Field, Filter, HeaderParams, Method, Ref, Truncation, Type, Union
 from .draft import Draft
 
 
@@ -25,9 +25,9 @@ def _linked(method: Method, draft: Draft, stateless: bool) -> Method:
     asking = [
         wire
         for name, wire in facts["asked_by"].items()
-        if Ref(name) in method.alternatives and _field(draft, method.params, wire) is not None
+        if Ref(name) in method.alternatives and draft.field_of(method.params, wire) is not None
     ]
-    named_by = _field(draft, method.params, facts["names"].get(method.name)) if stateless else None
+    named_by = draft.field_of(method.params, facts["names"].get(method.name)) if stateless else None
     repeated: Mapping[str, str] | None = facts["header_params"].get(method.name) if stateless else None
     return replace(
         method,
@@ -45,7 +45,7 @@ def _filter(method: Method, draft: Draft, stated: Mapping[str, Any] | None) -> F
         return None
     owner, _, member = stated["member"].partition(".")
     own = draft.facts_about(method).get("extends", {}).get(owner)
-    holder = next((name for name in (own, owner) if name and _field(draft, Ref(name), member)), None)
+    holder = next((name for name in (own, owner) if name and draft.field_of(Ref(name), member)), None)
     if holder is None:
         return None
     compared = _compared(draft, method.params, stated.get("compares"))
@@ -53,11 +53,11 @@ def _filter(method: Method, draft: Draft, stated: Mapping[str, Any] | None) -> F
 
 
 def _truncation(method: Method, draft: Draft, stated: Mapping[str, Any] | None) -> Truncation | None:
-    holder = _field(draft, method.result, stated["holder"]) if stated is not None else None
+    holder = draft.field_of(method.result, stated["holder"]) if stated is not None else None
     if stated is None or holder is None:
         return None
     members = [stated[name] for name in ("values", "total", "more")]
-    if None in [_field(draft, holder.type, wire) for wire in members]:
+    if None in [draft.field_of(holder.type, wire) for wire in members]:
         return None
     values, total, more = members
     return Truncation(holder.wire, values, total, more, stated["most"])
@@ -66,31 +66,20 @@ def _truncation(method: Method, draft: Draft, stated: Mapping[str, Any] | None) 
 def _header_params(method: Method, draft: Draft, stated: Mapping[str, str] | None) -> HeaderParams | None:
     if stated is None or stated["listed_by"] not in draft.methods:
         return None
-    items = _field(draft, draft.methods[stated["listed_by"]].result, stated["items"])
+    items = draft.field_of(draft.methods[stated["listed_by"]].result, stated["items"])
     item = items.type.items if items is not None and isinstance(items.type, Array) else None
     found = (
-        _field(draft, item, stated["name"]),
-        _field(draft, item, stated["schema"]),
-        _field(draft, method.params, stated["arguments"]),
+        draft.field_of(item, stated["name"]),
+        draft.field_of(item, stated["schema"]),
+        draft.field_of(method.params, stated["arguments"]),
     )
     return None if None in found else HeaderParams(**stated)
 
 
 def _compared(draft: Draft, type: Type | None, wire: str | None) -> Field | None:
     """Return the field `wire` of an object, or of a union each member of which has it."""
-    type = _resolved(draft, type)
-    if not isinstance(type, Union):
-        return _field(draft, type, wire)
-    fields = [_compared(draft, member, wire) for member in type.members]
+    union = draft.resolve(type) if type is not None else None
+    if not isinstance(union, Union):
+        return draft.field_of(type, wire)
+    fields = [_compared(draft, member, wire) for member in union.members]
     return None if None in fields else fields[0]
-
-
-def _field(draft: Draft, type: Type | None, wire: str | None) -> Field | None:
-    type = _resolved(draft, type)
-    return type.field(wire) if isinstance(type, Object) and wire else None
-
-
-def _resolved(draft: Draft, type: Type | None) -> Type | None:
-    while isinstance(type, Ref):
-        type = draft.definitions[type.name].type if type.name in draft.definitions else None
-    return type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from mcp_bindgen.spec import BadInput
@@ -25,7 +24,7 @@ def name_open_params(draft: Draft) -> Draft:
     taken = set(draft.definitions)
     for name, definition in draft.definitions.items():
         field = definition.type.field(_MEMBER) if isinstance(definition.type, Object) else None
-        extra = _values(field.type, draft.definitions) if field is not None else None
+        extra = _values(draft.resolve(field.type)) if field is not None else None
         if field is None or extra is None or method_of(definition) is None:
             continue
         assert isinstance(definition.type, Object)
@@ -45,10 +44,8 @@ def name_open_params(draft: Draft) -> Draft:
     return replace(draft, definitions=dict(sorted({**draft.definitions, **found}.items())))
 
 
-def _values(type: Type, definitions: Mapping[str, Definition]) -> Type | None:
+def _values(type: Type) -> Type | None:
     """Return the type of any member of a type that names none; `None` for other types."""
-    while isinstance(type, Ref):
-        type = definitions[type.name].type
     match type:
         case Free():
             return type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model import Method, Object, Ref
+from ..model import Method
 from .draft import Draft
 
 
@@ -14,12 +14,11 @@ def shape_calls(draft: Draft) -> Draft:
 
 
 def _shaped(method: Method, draft: Draft) -> Method:
-    facts, type = draft.facts_about(method), method.params
-    while isinstance(type, Ref):
-        type = draft.definitions[type.name].type
-    stated = facts["arguments"].get(method.name, ()) if isinstance(type, Object) else ()
+    facts = draft.facts_about(method)
     return replace(
         method,
-        arguments=tuple(wire for wire in stated if isinstance(type, Object) and type.field(wire)),
+        arguments=tuple(
+            wire for wire in facts["arguments"].get(method.name, ()) if draft.field_of(method.params, wire)
+        ),
         lifecycle=facts["lifecycle"].get(method.name, ""),
     )

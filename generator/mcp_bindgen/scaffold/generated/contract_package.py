@@ -13,7 +13,7 @@ from mcp_bindgen.emit.python.collector import collector_paused
 from mcp_bindgen.emit.python.environment import docstring, quoted
 from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Array, Object, Ref, Type
+from mcp_bindgen.protocol.model import Array, Ref, Type
 from mcp_bindgen.protocol.naming import words as words_of
 
 from ..rendering import noted, render
@@ -116,9 +116,7 @@ def answer(protocol: Protocol, method: str) -> str:
 
 def item(protocol: Protocol, method: str, member: str) -> Type:
     """Return the type of the items of a list in the result of a request."""
-    result = protocol.resolve(Ref(answer(protocol, method)))
-    assert isinstance(result, Object)
-    field = result.field(member)
+    field = protocol.field_of(Ref(answer(protocol, method)), member)
     assert field is not None
     assert isinstance(field.type, Array)
     return field.type.items

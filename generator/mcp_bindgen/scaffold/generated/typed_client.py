@@ -178,9 +178,7 @@ class _Client:
         self._blocks = f"list[{annotation(item(protocol, 'tools/call', 'content'))}]"
         self._prompted = f"types.{answer(protocol, 'prompts/get')}"
         self._read = f"types.{answer(protocol, 'resources/read')}"
-        result = protocol.resolve(Ref(answer(protocol, "tools/call")))
-        assert isinstance(result, Object)
-        self._structured = result.field("structuredContent") is not None
+        self._structured = protocol.field_of(Ref(answer(protocol, "tools/call")), "structuredContent") is not None
         self._begins_tasks = any(method.name == "tools/call" and method.asked_by for method in protocol.methods)
 
     def methods(self) -> Iterator[_Method]:
@@ -276,12 +274,10 @@ class _Client:
                 return False
 
     def _arguments(self, name: str) -> list[_Argument]:
-        """Return the fields of a model, if there is one, as arguments, mandatory arguments first."""
-        if not name:
-            return []
-        model = self._types.resolve(Ref(name))
-        assert isinstance(model, Object)
-        fields = sorted(model.fields, key=lambda field: not field.required or field.default is not None)
+        """Return the fields of a model as arguments, mandatory arguments first."""
+        fields = sorted(
+            self._types.fields_of(Ref(name)), key=lambda field: not field.required or field.default is not None
+        )
         taken = {"self", "app", *self._types.definitions}
         return [self._argument(self._types.attribute(Ref(name), field.wire), field, taken) for field in fields]
 
