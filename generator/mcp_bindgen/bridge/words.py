@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mcp_bindgen.spec.toml import quoted
+from mcp_bindgen.spec.toml import key_text, quoted
 
 from .places import Kind, Place, Plan
 
@@ -29,8 +29,6 @@ _ACTIONS = {
     "rename": "converted",
     "same_as": "converted",
 }
-
-_BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def missing_rules(plan: Plan) -> str:
 
 def _key(path: Iterable[str]) -> str:
     """Return a path as a key of TOML."""
-    return ".".join(part if part and _BARE.issuperset(part) else quoted(part) for part in path)
+    return ".".join(map(key_text, path))
 
 
 _INTRODUCTION = """\

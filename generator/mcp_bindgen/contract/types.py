@@ -24,7 +24,8 @@ from mcp_bindgen.protocol.model import (
     Ref,
     Scalar,
     Type,
-    Union,
+    flattened,
+    union_of,
 )
 from mcp_bindgen.spec.json import is_array, is_object, listed
 from mcp_bindgen.spec.pointer import join, split
@@ -336,16 +337,11 @@ def _union(types: Iterable[Type]) -> Type:
 
     Constants become one type. A constant `true` beside numbers becomes any boolean: pydantic would accept 1 for it.
     """
-    flat: list[Type] = []
-    for type in types:
-        flat += type.members if isinstance(type, Union) else (type,)
+    flat = flattened(types)
     consts = [value for type in flat if isinstance(type, Const) for value in type.values]
     if any(isinstance(type, Scalar) and type.kind in ("integer", "number") for type in flat):
         flat += [Scalar("boolean")] if any(isinstance(value, bool) for value in consts) else []
         consts = [value for value in consts if not isinstance(value, bool)]
     merged = Const(tuple({repr(value): value for value in consts}.values()))  # in Python, 1 and true are equal
     flat = [merged if isinstance(type, Const) else type for type in flat if consts or not isinstance(type, Const)]
-    unique = tuple({repr(type): type for type in flat}.values())
-    if not unique or Free() in unique:
-        return Free()
-    return unique[0] if len(unique) == 1 else Union(unique)
+    return Free() if not flat or Free() in flat else union_of(flat)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.spec.json import is_kind, kind_of
 
 
 class Normalizer:
@@ -102,7 +103,7 @@ def category(type: Type) -> str:
         case Scalar(kind):
             return "number" if kind == "integer" else kind
         case Const(values):
-            kinds = {_kind(value) for value in values}
+            kinds = {"number" if is_kind(value, "number") else kind_of(value) for value in values}
             return kinds.pop() if len(kinds) == 1 else "union"
         case Array():
             return "array"
@@ -112,11 +113,3 @@ def category(type: Type) -> str:
             return "union"
         case Ref():
             raise TypeError("follow the reference first")
-
-
-def _kind(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    return "string" if isinstance(value, str) else "number"

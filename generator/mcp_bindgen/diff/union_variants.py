@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from mcp_bindgen.protocol.assignability import is_value
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type
+from mcp_bindgen.spec.json import is_kind
 
 from .location import HOW, NEW, OLD, SIDES, Change, Location, only
 from .normalize import category
@@ -89,8 +89,9 @@ class UnionVariants:
     def scalar_for(self, side: int, constants: list[Const]) -> None:
         """Note a scalar that replaces constants, or the inverse."""
         mine, others = self.left[side], self.left[1 - side]
+        values = [value for constant in constants for value in constant.values]
         for form in others:
-            if isinstance(form, Scalar) and not form.constraints and all(is_value(form, *c.values) for c in constants):
+            if isinstance(form, Scalar) and not form.constraints and all(is_kind(one, form.kind) for one in values):
                 others.remove(form)
                 self.left[side] = _without(mine, constants)
                 one, several = (("const-removed", "type-widened"), ("const-added", "type-narrowed"))[side]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_bindgen.spec.json import is_kind
+
 from .model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 
 
@@ -46,10 +48,10 @@ class Assignability:
             case Union(members), given:
                 return any(self.accepts(member, given, above) for member in members)
             case Scalar() as expected, Scalar() as given:
-                is_kind = expected.kind == given.kind or (expected.kind, given.kind) == ("number", "integer")
-                return is_kind and _is_narrower(given, expected)
+                is_wide = expected.kind == given.kind or (expected.kind, given.kind) == ("number", "integer")
+                return is_wide and _is_narrower(given, expected)
             case Scalar() as expected, Const((value,)):
-                return not expected.constraints and is_value(expected, value)
+                return not expected.constraints and is_kind(value, expected.kind)
             case Array() as expected, Array() as given:
                 return _is_narrower(given, expected) and self.accepts(expected.items, given.items, above)
             case (Object() | Map()) as expected, (Object() | Map()) as given:
@@ -77,21 +79,6 @@ def as_object(type: Type) -> Object:
         return Object((), type.values)
     assert isinstance(type, Object)
     return type
-
-
-def is_value(scalar: Scalar, value: object) -> bool:
-    """Return whether a constant is a value of a scalar type, apart from its limits."""
-    match value:
-        case None:
-            return scalar.kind == "null"
-        case bool():
-            return scalar.kind == "boolean"
-        case str():
-            return scalar.kind == "string"
-        case int():
-            return scalar.kind in ("integer", "number")
-        case _:
-            return scalar.kind == "number"
 
 
 def _is_narrower(narrow: Scalar | Array, wide: Scalar | Array) -> bool:

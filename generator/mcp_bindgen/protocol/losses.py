@@ -32,13 +32,13 @@ _ALWAYS = frozenset({"type", "format"})
 """Read with everything; `format` is an annotation (JSON Schema 2020-12, validation, 7.2.1)."""
 
 
-def lost(schema: Schema, read: Iterable[str], pointer: str) -> Iterator[tuple[str, BadInput]]:
-    """Yield the keywords that are not `read`, each with its error; keywords without an effect are ignored."""
+def lost(schema: Schema, read: Iterable[str], pointer: str) -> Iterator[BadInput]:
+    """Yield the errors of the keywords that are not `read`; keywords without an effect are ignored."""
     known = {*_ALWAYS, *read}
     for keyword in STRUCTURE:
         if keyword in schema and keyword not in known and not _is_idle(keyword, schema[keyword]):
             message = f"{keyword!r} does not fit the type"
-            yield keyword, BadInput(message, pointer=pointer, fix="name the type that it narrows")
+            yield BadInput(message, pointer=pointer, fix="name the type that it narrows")
 
 
 def _is_idle(keyword: str, value: Any) -> bool:

@@ -28,10 +28,12 @@ from .types import (
     Scalar,
     Type,
     Union,
+    flattened,
     map_parts,
     parts,
     references,
     renamed,
+    union_of,
 )
 
 Sender = Literal["client", "server"]
@@ -451,8 +453,10 @@ __all__ = [
     "Truncation",
     "Type",
     "Union",
+    "flattened",
     "map_parts",
     "parts",
     "references",
     "renamed",
+    "union_of",
 ]

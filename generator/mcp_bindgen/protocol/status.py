@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from mcp_bindgen.spec import EffectiveSchema, Reading, Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
-from mcp_bindgen.spec.toml import quoted
+from mcp_bindgen.spec.toml import key_text, quoted
 
 from .build import build
 from .model import Field, Object, Protocol, Type
@@ -183,7 +182,7 @@ def _is_asked(missing: Mapping[str, Mapping[str, str]], name: str, wire: str) ->
 
 
 def _entry(table: str, places: Mapping[str, str]) -> Iterator[str]:
-    words = {wire: f'{_key(wire) if wire else "doc"} = ""  # {printable(what)}' for wire, what in places.items()}
+    words = {wire: f'{key_text(wire) if wire else "doc"} = ""  # {printable(what)}' for wire, what in places.items()}
     if "" in words:
         yield f"[{table}]"
         yield words.pop("")
@@ -191,11 +190,6 @@ def _entry(table: str, places: Mapping[str, str]) -> Iterator[str]:
         yield f"[{table}.fields]"
         yield from words.values()
     yield ""
-
-
-def _key(wire: str) -> str:
-    """Return the name of a member as a key of TOML."""
-    return wire if re.fullmatch("[A-Za-z0-9_-]+", wire) else quoted(wire)
 
 
 # --- words ----------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -146,9 +146,12 @@ class Field:
     @property
     def default(self) -> Json:
         """The value that a sender need not give: the only constant of a required member, or the stated value."""
-        if self.required and isinstance(self.type, Const) and len(self.type.values) == 1:
-            return self.type.values[0]
-        return self.stated
+        return self.constant if self.required and self.constant is not None else self.stated
+
+    @property
+    def constant(self) -> Json:
+        """The only value that the member may have, if there is only one."""
+        return self.type.values[0] if isinstance(self.type, Const) and len(self.type.values) == 1 else None
 
 
 def parts(type: Type) -> tuple[Type, ...]:
@@ -162,6 +165,17 @@ def parts(type: Type) -> tuple[Type, ...]:
             return (*(member.type for member in fields), *(() if extra is None else (extra,)))
         case Ref() | Free() | Scalar() | Const():
             return ()
+
+
+def flattened(types: Iterable[Type]) -> list[Type]:
+    """Return types with the members of unions in their place."""
+    return [part for type in types for part in (type.members if isinstance(type, Union) else (type,))]
+
+
+def union_of(types: Iterable[Type]) -> Type:
+    """Return the union of types, each once; a single type stays as it is."""
+    unique = tuple({repr(type): type for type in flattened(types)}.values())  # in Python, 1 and true are equal
+    return unique[0] if len(unique) == 1 else Union(unique)
 
 
 def references(type: Type) -> list[str]:

@@ -50,6 +50,28 @@ def _finite(digits: str) -> float:
     return number if isfinite(number) else _refuse(digits)
 
 
+_KINDS = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    type(None): "null",
+    list: "array",
+    dict: "object",
+}
+"""Type in Python -> JSON type."""
+
+
+def is_kind(value: object, kind: str) -> bool:
+    """Return whether a JSON value is of a JSON type; every integer is a number."""
+    return kind_of(value) == kind or (kind == "number" and kind_of(value) == "integer")
+
+
+def kind_of(value: object) -> str:
+    """Return the JSON type of a value; `number` for a `float` only."""
+    return _KINDS[type(value)]
+
+
 def is_object(value: object) -> TypeIs[dict[str, Any]]:
     """Return whether `value` is a JSON object, such as a schema that is not just `true` or `false`."""
     return isinstance(value, dict)

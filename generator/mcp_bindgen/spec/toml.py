@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
@@ -32,6 +33,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 @lru_cache
 def _parsed(text: str) -> Mapping[str, Any]:
     return tomllib.loads(text)
+
+
+def key_text(text: str) -> str:
+    """Return `text` as a key of TOML, in quotes if it needs them."""
+    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else quoted(text)
 
 
 def quoted(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp_bindgen.protocol.examples import Unfit
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.spec.json import kind_of
 
 from .places import KEY, Place, Places
 
@@ -257,7 +258,7 @@ def _damaged(places: Places, place: Place) -> Iterator[Case]:
             yield Case("null", place, place.with_value(None), wrote=(place.without(),))
     likely = [wrong for kind in kinds for wrong in _WRONG[kind]]
     accepted = {*kinds, *(["integer"] if "number" in kinds else [])}
-    wrong = {detail: value for detail, value in likely if _kind(value) not in accepted}
+    wrong = {detail: value for detail, value in likely if kind_of(value) not in accepted}
     is_own = not isinstance(place.type, Ref)
     for detail, value in list(wrong.items())[: len(wrong) if is_own else 2]:
         yield Case("type", place, place.with_value(value), detail)
@@ -282,7 +283,7 @@ def _kinds(places: Places, type: Type) -> list[str]:
         case Scalar(kind):
             return [kind]
         case Const(values):
-            return list(dict.fromkeys(map(_kind, values)))
+            return list(dict.fromkeys(map(kind_of, values)))
         case Array():
             return ["array"]
         case Map() | Object():
@@ -292,11 +293,3 @@ def _kinds(places: Places, type: Type) -> list[str]:
             return list(dict.fromkeys(kind for kinds in found for kind in kinds)) if all(found) else []
         case Ref():
             return []
-
-
-def _kind(value: Any) -> str:
-    """Return the JSON type of a value."""
-    if isinstance(value, bool):
-        return "boolean"
-    names = {str: "string", int: "integer", float: "number", dict: "object", list: "array", type(None): "null"}
-    return names[type(value)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mcp_bindgen.spec.revisions import has_reached
 
-from ..model import Const, ErrorCode, Object, Type
+from ..model import ErrorCode, Object, Type
 from .draft import Draft
 
 
@@ -46,7 +46,5 @@ def _code(type: Type, draft: Draft) -> int | None:
 
 def _constant(type: Object) -> int | None:
     field = type.field("code")
-    if field is None or not isinstance(field.type, Const) or len(field.type.values) != 1:
-        return None
-    (value,) = field.type.values
+    value = field.constant if field is not None else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcp_bindgen.spec import BadInput, Reading
 
-from ..model import Const, Definition, Kind, Method, Object, Ref, Sender, Type, Union
+from ..model import Definition, Kind, Method, Object, Ref, Sender, Type, Union
 from ..senders import infer_senders, kind_of
 from .draft import Draft
 
@@ -113,10 +113,7 @@ def _members(draft: Draft, union: str, seen: set[str] | None = None) -> list[str
 def method_of(definition: Definition) -> str | None:
     """Return the method that a message names in its constant; `None` for other definitions."""
     field = definition.type.field("method") if isinstance(definition.type, Object) else None
-    if field is None or not isinstance(field.type, Const) or len(field.type.values) != 1:
-        return None
-    (value,) = field.type.values
-    return value if isinstance(value, str) else None
+    return field.constant if field is not None and isinstance(field.constant, str) else None
 
 
 def _with_sender(

@@ -41,6 +41,6 @@ def _inherited(type: Object, draft: Draft) -> dict[str, Json]:
 
 def _stated(field: Field, stated: Json) -> Json:
     """Return the stated value if `field` is required and may have it; a constant needs no statement."""
-    if not field.required or (isinstance(field.type, Const) and len(field.type.values) == 1):
+    if not field.required or field.constant is not None:
         return None
     return None if isinstance(field.type, Const) and stated not in field.type.values else stated

@@ -8,26 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_bindgen.spec import BadInput, Schema
-from mcp_bindgen.spec.json import is_array, is_object, listed
+from mcp_bindgen.spec.json import is_array, is_kind, is_object, listed
 from mcp_bindgen.spec.keywords import CONSTRAINTS
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
 
 from ..constants import are_disjoint, with_constants
 from ..losses import APPLIES, beside_union, lost, unfit
-from ..model import Array, Const, Definition, Field, Free, Json, Map, Object, Ref, Scalar, Type, Union
+from ..model import Array, Const, Definition, Field, Free, Json, Map, Object, Ref, Scalar, Type, flattened, union_of
 from ..prose import plain
 from ..text import describe
 from .draft import Draft
 from .state_types import has_members
-
-_PYTHON: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
 
 
 def read_definitions(draft: Draft) -> Draft:
@@ -110,11 +102,11 @@ class _Reader:
             return Free()
         kinds = listed(schema["type"])
         self.lose(schema, [keyword for kind in kinds for keyword in APPLIES[kind]], pointer)
-        return _union([self.single(kind, schema, pointer) for kind in kinds])
+        return union_of([self.single(kind, schema, pointer) for kind in kinds])
 
     def lose(self, schema: Schema, read: Iterable[str], pointer: str) -> None:
         """Settle that keywords which are not `read` are lost."""
-        for _, error in lost(schema, read, pointer):
+        for error in lost(schema, read, pointer):
             self.settle("keyword-unfit", error, "it is not checked")
 
     def alternatives(self, schema: Schema, pointer: str) -> Type:
@@ -127,7 +119,7 @@ class _Reader:
                 fix="use 'anyOf', or members of different types",
             )
             self.settle("one-of-overlaps", error, "what fits several of them is accepted too")
-        return _union(_merged(members))
+        return union_of(_merged(members))
 
     def single(self, kind: Any, schema: Schema, pointer: str) -> Type:
         constraints = {keyword: schema[keyword] for keyword in CONSTRAINTS if keyword in schema}
@@ -159,21 +151,17 @@ class _Reader:
                 self.settle("constant-kind", error, f"any {describe(other)} is accepted")
                 others.append(other)
                 continue
-            if kinds and not any(_is(value, kind) for kind in kinds):
+            if kinds and not any(is_kind(value, kind) for kind in kinds):
                 error = BadInput(
                     f"the constant {value!r} is not of its own type", pointer=pointer, fix="correct 'type'"
                 )
                 self.settle("constant-type", error, "the type is not checked")
             plain.append(value)
-        return _union([*([Const(tuple(plain))] if plain else []), *others])
+        return union_of([*([Const(tuple(plain))] if plain else []), *others])
 
 
 def _fallback(schema: Any) -> str:
     return json.dumps(schema["default"]) if is_object(schema) and "default" in schema else ""
-
-
-def _is(value: object, kind: str) -> bool:
-    return isinstance(value, _PYTHON.get(kind, ())) and (kind == "boolean" or not isinstance(value, bool))
 
 
 def _type_of(value: object) -> Type:
@@ -183,22 +171,12 @@ def _type_of(value: object) -> Type:
     return Array(Free()) if isinstance(value, list) else Map(Free())
 
 
-def _union(members: Sequence[Type]) -> Type:
-    flat: list[Type] = []
-    for member in members:
-        flat.extend(member.members if isinstance(member, Union) else (member,))
-    if len(flat) == 1:
-        return flat[0]
-    unique = tuple({repr(member): member for member in flat}.values())  # to Python, the constants 1 and true are equal
-    return unique[0] if len(unique) == 1 else Union(unique)
-
-
 def _merged(members: Sequence[Type]) -> list[Type]:
     """Return the members of a union with all constants in one member, where the first one was.
 
     Numbers and booleans stay apart: to pydantic, `1.0` is both of the constants 1 and true.
     """
-    flat = [part for member in members for part in (member.members if isinstance(member, Union) else (member,))]
+    flat = flattened(members)
     values = {repr(value): value for part in flat if isinstance(part, Const) for value in part.values}
     if {bool, int} <= {*map(type, values.values())}:
         return flat

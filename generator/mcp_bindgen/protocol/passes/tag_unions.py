@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model import Const, Definition, Object, Ref, Type, Union, map_parts
+from ..model import Definition, Object, Ref, Type, Union, map_parts
 from .draft import Draft
 
 
@@ -38,11 +38,5 @@ def _constants(type: Type, draft: Draft) -> dict[str, str]:
     definition: Definition = draft.definitions[type.name]
     if not isinstance(definition.type, Object):
         return {}
-    return {
-        field.wire: field.type.values[0]
-        for field in definition.type.fields
-        if field.required
-        and isinstance(field.type, Const)
-        and len(field.type.values) == 1
-        and isinstance(field.type.values[0], str)
-    }
+    fields = definition.type.fields
+    return {field.wire: field.constant for field in fields if field.required and isinstance(field.constant, str)}
