@@ -15,8 +15,8 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol import model as m
 from mcp_bindgen.protocol.assignability import Assignability
 from mcp_bindgen.protocol.examples import Examples
+from mcp_bindgen.protocol.model import map_parts
 from mcp_bindgen.protocol.schema import document_of, schema_of
-from mcp_bindgen.protocol.types import map_parts
 from mcp_bindgen.spec import Store
 from tests.support.effort import examples
 

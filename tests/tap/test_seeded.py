@@ -14,8 +14,7 @@ from jsonschema_rs import Draft202012Validator
 
 from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.examples import example
-from mcp_bindgen.protocol.model import Method, Protocol, Ref
-from mcp_bindgen.protocol.types import Object
+from mcp_bindgen.protocol.model import Method, Object, Protocol, Ref
 from mcp_bindgen.spec import Store
 from mcp_bindgen.tap.trace import meta_keys
 from tests.support.commands import COMMAND, PATIENCE

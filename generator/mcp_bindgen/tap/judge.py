@@ -11,8 +11,7 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.model import Ref
-from mcp_bindgen.protocol.types import Object
+from mcp_bindgen.protocol.model import Object, Ref
 from mcp_bindgen.spec import EffectiveSchema, Schema, Store, extend, external
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
