@@ -12,7 +12,7 @@ from mcp_bindgen.protocol.json_form import Flag, MaybeAny, Text, Texts
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.kinds import TEXT, TEXTS, Kind, one_of
+from mcp_bindgen.spec.kinds import ANYTHING, TEXT, TEXTS, Kind, one_of
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.toml import read_toml
 
@@ -28,7 +28,6 @@ ERROR = "error"
 ANY = "*"
 """The first part of a path that stands for all definitions."""
 
-_ANYTHING = Kind(lambda value: True, "a JSON value")
 _YES = Kind(lambda value: value is True, "true, or leave it out")
 _FUNCTION = re.compile(r"[a-z][a-z0-9_]*")
 _ACTIONS = {
@@ -36,7 +35,7 @@ _ACTIONS = {
     "by": Kind(
         lambda value: isinstance(value, str) and _FUNCTION.fullmatch(value) is not None, "the name of a function"
     ),
-    "give": _ANYTHING,
+    "give": ANYTHING,
     "rename": TEXT,
     "same_as": TEXT,
 }

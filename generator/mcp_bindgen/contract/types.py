@@ -27,7 +27,7 @@ from mcp_bindgen.protocol.model import (
     flattened,
     union_of,
 )
-from mcp_bindgen.spec.json import is_array, is_object, listed
+from mcp_bindgen.spec.json import KINDS, is_array, is_object, listed
 from mcp_bindgen.spec.pointer import join, split
 
 from . import names
@@ -35,7 +35,6 @@ from .references import Root
 from .shared import Shared
 
 _MAX_DEFINITIONS = 2000  # of one schema; further objects become any JSON
-_KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
 _STRUCTURE = ("properties", "patternProperties", "additionalProperties", "items", "prefixItems")
 _SAYING = frozenset({*_STRUCTURE, "additionalItems", "anyOf", "const", "enum", "nullable", "oneOf", "required", "type"})
 _TYPELESS = _SAYING - {"type"}
@@ -304,7 +303,7 @@ def _meet(kinds: Sequence[str] | None, said: Any) -> Sequence[str] | None:
     if said is None:
         return kinds
     names = listed(said)
-    names = [kind for kind in names if kind in _KINDS and not (kind == "integer" and "number" in names)]
+    names = [kind for kind in names if kind in KINDS and not (kind == "integer" and "number" in names)]
     if kinds is None:
         return names
     both = [kind for kind in kinds if kind in names or (kind == "integer" and "number" in names)]

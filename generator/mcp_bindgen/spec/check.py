@@ -9,7 +9,7 @@ from . import kinds
 from . import pointer as json_pointer
 from .errors import BadInput
 from .idioms import plain
-from .json import is_array, is_object, listed
+from .json import KINDS, is_array, is_object, listed
 from .keywords import KNOWN, NESTING, PROSE, STRUCTURE, Schema, rebuild
 from .reading import Reading
 
@@ -17,33 +17,7 @@ MAX_DEPTH = 100
 """Maximum depth of a schema, and of a chain of aliases: the passes recurse. MCP schemas have a depth of 12, and chains
 of 3."""
 
-_TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
-
-_KINDS = {
-    "$ref": kinds.TEXT,
-    "type": kinds.TYPES,
-    "enum": kinds.FILLED,
-    "format": kinds.TEXT,
-    "properties": kinds.OBJECT,
-    "required": kinds.TEXTS,
-    "additionalProperties": kinds.SCHEMA,
-    "items": kinds.SCHEMA,
-    "anyOf": kinds.FILLED,
-    "oneOf": kinds.FILLED,
-    "allOf": kinds.FILLED,
-    "minimum": kinds.NUMBER,
-    "maximum": kinds.NUMBER,
-    "exclusiveMinimum": kinds.NUMBER,
-    "exclusiveMaximum": kinds.NUMBER,
-    "multipleOf": kinds.STEP,
-    "minLength": kinds.COUNT,
-    "maxLength": kinds.COUNT,
-    "pattern": kinds.TEXT,
-    "minItems": kinds.COUNT,
-    "maxItems": kinds.COUNT,
-    "description": kinds.TEXT,
-}
-"""Keyword -> kind of its value, for keywords with values that the generator reads."""
+_KINDS = {**STRUCTURE, "description": kinds.TEXT}
 
 _UNCHECKED = NESTING | PROSE
 """Keywords whose values are checked elsewhere, or may be any text."""
@@ -121,9 +95,9 @@ def _is_readable(keyword: str, value: Any, at: str, reading: Reading) -> bool:
     if keyword in _KINDS and (wrong := _KINDS[keyword].wrong(value, keyword, at)) is not None:
         reading.settle("keyword-kind", wrong, "it is not read")
         return False
-    unknown = [name for name in listed(value) if name not in _TYPES] if keyword == "type" else []
+    unknown = [name for name in listed(value) if name not in KINDS] if keyword == "type" else []
     for name in unknown:
-        error = BadInput(f"{name!r} is not a JSON type", pointer=at, fix=f"use one of {', '.join(sorted(_TYPES))}")
+        error = BadInput(f"{name!r} is not a JSON type", pointer=at, fix=f"use one of {', '.join(sorted(KINDS))}")
         reading.settle("type-unknown", error, "any type is accepted")
     return not unknown
 

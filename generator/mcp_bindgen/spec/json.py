@@ -61,6 +61,9 @@ _KINDS = {
 }
 """Type in Python -> JSON type."""
 
+KINDS = tuple(_KINDS.values())
+"""The JSON types."""
+
 
 def is_kind(value: object, kind: str) -> bool:
     """Return whether a JSON value is of a JSON type; every integer is a number."""

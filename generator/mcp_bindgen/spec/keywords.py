@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import kinds
 from . import pointer as json_pointer
 from .json import is_object
 
@@ -26,35 +27,36 @@ PROSE = frozenset({"description", "title", "examples", "example", "$comment", "m
 ANNOTATIONS = frozenset({"default", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType"})
 """Keywords that restrict no values, kept because `diff` reports them."""
 
-CONSTRAINTS = (
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "minItems",
-    "maxItems",
-)
+CONSTRAINTS = {
+    "minimum": kinds.NUMBER,
+    "maximum": kinds.NUMBER,
+    "exclusiveMinimum": kinds.NUMBER,
+    "exclusiveMaximum": kinds.NUMBER,
+    "multipleOf": kinds.STEP,
+    "minLength": kinds.COUNT,
+    "maxLength": kinds.COUNT,
+    "pattern": kinds.TEXT,
+    "minItems": kinds.COUNT,
+    "maxItems": kinds.COUNT,
+}
+"""Keyword that limits values of a type -> kind of its value."""
 
-STRUCTURE = (
-    "$ref",
-    "type",
-    "const",
-    "enum",
-    "format",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    *CONSTRAINTS,
-)
-"""Keywords of structure, in the order of the canonical form."""
+STRUCTURE = {
+    "$ref": kinds.TEXT,
+    "type": kinds.TYPES,
+    "const": kinds.ANYTHING,
+    "enum": kinds.FILLED,
+    "format": kinds.TEXT,
+    "properties": kinds.OBJECT,
+    "required": kinds.TEXTS,
+    "additionalProperties": kinds.SCHEMA,
+    "items": kinds.SCHEMA,
+    "anyOf": kinds.FILLED,
+    "oneOf": kinds.FILLED,
+    "allOf": kinds.FILLED,
+    **CONSTRAINTS,
+}
+"""Keyword of structure -> kind of its value, in the order of the canonical form."""
 
 KNOWN = frozenset(STRUCTURE) | PROSE | ANNOTATIONS
 

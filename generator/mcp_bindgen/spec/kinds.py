@@ -56,6 +56,7 @@ def _is_version(value: Any) -> bool:
     return _is_text(value) and re.fullmatch("[A-Za-z0-9]+([._+-][A-Za-z0-9]+)*", value) is not None and len(value) <= 64
 
 
+ANYTHING = Kind(lambda value: True, "a JSON value")
 TEXT = Kind(_is_text, "a string")
 VERSION = Kind(_is_version, "up to 64 letters and digits, with single . _ + - between them")
 TEXTS = Kind(_is_texts, "an array of strings")

@@ -14,19 +14,17 @@ from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.moves import akin
 from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.protocol.model import Scalar
-from mcp_bindgen.spec.json import is_array, is_object, listed
-from mcp_bindgen.spec.keywords import CONSTRAINTS
+from mcp_bindgen.spec.json import KINDS, is_array, is_object, listed
+from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, PROSE
 
 from ..references import resolve
 
 Schema = Mapping[str, Any]
 
-WORDS = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription", "deprecated"})
+WORDS = PROSE | {"deprecated"}
 """Prose."""
 
-HINTS = frozenset(
-    {"format", "contentEncoding", "contentMediaType", "contentSchema", "default", "readOnly", "writeOnly"}
-)
+HINTS = (ANNOTATIONS - WORDS) | {"format", "contentSchema"}
 """Annotations that change the meaning of a value."""
 
 CHOICES = frozenset({"enum", "const"})
@@ -40,7 +38,6 @@ _DEFAULTS: Mapping[str, Any] = {"items": True, "additionalProperties": True}
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES = frozenset({"const", "enum", "default"})
 _ABSENT: Any = object()
-_KINDS = frozenset({"string", "number", "boolean", "null", "array", "object"})
 
 
 @dataclass(frozen=True)
@@ -172,7 +169,7 @@ class _Walk:
         union = next((node[keyword] for keyword in _UNIONS if keyword in node), None)
         if "type" not in node and union is not None:
             return frozenset[str]().union(*(self.member_kinds(member, side) for member in union))
-        found = frozenset(map(str, listed(node["type"]))) if "type" in node else _KINDS
+        found = frozenset(map(str, listed(node["type"]))) if "type" in node else frozenset(KINDS)
         return found | {"integer"} if "number" in found else found
 
     def member_kinds(self, member: Any, side: int) -> frozenset[str]:
