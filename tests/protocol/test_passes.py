@@ -786,10 +786,10 @@ def test_merge_inline_objects_leaves_a_single_one_alone() -> None:
     assert list(merged({"A": record(note=record(x=STRING))}).definitions) == ["A", "ANote"]
 
 
-# --- shape_calls ----------------------------------------------------------------------------------------------
+# --- link_fields ----------------------------------------------------------------------------------------------
 
 
-def test_shape_calls() -> None:
+def test_link_fields_states_arguments_and_lifecycle() -> None:
     for stated, required, arguments in [
         (None, "", ()),
         (None, "b", ("b",)),
@@ -806,7 +806,7 @@ def test_shape_calls() -> None:
             "GetResult": STRING,
         }
         more = {"arguments": {"get": stated} if stated else {}, "lifecycle": {"get": "at noon"} if stated else {}}
-        found = after("collect_methods link_results shape_calls", read(schemas, **more))
+        found = after("collect_methods link_results link_fields", read(schemas, **more))
         method = found.methods["get"]
         assert method.arguments == tuple(wire for wire in stated or () if wire != "unknown")
         whole = lower(small_protocol({name: one.type for name, one in found.definitions.items()}, method))

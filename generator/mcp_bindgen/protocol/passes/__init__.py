@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from .check_facts import check_facts
-from .collect_capabilities import collect_capabilities
 from .collect_errors import collect_errors
 from .collect_extensions import collect_extensions
 from .collect_facts import collect_facts
@@ -14,7 +13,7 @@ from .draft import Draft
 from .fill_defaults import fill_defaults
 from .flatten_all_of import flatten_all_of
 from .hoist_inline_objects import hoist_inline_objects
-from .link_capabilities import link_capabilities
+from .link_capabilities import collect_capabilities, link_capabilities
 from .link_fields import link_fields
 from .link_results import link_results
 from .merge_inline_objects import merge_inline_objects
@@ -23,7 +22,6 @@ from .name_refinements import name_refinements
 from .read_definitions import read_definitions
 from .recognise_free import recognise_free
 from .restore_unions import restore_unions
-from .shape_calls import shape_calls
 from .state_types import state_types
 from .tag_unions import tag_unions
 
@@ -47,7 +45,6 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     collect_methods,
     link_results,
     link_fields,
-    shape_calls,
     collect_capabilities,
     link_capabilities,
     collect_errors,

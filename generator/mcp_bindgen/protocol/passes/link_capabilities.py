@@ -1,4 +1,4 @@
-"""Say which capability must be declared before a message may be sent."""
+"""List the capabilities of each side, and say which one must be declared before a message may be sent."""
 
 from __future__ import annotations
 
@@ -7,8 +7,34 @@ from dataclasses import replace
 from typing import Any
 
 from .. import naming
-from ..model import OTHER_SIDE, Const, Field, Method, Need, Ref, Scalar, Sender, Type, Union
+from ..model import OTHER_SIDE, Capability, Const, Field, Method, Need, Object, Ref, Scalar, Sender, Type, Union
 from .draft import Draft
+
+_OWNERS: tuple[tuple[Sender, str], ...] = (("client", "ClientCapabilities"), ("server", "ServerCapabilities"))
+
+
+def collect_capabilities(draft: Draft) -> Draft:
+    """Fill in the capabilities: each member of `ClientCapabilities` and `ServerCapabilities`, and theirs."""
+    found = tuple(
+        Capability(owner, path, flag)
+        for owner, name in _OWNERS
+        if name in draft.definitions
+        for path, flag in _paths(Ref(name), draft, "", frozenset())
+    )
+    return replace(draft, capabilities=found)
+
+
+def _paths(type: Type, draft: Draft, prefix: str, above: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the members of `type` and their members; a type that contains one `above` it is not followed further."""
+    while isinstance(type, Ref):
+        if type.name in above:
+            return
+        above |= {type.name}
+        type = draft.definitions[type.name].type
+    if isinstance(type, Object):
+        for field in type.fields:
+            yield prefix + field.wire, field.type == Scalar("boolean")
+            yield from _paths(field.type, draft, f"{prefix}{field.wire}.", above)
 
 
 def link_capabilities(draft: Draft) -> Draft:

@@ -1,4 +1,4 @@
-"""Link methods to fields: the target of a request, fields in headers, filters, opt-in fields and limited lists."""
+"""Link methods to fields: positional arguments, targets, fields in headers, filters, opt-in fields, limited lists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .draft import Draft
 
 
 def link_fields(draft: Draft) -> Draft:
-    """Fill in the members of params and results that `semantics.toml` names and the schema has.
+    """Fill in the members of params and results that `semantics.toml` names and the schema has, and `lifecycle`.
 
     `named_by` and `header_params` matter only where requests are stateless, because only those repeat something in
     headers.
@@ -31,6 +31,10 @@ def _linked(method: Method, draft: Draft, stateless: bool) -> Method:
     repeated: Mapping[str, str] | None = facts["header_params"].get(method.name) if stateless else None
     return replace(
         method,
+        arguments=tuple(
+            wire for wire in facts["arguments"].get(method.name, ()) if draft.field_of(method.params, wire)
+        ),
+        lifecycle=facts["lifecycle"].get(method.name, ""),
         named_by=named_by.wire if named_by else None,
         header_params=_header_params(method, draft, repeated),
         filter=_filter(method, draft, facts["filters"].get(method.name)),
