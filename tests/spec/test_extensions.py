@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.diff.extensions import timelines
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.extension_status import extension_reports
 from mcp_bindgen.protocol.model import Const, Object, Ref, Union
 from mcp_bindgen.protocol.schema import document_of
+from mcp_bindgen.protocol.status import extension_reports
 from mcp_bindgen.spec import BadInput, ExtensionSchema, Pin, Schema, Store, extend, patches, read_extension
 from mcp_bindgen.spec.idioms import lifted, plain
 from mcp_bindgen.spec.keywords import DIALECT, rebuild

@@ -10,8 +10,15 @@ import typer
 
 from mcp_bindgen.diff.accept import Accepted
 from mcp_bindgen.diff.upstream import against
-from mcp_bindgen.protocol.extension_status import ExtensionReport, extension_reports, extension_tasks
-from mcp_bindgen.protocol.status import Report, entries, reports_of, tasks
+from mcp_bindgen.protocol.status import (
+    ExtensionReport,
+    Report,
+    entries,
+    extension_reports,
+    extension_tasks,
+    reports_of,
+    tasks,
+)
 from mcp_bindgen.report import Format
 from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.spec import BadInput, Reading, Store, sources
