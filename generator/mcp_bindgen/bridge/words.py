@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from mcp_bindgen.spec.toml import key_text, quoted
 
@@ -78,40 +79,13 @@ def _key(path: Iterable[str]) -> str:
     return ".".join(map(key_text, path))
 
 
-_INTRODUCTION = """\
-# Bridges
-
-A server or client is written for one revision and speaks all revisions: messages of a peer with another revision are
-converted in steps, from each revision to the adjacent one. This page lists every step. `mcp-bindgen generate` writes
-it from the schemas and from `schema/bridges.toml`, which has the reasons. Params and results that no step mentions
-stay as they are.
-
-Places have the names of the schemas: a definition and a member, and for a union the alternative; `[]` is an array.
-Methods and errors have their own names.
-
-- *Converted* values mean the same in the target. A *lossy* conversion is logged, once for each connection.
-- *Refused* messages are typed errors of the call, before anything is sent; a tool returns a result with `isError`,
-  and a notification is not sent.
-- *Done by the era adapter*: the connection serves the purpose of the method in its own way, or knows the value.
-- *Filled in or removed* values follow from `schema/semantics.toml`, unless a reason is given.
-- *Ignored* members stay in the message: the schemas allow further members, and readers skip unknown ones. The same is
-  true for `_meta` and all members that neither revision names.
-- *Removed on a type conflict*: members whose names have no meaning for the sender, if their values do not fit the
-  target.
-
-`mcp-bindgen bridges` prints the same list, and `mcp-bindgen bridges MODULE:CLASS` the losses of peers in each
-revision for a class of yours.
-
-The comments in `schema/bridges.toml` explain how to write a rule. Rules for revisions that you imported are in
-`schema/bridges.toml` of your own folder; `mcp-bindgen bridges --missing` prints the missing ones. A value that only a
-rule could convert is refused without a rule. A rule may name a function of `mcp_bindgen.bridging.rules`: the function
-gets the JSON value, returns the converted one, and leaves a converted value as it is.
-"""
+_INTRODUCTION = Path(__file__).with_name("introduction.md")
+"""The beginning of the page about all conversions."""
 
 
 def page(plans: Iterable[Plan]) -> str:
     """Return `docs/explanation/bridges.md`."""
-    return "\n".join([_INTRODUCTION, *(_chapter(plan) for plan in plans)])
+    return "\n".join([_INTRODUCTION.read_text("utf-8"), *(_chapter(plan) for plan in plans)])
 
 
 def _chapter(plan: Plan) -> str:
