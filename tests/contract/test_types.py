@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import keyword
 import sys
@@ -330,8 +331,10 @@ def is_name(name: str) -> bool:
 
 
 def test_stubs_hide_nothing_that_generated_classes_inherit() -> None:
-    inherited = {name for base in (app.Contract, app.ContractClient) for name in dir(base)}
-    assert {name for name in inherited if not name.startswith("_")} <= RESERVED
+    for base in (app.Contract, app.ContractClient):
+        declared = {*dir(base), *inspect.get_annotations(base)}
+        assert {name for name in declared if not name.startswith("_")} <= RESERVED
+    assert [stub(name) for name in ("servers", "client", "models")] == ["servers_", "client_", "models_"]
 
 
 def test_collisions_are_numbered_in_the_order_of_the_contract() -> None:

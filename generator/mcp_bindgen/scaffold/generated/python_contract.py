@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from unicodedata import normalize
 
+from mcp_bindgen import app
 from mcp_bindgen.contract.model import Contract, Entry
 from mcp_bindgen.contract.names import Scope
 from mcp_bindgen.emit.python import naming
@@ -16,24 +17,11 @@ from mcp_bindgen.protocol.naming import numbered, unicode_words
 
 _ANNOTATIONS = frozenset({"bool", "bytes", "dict", "float", "int", "list", "object", "str", "tuple"})
 _MODULE = frozenset({"abstractmethod", "app", "models", "prompt", "resource", "template", "tool", "types"})
-_CONTRACT = frozenset(
-    {
-        "address",
-        "argument_errors",
-        "catalog",
-        "complete",
-        "hide_errors",
-        "info",
-        "instructions",
-        "lifespan",
-        "revisions",
-        "servers",
-        "tasks",
-        "validation_steps",
-    }
-)
-_CLIENT = frozenset({"client", "connect"})
-RESERVED = _ANNOTATIONS | _MODULE | _CONTRACT | _CLIENT
+_INHERITED = frozenset(name for base in (app.Contract, app.ContractClient) for name in dir(base))
+_DECLARED = frozenset({"catalog", "client", "revisions"})
+"""Attributes that the base classes annotate, and set later."""
+
+RESERVED = _ANNOTATIONS | _MODULE | _INHERITED | _DECLARED
 """Names that generated classes inherit, or use in annotations."""
 
 
