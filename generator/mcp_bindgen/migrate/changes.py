@@ -15,8 +15,7 @@ from mcp_bindgen.protocol.text import describe
 
 from .advice import Replacements, advice, object_of
 from .bindings import ASKING, RECEIVERS, SENDERS, Bindings, Parameter, Stub, error_instead, name_of, shortcuts
-from .causes import Causes
-from .names import new_names
+from .causes import Causes, new_names
 
 Kind = Literal["gone", "renamed", "changed", "needed", "repeated"]
 

@@ -12,11 +12,10 @@ from mcp_bindgen.spec import BadInput
 
 from ..emitter import Options
 from . import methods, naming, stubs, types
-from .collector import collector_paused
 from .environment import render
 from .lowering import lower
 from .part import Part, engine_of
-from .style import style_files
+from .style import collector_paused, style_files
 
 Values = Callable[[Part], dict[str, object]]
 

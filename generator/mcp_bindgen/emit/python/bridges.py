@@ -15,9 +15,8 @@ from mcp_bindgen.spec import BadInput
 from ..emitter import Options
 from ..header import header
 from . import naming
-from .collector import collector_paused
 from .environment import quoted, render
-from .style import style_files
+from .style import collector_paused, style_files
 
 _NAMES = (
     "Conversion, Ruling, Step, cases, has, items, keep, later, members, of_kind, refuse, rule, rules, sequence, "

@@ -9,9 +9,8 @@ from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.names import definition
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import annotation
-from mcp_bindgen.emit.python.collector import collector_paused
 from mcp_bindgen.emit.python.environment import docstring, quoted
-from mcp_bindgen.emit.python.style import style
+from mcp_bindgen.emit.python.style import collector_paused, style
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Array, Ref, Type
 from mcp_bindgen.protocol.naming import words as words_of

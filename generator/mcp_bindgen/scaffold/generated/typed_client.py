@@ -12,10 +12,9 @@ from typing import Any
 from mcp_bindgen.contract.model import Contract, Entry
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import PLAIN, annotation, optional
-from mcp_bindgen.emit.python.collector import collector_paused
 from mcp_bindgen.emit.python.environment import docstring, quoted
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.emit.python.style import style
+from mcp_bindgen.emit.python.style import collector_paused, style
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.constants import values_of
 from mcp_bindgen.protocol.model import Field, Map, Object, Ref, Type, Union, references
