@@ -16,24 +16,14 @@ from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join, value_at
 
 _SCHEMAS = (
-    "additionalItems",
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
+    *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
+    *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
 )
 _LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
 _MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
-_IN_PLACE = frozenset(
-    {"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
-)  # these apply to the same value
+IN_PLACE = frozenset({"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
+"""Keywords with schemas that apply to the same value."""
+
 _HERE = "urn:mcp-bindgen:schema"
 _OLD = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
 
@@ -60,20 +50,8 @@ class Root:
         self._schemas: dict[str, Any] = {}
         self._inside: dict[str, list[tuple[str, str]]] = {}
         self._walk("")
-        self._anchors = {
-            node[keyword]: place
-            for place, node in self._schemas.items()
-            if is_object(node)
-            for keyword in ("$anchor", "$dynamicAnchor")
-            if isinstance(node.get(keyword), str)
-        }
-        self._ids = {
-            node[keyword]: place
-            for place, node in self._schemas.items()
-            if is_object(node)
-            for keyword in ("$id", "id")
-            if isinstance(node.get(keyword), str) and (keyword == "$id" or self.old)
-        }
+        self._anchors = self._named("$anchor", "$dynamicAnchor")
+        self._ids = self._named("$id", *(["id"] if self.old else []))
         self._targets: dict[str, str | None] = {}
         pending = list(self._schemas)
         while pending:  # the target of a reference may be outside of all keywords
@@ -82,6 +60,12 @@ class Root:
                 self._follow(place)
             pending = list(self._schemas)[known:]
         self._check_grounded()
+
+    def _named(self, *keywords: str) -> dict[str, str]:
+        """Return name -> place of the schemas that a keyword names."""
+        nodes = [(place, node) for place, node in self._schemas.items() if is_object(node)]
+        named = ((node.get(keyword), place) for place, node in nodes for keyword in keywords)
+        return {name: place for name, place in named if isinstance(name, str)}
 
     def at(self, place: str) -> Any:
         """Return the schema at the pointer `place`."""
@@ -170,7 +154,7 @@ class Root:
 
     def _same(self, place: str) -> Iterator[str]:
         """Return the places that apply to the same value as `place`."""
-        yield from (child for keyword, child in self._inside[place] if keyword in _IN_PLACE)
+        yield from (child for keyword, child in self._inside[place] if keyword in IN_PLACE)
         target = self._targets.get(place)
         if target is not None:
             yield target

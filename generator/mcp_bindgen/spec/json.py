@@ -50,19 +50,18 @@ def _finite(digits: str) -> float:
     return number if isfinite(number) else _refuse(digits)
 
 
-_KINDS = {
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    type(None): "null",
-    list: "array",
-    dict: "object",
+KINDS: dict[str, type[object]] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "null": type(None),
+    "array": list,
+    "object": dict,
 }
-"""Type in Python -> JSON type."""
+"""JSON type -> type in Python."""
 
-KINDS = tuple(_KINDS.values())
-"""The JSON types."""
+_NAMES = {type: kind for kind, type in KINDS.items()}
 
 
 def is_kind(value: object, kind: str) -> bool:
@@ -72,7 +71,7 @@ def is_kind(value: object, kind: str) -> bool:
 
 def kind_of(value: object) -> str:
     """Return the JSON type of a value; `number` for a `float` only."""
-    return _KINDS[type(value)]
+    return _NAMES[type(value)]
 
 
 def is_object(value: object) -> TypeIs[dict[str, Any]]:

@@ -19,6 +19,7 @@ from mcp_bindgen.diff.finding import Impact
 from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.rules import RULES, impacts
 
+from ..references import IN_PLACE
 from .inclusion import Inclusion, included, too_complex
 from .places import HINTS, WORDS, Difference, differences
 from .verdicts import ContractFinding, Example, Kind, Level
@@ -39,24 +40,11 @@ _LEVELS = {
 _OPENNESS = ("additional-properties-closed", "additional-properties-opened")
 """Rules about unnamed members, which a proof does not consider."""
 
-_CONDITIONS = frozenset(
-    {
-        *(
-            "allOf",
-            "anyOf",
-            "oneOf",
-            "not",
-            "if",
-            "then",
-            "else",
-            "dependentSchemas",
-            "dependentRequired",
-            "dependencies",
-        ),
-        *("patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties"),
-        *("prefixItems", "contains", "minContains", "maxContains", "uniqueItems", "unevaluatedItems", "enum", "const"),
-    }
-)
+_CONDITIONS = IN_PLACE | {
+    *("dependentRequired", "patternProperties", "propertyNames", "minProperties", "maxProperties"),
+    *("unevaluatedProperties", "prefixItems", "contains", "minContains", "maxContains", "uniqueItems"),
+    *("unevaluatedItems", "enum", "const"),
+}
 """Keywords without a rule that restrict values."""
 
 _LEADING = re.compile(r"""^(?:\.|\["(.*?)"\](?=[.\[{]|$))""")

@@ -11,6 +11,7 @@ from mcp_bindgen.bridge.guards import guard
 from mcp_bindgen.bridge.places import Kind, Plan
 from mcp_bindgen.protocol.naming import numbered
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.json import KINDS
 
 from ..emitter import Options
 from ..header import header
@@ -23,15 +24,6 @@ _NAMES = (
     "tagged, values"
 )
 _RULES = "mcp_bindgen.bridging.rules"
-_KINDS = {
-    "array": "list",
-    "object": "dict",
-    "string": "str",
-    "boolean": "bool",
-    "integer": "int",
-    "number": "float",
-    "null": "type(None)",
-}
 
 
 def module(plan: Plan) -> str:
@@ -196,4 +188,4 @@ def _test(test: Test) -> str:
     if test.member:
         lacks = f", lacks={_tuple(map(quoted, test.lacks))}" if test.lacks else ""
         return f"has({quoted(test.member)}{lacks})"
-    return f"of_kind({_KINDS[test.kind]})"
+    return f"of_kind({'type(None)' if test.kind == 'null' else KINDS[test.kind].__name__})"
