@@ -62,7 +62,9 @@ def _off_wire(id: str, mirror: str, says: str, hint: str, plane: Plane = Plane.S
     return Rule(id, mirror, (_NONE, _NONE), (_NONE, _NONE), says, hint, plane)
 
 
-_NARROWS = (_BREAKS, _SAFE)
+NARROWS = (_BREAKS, _SAFE)
+"""Impacts of a narrower type in messages of clients."""
+
 _WAS = "was {old}, is {new}"
 _FEWER = "Send only what the new revision accepts."
 _MORE = "Accept more than before; do not send the new values to an old side."
@@ -102,7 +104,7 @@ _MEMBERS = (
         ("field-removed-required", "is gone; it was required: {old}", "Do not expect it; an old side still needs it."),
     ),
     *_pair(
-        _NARROWS,
+        NARROWS,
         ("field-became-required", "is required now", "Always send it."),
         ("field-became-optional", "is optional now", "Do without it where it is absent; an old side still needs it."),
     ),
@@ -118,7 +120,7 @@ _MEMBERS = (
     _alike("field-moved", _RISKY, "stands here now; it was {old}",
            "Send and read it in its new place; a side of the other revision ignores it there without an error."),
     *_pair(
-        _NARROWS,
+        NARROWS,
         ("additional-properties-closed", "has no members but those that are named now",
          "Send only the members that are named."),
         ("additional-properties-opened", "may have other members than those that are named",
@@ -126,40 +128,41 @@ _MEMBERS = (
     ),
 )  # fmt: skip
 
-_TYPES = (
-    *_pair(_NARROWS, ("type-narrowed", _WAS, _FEWER), ("type-widened", _WAS, _MORE)),
+TYPES = (
+    *_pair(NARROWS, ("type-narrowed", _WAS, _FEWER), ("type-widened", _WAS, _MORE)),
     *_pair(
-        _NARROWS,
+        NARROWS,
         ("became-non-nullable", "may not be null any more", "Send a value instead of null."),
         ("became-nullable", "may be null", "Accept null; do not send it to an old side."),
     ),
     *_pair(
-        _NARROWS,
+        NARROWS,
         ("number-to-integer", "is a whole number now", "Send whole numbers only."),
         ("integer-to-number", "may have a fraction", "Accept fractions; do not send them to an old side."),
     ),
     *_pair(
-        _NARROWS,
+        NARROWS,
         ("enum-value-removed", "may not be {old} any more", _FEWER),
         ("enum-value-added", "may be {new}", "Treat values that you do not know with care."),
     ),
     *_pair(
-        _NARROWS,
+        NARROWS,
         ("const-added", "is always {new} now; it was {old}", "Send exactly this value."),
         ("const-removed", "was always {old}, is {new}", _MORE),
     ),
     *_pair(
-        _NARROWS,
+        NARROWS,
         ("union-member-removed", "is no form any more", "Send one of the others."),
         ("union-member-added", "is a new form", "Handle the new form; do not send it to an old side."),
     ),
-    *_pair(_NARROWS, ("constraint-tightened", _WAS, _FEWER), ("constraint-loosened", _WAS, _MORE)),
+    *_pair(NARROWS, ("constraint-tightened", _WAS, _FEWER), ("constraint-loosened", _WAS, _MORE)),
     _alike("type-changed", _BREAKS, _WAS, "Send and read the new type."),
     _alike("const-changed", _BREAKS, _WAS, "Send and expect the new value."),
     _alike("pattern-changed", _RISKY, _WAS, "Check your values against the new pattern."),
     _alike("default-changed", _RISKY, "means {new} where it is absent; it was {old}", "Write it where it matters."),
     _alike("format-changed", _RISKY, _WAS, "Check your values against the new format."),
 )
+"""Rules about changed types."""
 
 _OTHERS = (
     Rule(
@@ -211,7 +214,7 @@ _NAMES = (
     _off_wire("description-changed", "description-changed", "is described otherwise", "Read what it means.", Plane.DOC),
 )  # fmt: skip
 
-RULES = {rule.id: rule for rule in (*_MESSAGES, *_MEMBERS, *_TYPES, *_OTHERS, *_NAMES)}
+RULES = {rule.id: rule for rule in (*_MESSAGES, *_MEMBERS, *TYPES, *_OTHERS, *_NAMES)}
 """Rule id -> rule."""
 
 

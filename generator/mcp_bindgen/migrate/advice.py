@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import re
 
+from mcp_bindgen.diff.rules import NARROWS, TYPES
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.protocol.model import Method, Ref
 
 from .bindings import Bindings, shortcuts
 
-_WIDER = (
-    "type-widened",
-    "became-nullable",
-    "integer-to-number",
-    "enum-value-added",
-    "const-removed",
-    "union-member-added",
-    "constraint-loosened",
-)
-_NARROWER = (
-    "type-narrowed",
-    "became-non-nullable",
-    "number-to-integer",
-    "enum-value-removed",
-    "const-added",
-    "union-member-removed",
-    "constraint-tightened",
-)
+_WIDER, _NARROWER = ([rule.id for rule in TYPES if rule.client == impacts] for impacts in (NARROWS[::-1], NARROWS))
 
 _ADVICE = {
     "field-became-required": ("Always give it.", "It is always there: code for its absence can go."),
