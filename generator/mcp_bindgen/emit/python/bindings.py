@@ -87,24 +87,20 @@ def _engine(part: Part, base: str) -> str:
     return module if only in ("", base) else ""
 
 
-_CORE: dict[str, Values] = {
+_ALL: dict[str, Values] = {
     "methods.py": methods.values,
-    "errors.py": lambda part: {"constants": part.protocol.constants},
-    "revision.py": _revision,
     "server.py": _server,
     "client.py": _client,
     "dispatcher.py": _both,
+}
+_CORE: dict[str, Values] = {
+    **_ALL,
+    "errors.py": lambda part: {"constants": part.protocol.constants},
+    "revision.py": _revision,
 }
 """File -> function that returns the variables of its template, for a revision."""
 
-_EXTENSION: dict[str, Values] = {
-    "methods.py": methods.values,
-    "meta.py": _extension,
-    "extension.py": _extension,
-    "server.py": _server,
-    "client.py": _client,
-    "dispatcher.py": _both,
-}
+_EXTENSION: dict[str, Values] = {**_ALL, "meta.py": _extension, "extension.py": _extension}
 """File -> function that returns the variables of its template, for an extension."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mcp_bindgen.spec import EffectiveSchema, Reading, Schema
@@ -49,6 +49,16 @@ class Draft(Definitions):
     def facts_about(self, one: Definition | Method) -> Mapping[str, Any]:
         """Return the facts about a definition or a method, from its extension or from the core."""
         return self.source.facts(one.origin)
+
+    def extracted(self, schemas: Mapping[str, Schema], found: Mapping[str, Schema], tops: Mapping[str, str]) -> Draft:
+        """Return a copy with definitions `found` that were parts of others, by name; `tops` has the whole of each."""
+        origins = {name: self.origins[top] for name, top in tops.items() if top in self.origins}
+        return replace(
+            self,
+            schemas={**schemas, **found},
+            origins={**self.origins, **origins},
+            hoisted=self.hoisted | found.keys(),
+        )
 
     def of_core(self) -> dict[str, Definition]:
         """Return the definitions of the core."""

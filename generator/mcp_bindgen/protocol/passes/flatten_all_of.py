@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from itertools import islice, product
 from typing import Any
@@ -32,13 +31,7 @@ def flatten_all_of(draft: Draft) -> Draft:
     """
     flat = _Flat(draft.schemas, draft.reading)
     schemas = {name: flat.definition(name) for name in sorted(draft.schemas)}
-    origins = {name: draft.origins[top] for name, top in flat.tops.items() if top in draft.origins}
-    return replace(
-        draft,
-        schemas={**schemas, **flat.found},
-        origins={**draft.origins, **origins},
-        hoisted=draft.hoisted | flat.found.keys(),
-    )
+    return draft.extracted(schemas, flat.found, flat.tops)
 
 
 class _Flat:

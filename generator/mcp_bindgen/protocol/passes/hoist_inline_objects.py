@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mcp_bindgen.spec import BadInput, Reading, Schema
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
@@ -24,13 +22,7 @@ def hoist_inline_objects(draft: Draft) -> Draft:
     schemas = {
         name: hoist.definition(name, draft.schemas[name], join("/$defs", name)) for name in sorted(draft.schemas)
     }
-    origins = {name: draft.origins[top] for name, top in hoist.tops.items() if top in draft.origins}
-    return replace(
-        draft,
-        schemas={**schemas, **hoist.found},
-        origins={**draft.origins, **origins},
-        hoisted=draft.hoisted | hoist.found.keys(),
-    )
+    return draft.extracted(schemas, hoist.found, hoist.tops)
 
 
 class _Hoist:
