@@ -265,7 +265,7 @@ def test_until_there_is_a_release_a_project_names_what_its_generator_was_install
         (None, None),
     ):
         found = Mock(**{"return_value.read_text.return_value": said})
-        monkeypatch.setattr("mcp_bindgen.scaffold.installed_from.distribution", found)
+        monkeypatch.setattr("mcp_bindgen.scaffold.layout.distribution", found)
         for kind in ("server", "client"):
             out = tmp_path / str(said is not None and len(said))
             scaffolded(kind, f"my-{kind}", "--out", out)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.environment import quoted
 from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.revisions import has_reached
 
 from .client import client_project, shown, typed
 from .contract_server import contract_calls, contracted_files
 from .generated.regeneration import generated_files
-from .installed_from import installed_from
 from .plan import Plan, scopes_of
 from .project import Project
 from .rendering import module, render
 from .server import first_calls, server_files, start
 from .style import Style
 
+_DISTRIBUTION = "mcp-bindgen"
 _TRANSPORTS = {"stdio": "stdio", "http": "Streamable HTTP", "sse": "HTTP+SSE"}
 
 
@@ -70,7 +74,7 @@ def _values(plan: Plan) -> dict[str, object]:
         "names": plan.names,
         "summary": f"An MCP {plan.kind}.",
         "requirements": [plan.requirement, *([needed] if needed else [])],
-        "source": shlex.quote(source) if (source := installed_from()) else None,
+        "source": shlex.quote(source) if (source := _installed_from()) else None,
         "revisions": [f"MCP {revision}" for revision in served],
         "narrowed": f", revisions={list(plan.narrowed)}".replace("'", '"') if plan.narrowed else "",
         "is_app": plan.style is Style.APP,
@@ -118,3 +122,20 @@ def _client(plan: Plan, values: dict[str, object]) -> dict[str, str]:
     main = module(render("project/main_client.py.jinja", shown=shown(plan), **values))
     readme = render("project/README.client.md.jinja", typed=typed(plan), **values)
     return {"README.md": readme, f"src/{plan.names.package}/__main__.py": main, **client_project(plan)}
+
+
+def _installed_from() -> str | None:
+    """Return the requirement that names the origin of this installation; `None` if it is a package index.
+
+    PyPA, "Recording the Direct URL Origin of installed distributions" (PEP 610).
+    """
+    said = distribution(_DISTRIBUTION).read_text("direct_url.json")
+    found: Any = json.loads(said) if said else None
+    if not is_object(found) or not isinstance(url := found.get("url"), str):
+        return None
+    vcs = found.get("vcs_info")
+    if is_object(vcs):
+        url = f"{vcs.get('vcs', 'git')}+{url}@{vcs.get('commit_id', 'HEAD')}"
+    elif isinstance(folder := found.get("subdirectory"), str):
+        url = f"{url}#subdirectory={folder}"
+    return f"{_DISTRIBUTION} @ {url}"

@@ -34,6 +34,7 @@ from mcp_bindgen.protocol.model import (
     Scalar,
     Type,
     Union,
+    map_parts,
     parts,
     references,
     renamed,
@@ -48,7 +49,6 @@ from .environment import TEMPLATES, docstring, quoted, render
 from .lowered import PythonProtocol
 from .lowering import lower
 from .part import Part
-from .recursion import recursive_aliases
 
 _EXTRA = "extra__"
 _ABI = "mcp_bindgen.runtime.abi"
@@ -139,7 +139,7 @@ class _Module:
     @cached_property
     def recursive(self) -> dict[str, str]:
         """Name -> expression, of its aliases that contain themselves."""
-        found = recursive_aliases(self.protocol, self.scalars)
+        found = _recursive_aliases(self.protocol, self.scalars)
         return {name: expression for name, expression in found.items() if name in self.definitions}
 
     @cached_property
@@ -318,6 +318,43 @@ def _defined(statements: list[ast.stmt]) -> Iterator[str]:
                 yield from _defined(alternative)
             case _:
                 pass
+
+
+# --- aliases that contain themselves -----------------------------------------------------------------------------
+
+
+def _recursive_aliases(protocol: Protocol, scalars: Mapping[str, str]) -> dict[str, str]:
+    """Name -> expression of every alias that contains itself, directly or through other definitions.
+
+    In a cycle of aliases one is written out, and the rest refers to it: `JSONValue` is a union with itself inside,
+    `JSONObject` is just a `dict[str, JSONValue]`. `scalars` maps JSON types to the value types of the module.
+    """
+    found: dict[str, str] = {}
+    for name, definition in protocol.definitions.items():
+        if not isinstance(definition.type, Object) and name in protocol.reach(references(definition.type)):
+            circle = _circle(protocol, name)
+            if name == min(circle | {name}, key=lambda alias: _rank(protocol, alias)):
+                found[name] = annotation(_expanded(definition.type, protocol, circle, {name}), scalars, prefix="")
+    return found
+
+
+def _rank(protocol: Protocol, alias: str) -> tuple[bool, str]:
+    """Rank unions first: that is where people expect the whole list of alternatives."""
+    return not isinstance(protocol.definitions[alias].type, Union), alias
+
+
+def _circle(protocol: Protocol, name: str) -> set[str]:
+    """Return the aliases that contain `name` and that `name` contains, with no class in between."""
+    aliases = {alias for alias, definition in protocol.definitions.items() if not isinstance(definition.type, Object)}
+    below = protocol.reach(references(protocol.definitions[name].type), aliases)
+    return {alias for alias in below if name in protocol.reach(references(protocol.definitions[alias].type), aliases)}
+
+
+def _expanded(type: Type, protocol: Protocol, circle: set[str], trail: set[str]) -> Type:
+    """Return `type` with the other aliases of its circle written out."""
+    if isinstance(type, Ref) and type.name in circle and type.name not in trail:
+        return _expanded(protocol.definitions[type.name].type, protocol, circle, {*trail, type.name})
+    return map_parts(type, lambda part: _expanded(part, protocol, circle, trail))
 
 
 # --- the input of datamodel-code-generator ----------------------------------------------------------------------

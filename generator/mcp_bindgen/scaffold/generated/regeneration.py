@@ -17,12 +17,8 @@ from .replacement import Report, replace_generated
 from .typed_client import client_class, client_package
 
 
-def project_files(project: Project, store: Store | None = None) -> dict[str, str]:
+def project_files(project: Project) -> dict[str, str]:
     """Return the generated files of a project, by their names in `project.generated`.
-
-    Args:
-        project: The project.
-        store: The `schema/` folder.
 
     Raises:
         BadInput: The project has no contract, or the contract cannot be used.
@@ -33,13 +29,12 @@ def project_files(project: Project, store: Store | None = None) -> dict[str, str
             file=project.file,
             fix='name one there, as in contract = "contract.yaml"',
         )
-    return generated_files(project, read_contract(project.contract), store)
+    return generated_files(project, read_contract(project.contract))
 
 
-def generated_files(project: Project, contract: Contract, store: Store | None = None) -> dict[str, str]:
+def generated_files(project: Project, contract: Contract) -> dict[str, str]:
     """Return the files of `project_files` for a contract that was read already."""
-    source = source_name(project)
-    store = store or Store()
+    source, store = source_name(project), Store()
     if project.kind == "server":
         refuse_unservable(contract, project.revisions, project.contract)
         protocols = [build(store.effective(revision)) for revision in project.revisions]

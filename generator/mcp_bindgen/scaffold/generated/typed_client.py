@@ -12,7 +12,7 @@ from typing import Any
 from mcp_bindgen.contract.model import Contract, Entry
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import PLAIN, annotation, optional
-from mcp_bindgen.emit.python.environment import docstring, quoted
+from mcp_bindgen.emit.python.environment import arguments_section, docstring, quoted
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.style import collector_paused, style
 from mcp_bindgen.protocol import Protocol
@@ -361,9 +361,8 @@ def _signature(arguments: Iterable[_Argument]) -> str:
 
 def _doc(description: str, arguments: Iterable[_Argument]) -> str:
     """Return the docstring of a method, with a section for the arguments that have words."""
-    words = ((argument.name, _argument_doc(argument.field)) for argument in arguments)
-    about = [f"    {name}: {text}" for name, text in words if text]
-    return docstring("\n\n".join([description, *(["\n".join(["Args:", *about])] if about else [])]), indent=8)
+    about = arguments_section({argument.name: _argument_doc(argument.field) for argument in arguments})
+    return docstring("\n\n".join(filter(None, [description, about])), indent=8)
 
 
 def _argument_doc(field: Field) -> str:
