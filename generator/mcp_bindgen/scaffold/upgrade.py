@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import tomlkit
 
 from mcp_bindgen.diff import compare
 from mcp_bindgen.emit.header import is_generated
@@ -85,7 +87,7 @@ def upgrade(folder: Path, old: str, new: str, *, force: bool = False, store: Sto
             raise BadInput("is a link to a folder elsewhere", file=part, fix="upgrade the project that it belongs to")
     comparison = compare(*(lower(build(store.effective(revision))) for revision in (old, new)))
     text = project.file.read_bytes().decode()
-    revised = _revised(project, text, old, new)
+    revised = _revised(text, old, new)
     revisions = tuple(sorted({new if one == old else one for one in project.revisions}, key=order))
     generated, report = _generated(replace(project, revisions=revisions), force=force)
     migration = migrate(comparison, folder, rewrite=True, without=project.generated)
@@ -184,17 +186,11 @@ def _mentions(project: Project, changes: Mapping[str, Change], old: str) -> Iter
                     yield f"{place}:{number}"
 
 
-def _revised(project: Project, text: str, old: str, new: str) -> str:
-    """Return the text of a `pyproject.toml` with another revision, and every other character as it was."""
-    wanted = tomllib.loads(text)
-    listed = wanted["tool"][TABLE]["revisions"]
-    if old not in listed:
-        return text
-    listed[:] = [new if one == old else one for one in listed]
-    start = text.find(old)
-    while start >= 0:
-        candidate = text[:start] + new + text[start + len(old) :]
-        if tomllib.loads(candidate) == wanted:
-            return candidate
-        start = text.find(old, start + 1)
-    return replace(project, revisions=tuple(sorted(listed))).written(text)
+def _revised(text: str, old: str, new: str) -> str:
+    """Return the text of a `pyproject.toml` with another revision, and everything else as it was."""
+    document = tomlkit.parse(text)
+    listed: Any = document["tool"][TABLE]["revisions"]
+    for index, one in enumerate(listed):
+        if one == old:
+            listed[index] = tomlkit.string(new, literal=one.as_string().startswith("'"))
+    return tomlkit.dumps(document)
