@@ -9,14 +9,8 @@ from typing import Literal, NamedTuple
 from mcp_bindgen.diff.finding import Message
 from mcp_bindgen.emit.python import calls, naming
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Method, Protocol, Ref, Sender, Type
+from mcp_bindgen.protocol.model import Field, Method, Protocol, Ref, Sender, Type
 from mcp_bindgen.spec import Store
-
-SENDERS: Mapping[str, Sender] = {"Client": "client", "Context": "server"}
-"""Class -> sender of the methods that it calls."""
-
-RECEIVERS: Mapping[str, Sender] = {"Client": "client", "Server": "server"}
-"""Class -> receiver of the methods that it handles."""
 
 ASKING = ("ask_by", "ask_params")
 """Methods of `Context` that ask any question."""
@@ -42,7 +36,7 @@ class Stub(NamedTuple):
         sender: The side that sends it.
     """
 
-    role: Literal["call", "walk", "handler", "constant"]
+    role: calls.Role | Literal["constant"]
     owner: str
     short: str
     method: Method
@@ -86,15 +80,8 @@ class Bindings:
     def _all(self) -> Iterator[Stub]:
         for method in self.protocol.methods:
             yield Stub("constant", "methods", naming.descriptor(self.protocol.stub(method)), method, method.senders[0])
-            for owner, sender in SENDERS.items():
-                if calls.sends(method, sender):
-                    yield Stub("call", owner, calls.call_name(self.protocol, method), method, sender)
-                    if (walk := calls.walk(self.protocol, method)) is not None:
-                        yield Stub("walk", owner, walk.name, method, sender)
-            for owner, receiver in RECEIVERS.items():
-                if calls.receives(method, receiver):
-                    name = calls.handler_name(self.protocol, method, receiver)
-                    yield Stub("handler", owner, name, method, OTHER_SIDE[receiver])
+            for role, owner, name, sender in calls.members(self.protocol, method):
+                yield Stub(role, owner, name, method, sender)
 
     def class_of(self, definition: str) -> str | None:
         """Return the class that a name stands for, aliases resolved; `None` if it is no class."""

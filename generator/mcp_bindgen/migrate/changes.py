@@ -10,11 +10,12 @@ from typing import Literal
 from mcp_bindgen.diff.finding import Comparison, Finding
 from mcp_bindgen.diff.match import match
 from mcp_bindgen.diff.rules import RULES
+from mcp_bindgen.emit.python.calls import RECEIVERS, SENDERS
 from mcp_bindgen.protocol.model import Field, Type
 from mcp_bindgen.protocol.text import describe
 
 from .advice import Replacements, advice, object_of
-from .bindings import ASKING, RECEIVERS, SENDERS, Bindings, Parameter, Stub, error_instead, name_of, shortcuts
+from .bindings import ASKING, Bindings, Parameter, Stub, error_instead, name_of, shortcuts
 from .causes import Causes, new_names
 
 Kind = Literal["gone", "renamed", "changed", "needed", "repeated"]

@@ -11,10 +11,11 @@ from mcp_bindgen.bridge.document import Model
 from mcp_bindgen.emit.emitter import Options
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.bindings import emit
+from mcp_bindgen.emit.python.calls import RECEIVERS
 from mcp_bindgen.emit.python.installation import NAMESPACE
 from mcp_bindgen.protocol import Protocol
 
-from .bindings import RECEIVERS, Bindings
+from .bindings import Bindings
 from .changes import Changes
 
 Packages = Mapping[str, str]

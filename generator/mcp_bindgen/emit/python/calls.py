@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from mcp_bindgen.protocol.model import (
+    OTHER_SIDE,
     Array,
     Const,
     Definition,
@@ -41,6 +43,27 @@ class Walk:
     call: str
     item: Type
     field: str
+
+
+SENDERS: Mapping[str, Sender] = {"Client": "client", "Context": "server"}
+"""Class -> sender of the methods that it calls."""
+
+RECEIVERS: Mapping[str, Sender] = {"Client": "client", "Server": "server"}
+"""Class -> receiver of the methods that it handles."""
+
+Role = Literal["call", "walk", "handler"]
+
+
+def members(protocol: PythonProtocol, method: Method) -> Iterator[tuple[Role, str, str, Sender]]:
+    """Yield the members of classes for a method: role, class, name and the side that sends the method."""
+    for owner, sender in SENDERS.items():
+        if sends(method, sender):
+            yield "call", owner, call_name(protocol, method), sender
+            if (walked := walk(protocol, method)) is not None:
+                yield "walk", owner, walked.name, sender
+    for owner, receiver in RECEIVERS.items():
+        if receives(method, receiver):
+            yield "handler", owner, handler_name(protocol, method, receiver), OTHER_SIDE[receiver]
 
 
 def methods_in_order(protocol: Protocol) -> list[Method]:

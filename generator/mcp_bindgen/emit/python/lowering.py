@@ -7,7 +7,7 @@ reading, else the second one gets a number and the decision is noted.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from mcp_bindgen.protocol.model import (
     Method,
     Object,
     Protocol,
-    Sender,
     Type,
     renamed,
 )
@@ -28,7 +27,7 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.pointer import join
 
 from . import naming
-from .calls import argument_fields, call_name, handler_name, may_omit, receives, sends, walk
+from .calls import argument_fields, may_omit, members
 from .lowered import PythonProtocol
 
 
@@ -218,19 +217,7 @@ def _scoped_names(protocol: PythonProtocol) -> Iterator[_Named]:
     for error in protocol.errors:
         yield "errors.py", protocol.constants[error.code], error
     for method in protocol.methods:
-        yield from (("Client", name, method) for name in _calls(protocol, method, "client"))
-        yield from (("Context", name, method) for name in _calls(protocol, method, "server"))
-        if receives(method, "client"):
-            yield "Client", handler_name(protocol, method, "client"), method
-        if receives(method, "server"):
-            yield "Server", handler_name(protocol, method, "server"), method
-
-
-def _calls(protocol: PythonProtocol, method: Method, sender: Sender) -> Iterable[str]:
-    if not sends(method, sender):
-        return []
-    walked = walk(protocol, method)
-    return [call_name(protocol, method), *([walked.name] if walked else [])]
+        yield from ((owner, name, method) for _, owner, name, _ in members(protocol, method))
 
 
 def _separated(clash: tuple[_Named, _Named], protocol: PythonProtocol) -> PythonProtocol:
