@@ -28,6 +28,7 @@ from mcp_bindgen.protocol.model import (
     union_of,
 )
 from mcp_bindgen.spec.json import KINDS, is_array, is_object, listed
+from mcp_bindgen.spec.keywords import has_members
 from mcp_bindgen.spec.pointer import join, split
 
 from . import names
@@ -176,14 +177,14 @@ class Reader:
                     )
         if kinds is None:
             return Free()
-        if top and list(kinds) == ["object"] and (top == self.name or self._has_members(nodes)):
+        if top and list(kinds) == ["object"] and (top == self.name or any(map(has_members, nodes))):
             return self._object(places, top)
         return _union([self._single(kind, places, nodes, stem, top) for kind in kinds])
 
     def _alternatives(self, place: str, count: int, option: str, stem: str, kinds: Sequence[str] | None) -> Type:
         stem = option or stem
         nodes = [self.root.at(join(place, index)) for index in range(count)]
-        inline = [index for index, node in enumerate(nodes) if is_object(node) and self._has_members([node])]
+        inline = [index for index, node in enumerate(nodes) if is_object(node) and has_members(node)]
         options: list[Type] = []
         for index in range(count):
             number = str(inline.index(index) + 1) if index in inline and len(inline) > 1 else ""
@@ -195,7 +196,7 @@ class Reader:
             case "array":
                 return Array(self._items(places, nodes, f"{stem}Item" if top else stem))
             case "object":
-                if not self._has_members(nodes):
+                if not any(map(has_members, nodes)):
                     extra = self._extra(places, nodes, f"{stem}Value" if top else stem)
                     return Map(Free(implied=True) if extra is None else extra)
                 alone = not top and all(node.get("type") == "object" and "nullable" not in node for node in nodes)
@@ -218,13 +219,6 @@ class Reader:
             join(place, "items") for place, node in zip(places, nodes, strict=True) if is_object(node.get("items"))
         )
         return self._read(several, stem) if several else Free()
-
-    @staticmethod
-    def _has_members(nodes: Iterable[dict[str, Any]]) -> bool:
-        return any(
-            node.get("properties") or node.get("required") or node.get("additionalProperties") is False
-            for node in nodes
-        )
 
     def _extra(self, places: Places, nodes: list[dict[str, Any]], stem: str) -> Type | None:
         """Return the type of unnamed members, or `None` if they are not allowed."""

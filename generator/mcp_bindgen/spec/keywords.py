@@ -114,6 +114,18 @@ def rebuild(schema: Schema, change: Callable[[Schema, str], Schema], pointer: st
     return result
 
 
+def has_members(schema: Schema) -> bool:
+    """Return whether a schema has members of its own; otherwise it is a plain dictionary and needs no class."""
+    return bool(schema.get("properties") or schema.get("required")) or schema.get("additionalProperties") is False
+
+
+def method_of(schema: Schema) -> str | None:
+    """Return the method that the schema of a message names in a constant; None for other schemas."""
+    method = schema.get("properties", {}).get("method")
+    name = method.get("const") if is_object(method) else None
+    return name if isinstance(name, str) else None
+
+
 def without_prose(schema: Schema) -> Schema:
     """Return a schema without prose."""
     kept = {keyword: value for keyword, value in schema.items() if keyword not in PROSE}

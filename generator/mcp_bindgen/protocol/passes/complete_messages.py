@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.keywords import PROSE, without_prose
+from mcp_bindgen.spec.keywords import PROSE, method_of, without_prose
 from mcp_bindgen.spec.references import reference, target
 
 from ..senders import kind_of
@@ -28,7 +28,7 @@ def complete_messages(draft: Draft) -> Draft:
         facts = extension.semantics
         answers = {*facts["results"].values(), *(name for names in facts["alternatives"].values() for name in names)}
         for name, role in facts["roles"].items():
-            method = _method(schemas.get(name, {}))
+            method = method_of(schemas.get(name, {}))
             if role == "none" or method is None:
                 continue
             kind = kind_of(name, method)
@@ -38,12 +38,6 @@ def complete_messages(draft: Draft) -> Draft:
         for name in sorted(answers):
             _complete(name, _RESULT, schemas, draft.origins)
     return replace(draft, schemas=schemas)
-
-
-def _method(schema: Schema) -> str | None:
-    method = schema.get("properties", {}).get("method")
-    name = method.get("const") if is_object(method) else None
-    return name if isinstance(name, str) else None
 
 
 def _complete_params(message: str, base: str, schemas: dict[str, Schema], origins: Mapping[str, str]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mcp_bindgen.spec import BadInput, Reading, Schema
 from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.keywords import has_members
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import reference
 
 from .. import naming
 from .draft import Draft
-from .state_types import has_members
 
 
 def hoist_inline_objects(draft: Draft) -> Draft:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_bindgen.spec import BadInput, Schema
 from mcp_bindgen.spec.json import is_array, is_kind, is_object, listed
-from mcp_bindgen.spec.keywords import CONSTRAINTS
+from mcp_bindgen.spec.keywords import CONSTRAINTS, has_members
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
 
@@ -19,7 +19,6 @@ from ..model import Array, Const, Definition, Field, Free, Json, Map, Object, Re
 from ..prose import plain
 from ..text import describe
 from .draft import Draft
-from .state_types import has_members
 
 
 def read_definitions(draft: Draft) -> Draft:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcp_bindgen.spec import Schema
-from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.keywords import without_prose
+from mcp_bindgen.spec.keywords import method_of, without_prose
 from mcp_bindgen.spec.references import reference
 
 from .draft import Draft
@@ -17,12 +16,12 @@ def restore_unions(draft: Draft) -> Draft:
     messages = {
         name: schema
         for name, schema in draft.schemas.items()
-        if name not in _unions(draft) and name not in draft.origins and _method(schema)
+        if name not in _unions(draft) and name not in draft.origins and method_of(schema)
     }
     schemas = dict(draft.schemas)
     for union in _unions(draft):
         schema = schemas.get(union, {})
-        same = [name for name, message in messages.items() if _method(message) == _method(schema)]
+        same = [name for name, message in messages.items() if method_of(message) == method_of(schema)]
         same = [name for name in same if without_prose(messages[name]) == without_prose(schema)]
         if same:
             schemas[union] = {**_prose(schema), "anyOf": [{"$ref": reference(same[-1])}]}
@@ -31,12 +30,6 @@ def restore_unions(draft: Draft) -> Draft:
 
 def _unions(draft: Draft) -> tuple[str, ...]:
     return tuple(draft.semantics["unions"])
-
-
-def _method(schema: Schema) -> str | None:
-    method = schema.get("properties", {}).get("method")
-    name = method.get("const") if is_object(method) else None
-    return name if isinstance(name, str) else None
 
 
 def _prose(schema: Schema) -> Schema:

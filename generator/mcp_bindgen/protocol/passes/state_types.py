@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_bindgen.spec import BadInput, Reading, Schema
 from mcp_bindgen.spec.json import listed
-from mcp_bindgen.spec.keywords import rebuild
+from mcp_bindgen.spec.keywords import has_members, rebuild
 from mcp_bindgen.spec.pointer import join
 
 from ..losses import beside_union
@@ -26,11 +26,6 @@ def state_types(draft: Draft) -> Draft:
     """
     schemas = {name: _stated(schema, join("/$defs", name), draft.reading) for name, schema in draft.schemas.items()}
     return replace(draft, schemas=schemas)
-
-
-def has_members(schema: Schema) -> bool:
-    """Return whether a schema has members of its own; otherwise it is a plain dictionary and needs no class."""
-    return bool(schema.get("properties") or schema.get("required")) or schema.get("additionalProperties") is False
 
 
 def _stated(schema: Schema, here: str, reading: Reading) -> Schema:
