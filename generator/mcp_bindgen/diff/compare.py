@@ -20,7 +20,7 @@ from .location import HOW, NEW, OLD, SIDES, Change, Location, Unit, only, suffix
 from .match import Matches
 from .moves import renamed_fields
 from .normalize import category
-from .reach import ENVELOPE_MEMBERS, PAYLOAD, answers, envelopes, messages
+from .reach import ENVELOPE_MEMBERS, PAYLOAD, envelopes, messages
 from .sides import Sides
 from .union_variants import UnionVariants
 
@@ -44,7 +44,7 @@ class Comparer(Sides):
         old, new = self.protocols
         news = {method.name: method for method in new.methods}
         for method in old.methods:
-            if (other := news.get(method.name)) is not None and answers(method) and answers(other):
+            if (other := news.get(method.name)) is not None and method.answers and other.answers:
                 self.results(method, other)
         while self._places or self._inlining:
             while self._places:
@@ -244,8 +244,8 @@ def _fields(type: Type) -> tuple[Field, ...]:
 
 def _result(method: Method) -> Type:
     """Return the results of a request as one type."""
-    found = answers(method)
-    return found[0] if len(found) == 1 else Union(tuple(found))
+    found = method.answers
+    return found[0] if len(found) == 1 else Union(found)
 
 
 def _is_role(type: Type, messages: Set[str]) -> bool:

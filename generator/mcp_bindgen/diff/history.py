@@ -17,7 +17,7 @@ from .finding import Finding
 from .labels import Labels
 from .location import NEW, OLD, is_inside, only, suffix
 from .match import match, renamed_methods
-from .reach import answers, sent
+from .reach import sent
 from .selectors import Selector, find, locate, unknown
 
 EventKind = Literal["since", "changed", "renamed", "opened", "gone"]
@@ -226,6 +226,6 @@ def _described(protocol: Protocol, selector: Selector) -> str:
 def _method(method: Method) -> str:
     senders = "either side" if len(method.senders) == 2 else f"the {method.senders[0]}"
     params = describe(method.params) if method.params is not None else "no params"
-    result = f", answered by {' or '.join(map(describe, answers(method)))}" if answers(method) else ""
+    result = f", answered by {' or '.join(map(describe, method.answers))}" if method.answers else ""
     carrier = "" if method.carrier == "message" else f", {method.carrier}"
     return f"{method.kind} of {senders}{carrier}, {params}{result}"

@@ -9,7 +9,7 @@ from mcp_bindgen.protocol.model import Protocol, Ref, references
 from .finding import Message
 from .location import NEW, OLD, only, root
 from .match import Matches
-from .reach import answers, sent
+from .reach import sent
 
 
 class Labels:
@@ -69,11 +69,11 @@ def _params(protocol: Protocol) -> dict[str, str]:
 
 def _groups(protocol: Protocol) -> dict[str, str]:
     """Return definition -> method, for definitions of one method only."""
-    results = Counter(type.name for method in protocol.methods for type in answers(method) if isinstance(type, Ref))
+    results = Counter(type.name for method in protocol.methods for type in method.answers if isinstance(type, Ref))
     found = {method.definition: method.name for method in protocol.methods}
     found |= {params: found[message] for params, message in _params(protocol).items()}
     for method in protocol.methods:
-        for type in answers(method):
+        for type in method.answers:
             if isinstance(type, Ref) and results[type.name] == 1:
                 found[type.name] = method.name
     return found

@@ -33,7 +33,7 @@ class Reach:
         self._inside = {name: self._below(name) for name in protocol.definitions}
         for message, method in sent(protocol).items():
             self._spread([Ref(method.definition)], message.sender, {message})
-            self._spread(answers(method), OTHER_SIDE[message.sender], {message})
+            self._spread(method.answers, OTHER_SIDE[message.sender], {message})
         self._spread([Ref(error.definition) for error in protocol.errors if error.definition], "server", set())
         if ENVELOPE in protocol.definitions:
             self._spread([Ref(ENVELOPE)], "client", set())
@@ -84,8 +84,3 @@ def sent(protocol: Protocol) -> dict[Message, Method]:
 def messages(protocol: Protocol) -> frozenset[str]:
     """Return the definitions of messages."""
     return frozenset(method.definition for method in protocol.methods)
-
-
-def answers(method: Method) -> list[Type]:
-    """Return all results of a request."""
-    return [type for type in (method.result, *method.alternatives) if type is not None]

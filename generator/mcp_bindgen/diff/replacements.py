@@ -12,7 +12,6 @@ from mcp_bindgen.protocol.naming import words
 from .location import HOW, NEW, OLD, Change
 from .match import Matches, renamed_methods
 from .messages import MessageChange
-from .reach import answers
 
 _MIN_PREFIX_LENGTH = 6
 """Minimum length of the common prefix of two words: `subscribe` and `subscriptions` share eight letters."""
@@ -79,7 +78,7 @@ def _words(name: str) -> list[str]:
 
 
 def _result_types(method: Method, protocol: Protocol) -> Iterator[str]:
-    for type in answers(method)[:1]:
+    for type in method.answers[:1]:
         fields = protocol.fields_of(type)
         yield from (name for field in fields if field.wire != "_meta" for name in references(field.type))
 

@@ -416,6 +416,11 @@ class Method:
         """`client`, `server` or `both`."""
         return self.senders[0] if len(self.senders) == 1 else "both"
 
+    @property
+    def answers(self) -> tuple[Type, ...]:
+        """All results of a request."""
+        return (*((self.result,) if self.result is not None else ()), *self.alternatives)
+
     def capability(self, sender: Sender) -> str | None:
         """Return the capability that must be declared before `sender` sends the method, or None."""
         return dict(self.capabilities).get(sender)

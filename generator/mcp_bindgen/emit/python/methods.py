@@ -104,7 +104,7 @@ def _generic(part: Part, method: Method) -> str:
     params = params_annotation(part, method) or "None"
     if method.result is None:
         return f"Notification[{params}]"
-    known = [part.annotation(type) for type in (method.result, *method.alternatives)]
+    known = list(map(part.annotation, method.answers))
     more = f", {' | '.join(known)}" if method.alternatives else ""
     return f"Request[{params}, {known[0]}{more}]"
 

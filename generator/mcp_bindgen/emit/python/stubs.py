@@ -98,15 +98,13 @@ def params_annotation(part: Part, method: Method) -> str | None:
 
 def answers(part: Part, method: Method) -> str:
     """Return everything that a handler of a method may answer."""
-    types = [type for type in (method.result, *method.alternatives) if type is not None]
-    names = [part.annotation(type) for type in types] or ["None"]
+    names = list(map(part.annotation, method.answers)) or ["None"]
     return " | ".join([*names, "ExtensionResult"] if _is_open(part.protocol, method) else names)
 
 
 def _is_open(protocol: Protocol, method: Method) -> bool:
     """Return whether extensions may add results to a request: the core has several, which name their type."""
-    types = [type for type in (method.result, *method.alternatives) if type is not None]
-    return len(types) > 1 and all(protocol.field_of(type, _KIND) for type in types)
+    return len(method.answers) > 1 and all(protocol.field_of(type, _KIND) for type in method.answers)
 
 
 def calls(part: Part, sender: Sender) -> Iterator[Call]:
