@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.spec import Pin, Schema, Store, extend
+from mcp_bindgen.spec import EffectiveSchema, ExtensionSchema, Pin, Schema, Store, extend
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.keywords import walk
 
@@ -35,10 +35,13 @@ def timelines(words: str, store: Store) -> dict[str, list[Protocol]]:
     found: dict[str, list[Protocol]] = {}
     for pin in store.extension_pins:
         core = store.effective(store.core(pin))
-        extension = store.extension_schema(pin, core)
-        protocol = replace(build(extend(core, extension)), revision=extension.label, digest=extension.digest)
-        found.setdefault(pin.id, []).append(protocol)
+        found.setdefault(pin.id, []).append(versioned(core, store.extension_schema(pin, core)))
     return {id: versions for id, versions in found.items() if any(_brings(one, id, words) for one in versions)}
+
+
+def versioned(core: EffectiveSchema, extension: ExtensionSchema) -> Protocol:
+    """Return a core revision with an extension, named after the version of the extension."""
+    return replace(build(extend(core, extension)), revision=extension.label, digest=extension.digest)
 
 
 def _brings(protocol: Protocol, origin: str, words: str) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from mcp_bindgen.bridge.source import protocol_of
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.spec import BadInput, Store, extend
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.sources import Readable, is_source, read
+
+from .extensions import versioned
 
 _CHAIN = ".."
 
@@ -72,12 +73,10 @@ def _extensions(old: str, new: str, store: Store) -> tuple[Protocol, Protocol]:
 
     def read(name: str) -> Protocol:
         if store.is_extension(name):
-            extension = store.extension_schema(name, core)
-        elif is_source(name, store.pins):
-            extension = store.extension_schema(pin, core, name)
-        else:
-            raise BadInput(f"{name!r} is no extension, and {pin.id} is one", fix="compare two versions of an extension")
-        return replace(build(extend(core, extension)), revision=extension.label, digest=extension.digest)
+            return versioned(core, store.extension_schema(name, core))
+        if is_source(name, store.pins):
+            return versioned(core, store.extension_schema(pin, core, name))
+        raise BadInput(f"{name!r} is no extension, and {pin.id} is one", fix="compare two versions of an extension")
 
     return read(old), read(new)
 

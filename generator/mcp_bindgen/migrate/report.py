@@ -43,12 +43,8 @@ def record(migration: Migration) -> dict[str, Any]:
             {
                 **asdict(use.place),
                 "name": use.name,
-                "kind": use.change.kind,
-                "rule": use.change.rule,
-                "subject": use.change.subject,
-                "old": use.change.old,
+                **asdict(use.change),
                 "new": use.change.new or None,
-                "hint": use.change.hint,
                 "fingerprint": use.change.fingerprint or None,
                 "edit": use.edit is not None,
             }
