@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .errors import BadInput
-from .pointer import split
+from .json import is_array, is_object
+from .pointer import split, step
 
 _BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
@@ -24,28 +25,27 @@ class _Node:
     Attributes:
         start: Offset of the first character.
         end: Offset after the last character.
-        value: Value of a scalar; `None` for an object or array.
-        members: Members of an object.
-        items: Items of an array.
-        last: Offset after the last member of an object and its comma.
-        name: Offset of the name, for a member.
-        behind: Offset after a member and its comma.
+        value: A scalar, the members of an object, or the items of an array.
+        name: Offset of the name of a member, or of an item.
+        behind: Offset after a member or an item and its comma.
     """
 
     start: int
     end: int
-    value: Any = None
-    members: dict[str, _Node] | None = None
-    items: list[_Node] | None = None
-    last: int = 0
+    value: Any
     name: int = 0
     behind: int = 0
 
+    @property
+    def members(self) -> dict[str, _Node]:
+        """The members of an object; empty for other values."""
+        return self.value if is_object(self.value) else {}
+
     def plain(self) -> Any:
         """Return the value without offsets."""
-        if self.members is not None:
-            return {name: member.plain() for name, member in self.members.items()}
-        return self.value if self.items is None else [item.plain() for item in self.items]
+        if is_array(self.value):
+            return [item.plain() for item in self.value]
+        return {name: node.plain() for name, node in self.members.items()} if is_object(self.value) else self.value
 
 
 class _Reader:
@@ -73,10 +73,8 @@ class _Reader:
         if depth > _MAX_DEPTH:
             raise self.bad("the value is nested too deeply")
         char, start = self.blank(), self.offset
-        if char == "{":
-            return self.object(start, depth)
-        if char == "[":
-            return self.array(start, depth)
+        if char in ("{", "["):
+            return self.container(start, depth, "}" if char == "{" else "]")
         found = (_STRING if char == '"' else _WORD).match(self.text, start)
         try:
             value = json.loads(found[0] if found else "")
@@ -86,35 +84,31 @@ class _Reader:
         self.offset = found.end()
         return _Node(start, self.offset, value)
 
-    def object(self, start: int, depth: int) -> _Node:
-        members: dict[str, _Node] = {}
+    def container(self, start: int, depth: int, end: str) -> _Node:
+        """Read an object or an array, as its last character tells."""
+        inner: dict[str, _Node] = {}
         self.offset += 1
-        last = self.offset
-        while self.blank() != "}":
-            found = _STRING.match(self.text, self.offset)
-            if found is None:
-                raise self.bad('a name in quotes or "}" is missing')
-            name, begins = json.loads(found[0]), self.offset
-            if name in members:
-                raise self.bad(f"the member {name!r} appears twice")
-            self.offset = found.end()
-            if self.blank() != ":":
-                raise self.bad('":" is missing')
-            self.offset += 1
-            members[name] = member = self.value(depth + 1)
-            member.name, member.behind = begins, self.separated("}")
-            last = member.behind
+        while self.blank() != end:
+            begins = self.offset
+            name = self.name(inner) if end == "}" else str(len(inner))
+            inner[name] = node = self.value(depth + 1)
+            node.name, node.behind = begins, self.separated(end)
         self.offset += 1
-        return _Node(start, self.offset, members=members, last=last)
+        return _Node(start, self.offset, inner if end == "}" else list(inner.values()))
 
-    def array(self, start: int, depth: int) -> _Node:
-        items: list[_Node] = []
+    def name(self, known: Container[str]) -> str:
+        """Read the name of a member, and the colon."""
+        found = _STRING.match(self.text, self.offset)
+        if found is None:
+            raise self.bad('a name in quotes or "}" is missing')
+        name: str = json.loads(found[0])
+        if name in known:
+            raise self.bad(f"the member {name!r} appears twice")
+        self.offset = found.end()
+        if self.blank() != ":":
+            raise self.bad('":" is missing')
         self.offset += 1
-        while self.blank() != "]":
-            items.append(self.value(depth + 1))
-            self.separated("]")
-        self.offset += 1
-        return _Node(start, self.offset, items=items)
+        return name
 
     def separated(self, end: str) -> int:
         """Skip a comma, or stop before the end; return the offset after the value or its comma."""
@@ -151,13 +145,11 @@ class Located:
         """Return the line, from 1, of the value at a JSON Pointer, or of the last one on the way that exists."""
         node, offset = self._root, self._root.start
         for token in split(pointer):
-            inner: Mapping[str, _Node] = node.members or {
-                str(index): item for index, item in enumerate(node.items or ())
-            }
-            if token not in inner:
+            try:
+                node = step(node.value, token)
+            except KeyError:
                 break
-            node = inner[token]
-            offset = node.name or node.start
+            offset = node.name
         return _line(self._text, offset)
 
 
@@ -186,7 +178,7 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
     node = _Reader(text).document()
     unit = _unit(text)
     for depth, name in enumerate(path):
-        if node.members is None:
+        if not is_object(node.value):
             raise BadInput(f"{'.'.join(path[:depth]) or 'the document'} is not an object", fix="correct it there")
         inner = node.members.get(name)
         if inner is None or depth == len(path) - 1:
@@ -213,8 +205,8 @@ def without_member(text: str, path: Sequence[str]) -> str:
     """
     owner = node = _Reader(text).document()
     for name in path:
-        owner, node = node, (node.members or {})[name]
-    members = list((owner.members or {}).values())
+        owner, node = node, node.members[name]
+    members = list(owner.members.values())
     start, end = node.name, node.behind
     if len(members) == 1 and not (text[owner.start + 1 : start] + text[end : owner.end - 1]).strip():
         return text[: owner.start] + "{}" + text[owner.end :]
@@ -231,7 +223,8 @@ def without_member(text: str, path: Sequence[str]) -> str:
 
 def _appended(text: str, node: _Node, member: str, unit: str, depth: int) -> str:
     """Return a text with one more member at the end of an object, after the comments on the last member."""
-    head, rest = text[: node.last], text[node.last : node.end - 1]
+    last = max((member.behind for member in node.members.values()), default=node.start + 1)
+    head, rest = text[:last], text[last : node.end - 1]
     comma = "" if not node.members or head.endswith(",") else ","
     line, newline, below = rest.partition("\n")
     kept = line.rstrip() if newline else rest.rstrip()  # a comment after the last member stays with it
