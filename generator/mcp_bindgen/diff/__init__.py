@@ -1,6 +1,6 @@
 """Protocol model x protocol model -> findings -> reports."""
 
-from .engine import compare
 from .finding import Comparison, Finding
+from .findings import compare
 
 __all__ = ["Comparison", "Finding", "compare"]

@@ -12,8 +12,8 @@ from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.git import Commit
 from mcp_bindgen.spec.sources import GitPlace
 
-from .engine import compare
 from .finding import Comparison
+from .findings import compare
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,68 @@
-"""Turn changes into findings: affected messages, impacts and hints."""
+"""Compare two revisions: two protocol models become findings and verdicts.
+
+Changes become findings by their affected messages, impacts and hints.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import itemgetter
 
-from mcp_bindgen.protocol.model import Protocol, Sender
+from mcp_bindgen.protocol.model import Object, Protocol, Sender, Type
 
 from .compare import Comparer
-from .documentation import documentation_changes
-from .finding import Finding, Impact, Message, Plane, Severity
-from .location import HOW, NEW, OLD, SIDES, Change, Unit, only
+from .finding import Comparison, Finding, Impact, Message, Plane, Severity
+from .location import HOW, NEW, OLD, SIDES, Change, Unit, only, suffix
 from .match import match
 from .messages import MessageChange, is_asked_for, message_changes
 from .moves import with_moves
 from .reach import Reach
 from .replacements import replacements
 from .rules import RULES, impacts
+from .verdict import verdicts
 
 Found = tuple[Finding, Change | MessageChange | None]
 """Finding, and the change from which a witness can be made."""
+
+
+def compare(old: Protocol, new: Protocol, *, evidence: bool = True) -> Comparison:
+    """Find the differences between two revisions, and their impact on old and new peers.
+
+    Args:
+        old: The old revision.
+        new: The new revision.
+        evidence: True to add a witness to each finding on the wire, or the reason for its absence.
+    """
+    found = Findings(old, new).run()
+    findings = arranged(_witnessed(old, new, found) if evidence else (finding for finding, _ in found))
+    old_client, new_client = verdicts(old, new, findings)
+    return Comparison(old, new, old_client, new_client, findings)
+
+
+def _witnessed(old: Protocol, new: Protocol, found: Iterable[Found]) -> Iterator[Finding]:
+    from .witness import Witnesses  # the validator takes time to load
+
+    witnesses = Witnesses(old, new)
+    for finding, change in found:
+        known = change if finding.plane is Plane.WIRE else None
+        yield witnesses.witnessed(finding, known) if known is not None else finding
+
+
+def arranged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Sort findings into groups by severity: the worst finding first, and the group with the worst finding first."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.group, []).append(finding)
+    ranked = [sorted(group, key=_rank) for group in groups.values()]
+    ranked.sort(key=lambda group: (*_rank(group[0])[:3], group[0].group))
+    return tuple(finding for group in ranked for finding in group)
+
+
+def _rank(finding: Finding) -> tuple[int, int, int, str, str, str, str]:
+    worse, better = sorted((finding.old_client, finding.new_client), reverse=True)
+    plane = list(Plane).index(finding.plane)
+    return -worse, -better, plane, finding.subject, finding.rule, finding.old, finding.new
 
 
 class Findings:
@@ -92,8 +135,7 @@ class Findings:
         yield from ((self.of_message(change), change) for change in said)
         yield from ((self.of_type(change), change) for change in changes if not self.is_code(change))
         yield from ((finding, None) for finding in self.of_names())
-        for words in documentation_changes(*self.protocols, self.matches, self.labels):
-            yield self.off_wire(*words), None
+        yield from ((finding, None) for finding in self.of_descriptions())
 
     def is_code(self, change: Change) -> bool:
         """Return whether a change is a renumbered error code, for which there is a finding already."""
@@ -203,6 +245,33 @@ class Findings:
                 if not (definition.hoisted or name in known or name in self.comparer.moved | matches.redefined):
                     words = only(side, self.words(side, name), "")
                     yield self.off_wire(f"definition-{HOW[side]}", name, *words, *only(side, name, ""))
+
+    def of_descriptions(self) -> Iterator[Finding]:
+        """Find changed descriptions and deprecations of definitions and members that both revisions have.
+
+        Nothing is found between a revision of ours and an external file: their descriptions always differ, and only our
+        revisions have dated deprecations.
+        """
+        old, new = self.protocols
+        for a, b in sorted(self.matches.new.items(), key=itemgetter(NEW)) if old.origin == new.origin else ():
+            was, now = old.definitions[a], new.definitions[b]
+            label = self.labels.both(a, b)
+            if bool(was.deprecated) != bool(now.deprecated):
+                rule = "deprecated" if now.deprecated else "undeprecated"
+                yield self.off_wire(rule, self.labels.message(b) or label, was.deprecated, now.deprecated, a, b)
+            for subject, before, after in ((label, was.doc, now.doc), *self.described(was.type, now.type, label)):
+                if before != after:
+                    yield self.off_wire("description-changed", subject, before, after, a, b)
+
+    def described(self, old: Type, new: Type, label: str) -> Iterator[tuple[str, str, str]]:
+        """Yield subject, old and new description of members, also of inline objects."""
+        one, other = (forms.inline(type) for forms, type in zip(self.comparer.forms, (old, new), strict=True))
+        for was in one.fields if isinstance(one, Object) and isinstance(other, Object) else ():
+            now = other.field(was.wire) if isinstance(other, Object) else None
+            if now is not None:
+                subject = label + suffix("field", was.wire)
+                yield subject, was.doc, now.doc
+                yield from self.described(was.type, now.type, subject)
 
     def words(self, side: int, name: str) -> str:
         """Return a short description of a definition."""

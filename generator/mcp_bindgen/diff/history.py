@@ -12,8 +12,8 @@ from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec import Correction, Decision
 
-from .engine import compare
 from .finding import Finding
+from .findings import compare
 from .labels import Labels
 from .location import NEW, OLD, is_inside, only, suffix
 from .match import match, renamed_methods

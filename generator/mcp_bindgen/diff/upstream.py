@@ -11,8 +11,8 @@ from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.patches import Patch
 from mcp_bindgen.spec.sources import Readable, Source
 
-from .engine import compare
 from .finding import Comparison, Plane
+from .findings import compare
 
 
 @dataclass(frozen=True)
