@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mcp_bindgen.spec import EffectiveSchema, Reading, Schema
+from mcp_bindgen.spec import BadInput, EffectiveSchema, Reading, Schema
 
-from ..model import Capability, Definition, Definitions, ErrorCode, Extension, Facts, Method
+from ..model import Capability, Definition, Definitions, ErrorCode, Extension, Facts, Method, Type
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,19 @@ class Draft(Definitions):
             hoisted=self.hoisted | found.keys(),
         )
 
+    def retyped(self, change: Callable[[str, Type], Type]) -> Draft:
+        """Return a copy in which definitions have other types: `change` returns one for a name and a type."""
+        known = self.definitions.items()
+        return replace(self, definitions={name: replace(one, type=change(name, one.type)) for name, one in known})
+
     def of_core(self) -> dict[str, Definition]:
         """Return the definitions of the core."""
         return {name: definition for name, definition in self.definitions.items() if not definition.origin}
+
+
+def settle_taken(
+    reading: Reading, what: str, name: str, other: str, pointer: str, fix: str, verb: str = "it is"
+) -> None:
+    """Settle that a definition of something inline cannot have its natural name, and has another one."""
+    error = BadInput(f"{what} would be named {name!r}, which is taken", pointer=pointer, fix=fix)
+    reading.settle("inline-name-taken", error, f"{verb} named {other!r}")

@@ -14,7 +14,7 @@ from mcp_bindgen.spec.pointer import join, split
 from mcp_bindgen.spec.references import reference, target
 
 from .. import naming
-from .draft import Draft
+from .draft import Draft, settle_taken
 
 _MERGED = frozenset({"properties", "required", "additionalProperties"})
 _KINDS = ("type", "const", "enum")
@@ -39,7 +39,7 @@ class _Flat:
 
     def __init__(self, schemas: Mapping[str, Schema], reading: Reading) -> None:
         self.schemas = schemas
-        self.settle = reading.settle
+        self.reading, self.settle = reading, reading.settle
         self.made: dict[str, Schema] = {}
         self.open: list[str] = []
         self.found: dict[str, Schema] = {}
@@ -113,8 +113,7 @@ class _Flat:
         taken = {**self.schemas, **self.found}
         if name in taken and taken[name] != schema:
             name = naming.numbered(stem, taken.__contains__)
-            error = BadInput(f"a member would be named {stem!r}, which is taken", pointer=pointer, fix="rename it")
-            self.settle("inline-name-taken", error, f"it is named {name!r}")
+            settle_taken(self.reading, "a member", stem, name, pointer, "rename it")
         self.found[name], self.tops[name] = schema, owner
         return {"$ref": reference(name)}
 

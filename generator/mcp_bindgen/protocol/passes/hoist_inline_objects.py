@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mcp_bindgen.spec import BadInput, Reading, Schema
+from mcp_bindgen.spec import Reading, Schema
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.keywords import has_members
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import reference
 
 from .. import naming
-from .draft import Draft
+from .draft import Draft, settle_taken
 
 
 def hoist_inline_objects(draft: Draft) -> Draft:
@@ -75,13 +75,8 @@ class _Hoist:
     def move(self, parent: str, member: str, schema: Schema, here: str) -> Schema:
         name = naming.hoisted(parent, member)
         if name in self.taken:
-            error = BadInput(
-                f"an inline object would be named {name!r}, which is taken",
-                pointer=here,
-                fix="rename one of them with a patch",
-            )
-            name = naming.numbered(name, self.taken.__contains__)
-            self.reading.settle("inline-name-taken", error, f"it is named {name!r}")
+            taken, name = name, naming.numbered(name, self.taken.__contains__)
+            settle_taken(self.reading, "an inline object", taken, name, here, "rename one of them with a patch")
         self.taken.add(name)
         self.reading.moved(name, here)
         self.tops[name] = self.tops.get(parent, parent)

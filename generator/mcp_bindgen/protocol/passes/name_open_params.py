@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcp_bindgen.spec import BadInput
-
 from .. import naming
 from ..model import Definition, Free, Map, Object, Ref, Type
 from .collect_methods import method_of
-from .draft import Draft
+from .draft import Draft, settle_taken
 
 _MEMBER = "params"
 
@@ -30,13 +28,9 @@ def name_open_params(draft: Draft) -> Draft:
         assert isinstance(definition.type, Object)
         named = naming.hoisted(name, _MEMBER)
         if named in taken:
-            error = BadInput(
-                f"its params would be named {named!r}, which is taken",
-                pointer=f"/$defs/{name}/properties/{_MEMBER}",
-                fix=f"refer to {named!r} there, or rename it with a patch",
-            )
-            named = naming.numbered(named, taken.__contains__)
-            draft.reading.settle("inline-name-taken", error, f"they are named {named!r}")
+            pointer, fix = f"/$defs/{name}/properties/{_MEMBER}", f"refer to {named!r} there, or rename it with a patch"
+            known, named = named, naming.numbered(named, taken.__contains__)
+            settle_taken(draft.reading, "its params", known, named, pointer, fix, "they are")
         taken.add(named)
         fields = tuple(replace(one, type=Ref(named)) if one is field else one for one in definition.type.fields)
         found[name] = replace(definition, type=replace(definition.type, fields=fields))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcp_bindgen.spec import BadInput
-
 from .. import naming
 from ..model import Array, Definition, Map, Object, Ref, Scalar, Type, Union
-from .draft import Draft
+from .draft import Draft, settle_taken
 
 
 def name_refinements(draft: Draft) -> Draft:
@@ -18,11 +16,8 @@ def name_refinements(draft: Draft) -> Draft:
         BadInput: In a strict reading: the new name is taken.
     """
     namer = _Namer(draft)
-    definitions = {
-        name: replace(definition, type=namer.outer(definition.type, name, ""))
-        for name, definition in draft.definitions.items()
-    }
-    return replace(draft, definitions=dict(sorted({**definitions, **namer.found}.items())))
+    renamed = draft.retyped(lambda name, type: namer.outer(type, name, ""))
+    return replace(renamed, definitions=dict(sorted({**renamed.definitions, **namer.found}.items())))
 
 
 class _Namer:
@@ -64,12 +59,8 @@ class _Namer:
         stem = naming.hoisted(parent, member)
         name = self.free(stem, type)
         if stem in self.draft.definitions:
-            error = BadInput(
-                f"an inline type would be named {stem!r}, which is taken",
-                pointer=f"/$defs/{parent}",
-                fix="rename one of them with a patch",
-            )
-            self.draft.reading.settle("inline-name-taken", error, f"it is named {name!r}")
+            pointer, fix = f"/$defs/{parent}", "rename one of them with a patch"
+            settle_taken(self.draft.reading, "an inline type", stem, name, pointer, fix)
         origin = self.draft.definitions[parent].origin
         self.found[name] = Definition(name, type, hoisted=True, origin=origin)
         return Ref(name)

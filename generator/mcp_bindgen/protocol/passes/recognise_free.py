@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..model import Array, Definition, Free, Map, Ref, Scalar, Type, Union
 from .draft import Draft
 
@@ -16,11 +14,7 @@ def recognise_free(draft: Draft) -> Draft:
         if still == free:
             break
         free = still
-    definitions = {
-        name: replace(definition, type=Free()) if name in free else definition
-        for name, definition in draft.definitions.items()
-    }
-    return replace(draft, definitions=definitions)
+    return draft.retyped(lambda name, type: Free() if name in free else type)
 
 
 def _accepts_all(type: Type, free: set[str], draft: Draft) -> bool:

@@ -10,11 +10,7 @@ from .draft import Draft
 
 def tag_unions(draft: Draft) -> Draft:
     """Set `Union.tag` wherever all members are objects that require the same field with different constants."""
-    definitions = {
-        name: replace(definition, type=_tagged(definition.type, draft))
-        for name, definition in draft.definitions.items()
-    }
-    return replace(draft, definitions=definitions)
+    return draft.retyped(lambda _, type: _tagged(type, draft))
 
 
 def _tagged(type: Type, draft: Draft) -> Type:
