@@ -95,6 +95,11 @@ class Contract:
     left_out: tuple[str, ...] = ()
 
     @property
+    def all_entries(self) -> tuple[Entry, ...]:
+        """The entries of all lists."""
+        return (*self.tools, *self.prompts, *self.resources, *self.templates)
+
+    @property
     def entries(self) -> Mapping[str, tuple[Entry, ...]]:
         """Member of the contract -> its entries."""
         lists = self.tools, self.prompts, self.resources, self.templates

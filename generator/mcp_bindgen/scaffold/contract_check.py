@@ -124,7 +124,7 @@ def _class_problems(project: Project) -> Iterator[Finding]:
     base = ast.parse(raw[project.generated / "base.py"])
     classes = _subclasses(modules, contract_class(project.package))
     if not classes:
-        message = f"no module of the package has a subclass of {_named(base)}"
+        message = f"no module of the package has a subclass of {contract_class(project.package)}"
         yield _finding("class-missing", project.source / "__init__.py", message)
     promised = {one.name: one for one in ast.walk(base) if isinstance(one, ast.AsyncFunctionDef)}
     probe = source / f"{_PROBE}.py"
@@ -153,10 +153,6 @@ def _class_problems(project: Project) -> Iterator[Finding]:
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def _named(base: ast.Module) -> str:
-    return next(one.name for one in base.body if isinstance(one, ast.ClassDef))
 
 
 def _subclasses(modules: Mapping[Path, Module], base: str) -> list[tuple[Path, ast.ClassDef]]:

@@ -187,7 +187,7 @@ _FIRST_ANSWERS = {
 
 
 def _answers(contract: PythonContract, functions: Functions | None = None) -> Iterator[Answer]:
-    for entry in (entry for entries in contract.entries.values() for entry in entries):
+    for entry in contract.all_entries:
         if entry.kind == "tool" and functions is not None and entry.name in functions.names:
             yield _delegated(entry, contract.stub(entry), functions)
             continue

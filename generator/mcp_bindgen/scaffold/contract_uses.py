@@ -129,10 +129,9 @@ class _Uses:
             if finding.level is Level.BREAKING:
                 broken.setdefault((finding.kind, finding.name), []).append(finding)
         self._findings: dict[str, list[ContractFinding]] = {}
-        for entries in names.entries.values():
-            for entry in entries:
-                if found := broken.get((entry.kind, entry.key)):
-                    self._findings[names.stub(entry)] = found
+        for entry in names.all_entries:
+            if found := broken.get((entry.kind, entry.key)):
+                self._findings[names.stub(entry)] = found
 
     def found(self) -> Iterator[BrokenUse]:
         """Yield the uses that break."""

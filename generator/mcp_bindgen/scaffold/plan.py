@@ -246,7 +246,5 @@ def _ours(known: Sequence[str], users: Sequence[str]) -> str | None:
 
 def scopes_of(contract: Contract | None) -> list[str]:
     """Return the scopes that a contract states beside its entries."""
-    if contract is None:
-        return []
-    entries = (*contract.tools, *contract.prompts, *contract.resources, *contract.templates)
+    entries = contract.all_entries if contract is not None else ()
     return sorted({scope for entry in entries for scope in entry.raw.get(SCOPES, ())})

@@ -128,7 +128,7 @@ def _aliases(contract: Contract, protocols: Sequence[Protocol]) -> Iterator[tupl
         """Return `text` for every revision, with the answer or the type of its items filled in."""
         return " | ".join(text.format(_named(protocol, method, member)) for protocol in protocols)
 
-    if contract.tools or contract.prompts or contract.resources or contract.templates:
+    if contract.all_entries:
         yield "Context", " | ".join(f"{naming.package(protocol.revision)}.Context" for protocol in protocols)
     if contract.tools:
         yield "CallToolResult", each("{}", "tools/call")
@@ -152,7 +152,7 @@ _RETURNS = {"tool": "Content", "prompt": "Prompted", "resource": "Read", "templa
 
 
 def _methods(contract: PythonContract) -> Iterator[_Method]:
-    for entry in (entry for entries in contract.entries.values() for entry in entries):
+    for entry in contract.all_entries:
         models = [f"models.{name}" for name in (entry.arguments, entry.output) if name]
         yield _Method(
             name=contract.stub(entry),
