@@ -265,7 +265,7 @@ class Findings:
 
     def described(self, old: Type, new: Type, label: str) -> Iterator[tuple[str, str, str]]:
         """Yield subject, old and new description of members, also of inline objects."""
-        one, other = (forms.inline(type) for forms, type in zip(self.comparer.forms, (old, new), strict=True))
+        one, other = (side.inline(type) for side, type in zip(self.protocols, (old, new), strict=True))
         for was in one.fields if isinstance(one, Object) and isinstance(other, Object) else ():
             now = other.field(was.wire) if isinstance(other, Object) else None
             if now is not None:

@@ -29,12 +29,6 @@ class Normalizer:
             return type.name
         return None
 
-    def inline(self, type: Type) -> Type:
-        """Return `type` with references to hoisted definitions followed."""
-        while isinstance(type, Ref) and self.protocol.definitions[type.name].hoisted:
-            type = self.protocol.definitions[type.name].type
-        return type
-
     def key(self, type: Type) -> Hashable:
         """Return a key that equal types share: hoisted definitions count by structure, other definitions by name."""
         match type:
@@ -71,7 +65,7 @@ class Normalizer:
 
     def alternatives(self, type: Type) -> Iterator[Type]:
         """Yield the variants of `type`: unions and enumerations are split, definitions stay references."""
-        type = self.inline(type)
+        type = self.protocol.inline(type)
         match type:
             case Union(members):
                 for member in members:
@@ -92,7 +86,7 @@ class Normalizer:
 
     def words(self, type: Type) -> str:
         """Return `type` as text, without the names of hoisted definitions."""
-        return describe(type, self.inline, formats=True)
+        return describe(type, self.protocol.inline, formats=True)
 
 
 def category(type: Type) -> str:

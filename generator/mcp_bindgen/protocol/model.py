@@ -261,6 +261,12 @@ class Definitions:
             type = self.definitions[type.name].type
         return type
 
+    def inline(self, type: Type) -> Type:
+        """Return `type` with references to inline types followed."""
+        while isinstance(type, Ref) and self.definitions[type.name].hoisted:
+            type = self.definitions[type.name].type
+        return type
+
     def object_of(self, type: Type | None) -> Object | None:
         """Return the object that a type is, references followed; None for other types and unknown definitions."""
         while isinstance(type, Ref):

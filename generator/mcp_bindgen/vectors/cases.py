@@ -167,7 +167,7 @@ def _valid(places: Places, place: Place) -> Iterator[Case]:
 
 def _of_member(places: Places, place: Place, member: Type) -> Iterator[Case]:
     """Yield values for a place that is an inline union."""
-    match places.inline(member):
+    match places.protocol.inline(member):
         case Scalar() as scalar:
             yield from _example(places, place, scalar, scalar.kind)
             yield from _scalars(place, scalar)
@@ -262,17 +262,12 @@ def _damaged(places: Places, place: Place) -> Iterator[Case]:
     is_own = not isinstance(place.type, Ref)
     for detail, value in list(wrong.items())[: len(wrong) if is_own else 2]:
         yield Case("type", place, place.with_value(value), detail)
-    for values in _constants(places, place.type):
+    constants = places.protocol.resolve(place.type)
+    if isinstance(constants, Const):
         yield Case("constant", place, place.with_value(_OTHER))
-        if isinstance(values[0], str) and values[0].upper() not in values:
-            yield Case("constant", place, place.with_value(values[0].upper()), "case")
-
-
-def _constants(places: Places, type: Type) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of a type of constants."""
-    resolved = places.protocol.resolve(type)
-    if isinstance(resolved, Const):
-        yield resolved.values
+        first = constants.values[0]
+        if isinstance(first, str) and first.upper() not in constants.values:
+            yield Case("constant", place, place.with_value(first.upper()), "case")
 
 
 def _kinds(places: Places, type: Type) -> list[str]:

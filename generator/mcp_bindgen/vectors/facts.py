@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.toml import read_toml
 
-from .format import Basis, Tag, Verdict
+from .format import Basis, Tag, Verdict, first_problem
 
 FACTS = "vectors.toml"
 
@@ -105,6 +105,5 @@ def read_facts(root: Path) -> Facts:
     try:
         return TypeAdapter(Facts).validate_python(table)
     except ValidationError as error:
-        first = error.errors()[0]
-        pointer = "".join(f"/{part}" for part in first["loc"])
-        raise BadInput(first["msg"], file=path, pointer=pointer, fix="see docs/how-to/vectors.md") from None
+        message, pointer = first_problem(error)
+        raise BadInput(message, file=path, pointer=pointer, fix="see docs/how-to/vectors.md") from None

@@ -150,13 +150,18 @@ def read_files(folder: Path) -> list[VectorFile]:
     return [_read(path) for path in paths]
 
 
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Return the message and the pointer of the first problem of a file."""
+    first = error.errors()[0]
+    return first["msg"], "".join(f"/{part}" for part in first["loc"])
+
+
 def _read(path: Path) -> VectorFile:
     try:
         found = _FILE.validate_json(path.read_bytes())
     except ValidationError as error:
-        reason = error.errors()[0]
-        pointer = "".join(f"/{part}" for part in reason["loc"])
-        raise BadInput(f"is no vector file: {reason['msg']}", file=path, pointer=pointer, fix="make it again") from None
+        message, pointer = first_problem(error)
+        raise BadInput(f"is no vector file: {message}", file=path, pointer=pointer, fix="make it again") from None
     if found.format != FORMAT:
         raise BadInput(f"has format {found.format}; this version reads {FORMAT}", file=path, fix="make it again")
     return found

@@ -92,12 +92,6 @@ class Places:
         """Return a valid value, with all optional members if `full`; raise `Unfit` if there is none."""
         return self._examples.one(type, full=full)
 
-    def inline(self, type: Type) -> Type:
-        """Return the type behind references to inline types."""
-        while isinstance(type, Ref) and self.protocol.definitions[type.name].hoisted:
-            type = self.protocol.definitions[type.name].type
-        return type
-
     def of(self, name: str) -> Iterator[Place]:
         """Yield the places of the documents of a definition, the whole document first."""
         yield from self._at(Place((), self.protocol.resolve(Ref(name)), self.example(Ref(name)), owner=name))
@@ -108,7 +102,7 @@ class Places:
                 return
             above = (*above, place.type.name)
             place = replace(place, owner=place.type.name)
-        type = self.inline(place.type)
+        type = self.protocol.inline(place.type)
         yield replace(place, type=type)
         yield from self._inside(replace(place, type=type), above)
 
@@ -131,7 +125,7 @@ class Places:
                 yield from self._at(item, above)
             case Union(members):
                 for member in members:
-                    inner = self.inline(member)
+                    inner = self.protocol.inline(member)
                     if isinstance(inner, Object | Array | Map):
                         label = member.name if isinstance(member, Ref) else inner.kind
                         document = place.with_value(self.example(inner))

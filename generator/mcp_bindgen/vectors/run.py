@@ -18,7 +18,7 @@ from mcp_bindgen.spec.pointer import split
 from mcp_bindgen.spec.toml import quoted, read_toml
 
 from .compare import Change, changes, parse
-from .format import Vector, VectorFile
+from .format import Vector, VectorFile, first_problem
 from .testee import Answer, Implementation, Testee
 
 Kind = Change | Literal["false-accept", "false-reject", "misread", "not-json", "error", "crash", "timeout"]
@@ -202,9 +202,8 @@ def read_expected(path: Path) -> tuple[Expected, ...]:
     try:
         return TypeAdapter(tuple[Expected, ...]).validate_python(tuple(read_toml(path).get("expected", ())))
     except ValidationError as error:
-        first = error.errors()[0]
-        pointer = "".join(f"/{part}" for part in ("expected", *first["loc"]))
-        raise BadInput(first["msg"], file=path, pointer=pointer, fix="give kind, vectors and reason") from None
+        message, pointer = first_problem(error)
+        raise BadInput(message, file=path, pointer=f"/expected{pointer}", fix="give kind, vectors and reason") from None
 
 
 def write_expected(found: Iterable[Disagreement], reason: str) -> str:
