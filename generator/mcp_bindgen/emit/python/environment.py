@@ -92,12 +92,12 @@ def render(template: str, templates: Path | None = None, **values: object) -> st
     Raises:
         BadInput: A template of the user cannot be rendered.
     """
-    jinja = environment(TEMPLATES, templates)
-    if templates is None:
-        return jinja.get_template(template).render(docstring=docstring, quoted=quoted, **values)
     try:
-        return jinja.get_template(template).render(docstring=docstring, quoted=quoted, **values)
+        jinja = environment(TEMPLATES, templates).get_template(template)
+        return jinja.render(docstring=docstring, quoted=quoted, **values)
     except TemplateError as error:
+        if templates is None:
+            raise
         line = f" line {error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
         raise BadInput(
             f"{template}{line}: {error.message}", file=templates, fix="docs/how-to/emitters.md lists the variables"

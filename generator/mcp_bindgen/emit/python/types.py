@@ -294,15 +294,11 @@ def _without(protocol: PythonProtocol, aliases: Mapping[str, str]) -> PythonProt
 def _check_names(defined: Set[str], module: _Module) -> None:
     """Refuse definitions that were renamed, dropped or invented on the way."""
     for name in sorted(defined ^ module.definitions.keys()):
-        raise _taken(name)
-
-
-def _taken(name: str) -> BadInput:
-    return BadInput(
-        f"the definition {name!r} has the name of something that generated modules use",
-        pointer=f"/$defs/{name}",
-        fix="rename it with a patch",
-    )
+        raise BadInput(
+            f"the definition {name!r} has the name of something that generated modules use",
+            pointer=f"/$defs/{name}",
+            fix="rename it with a patch",
+        )
 
 
 def _defined(statements: list[ast.stmt]) -> Iterator[str]:
