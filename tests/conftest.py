@@ -23,6 +23,7 @@ from hypothesis import settings
 
 from tests.support import forks
 from tests.support.commands import ROOT
+from tests.support.effort import HANG_SECONDS
 from tests.support.installation import wheel
 from tests.support.shared import alone, shared_folder
 
@@ -64,15 +65,15 @@ def own_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run an `async def` test inside of the asynchronous contexts among its fixtures.
 
-    It must end in a minute, and leave no task behind. Tests that are marked with `anyio` are left to its plugin, which
-    knows asynchronous fixtures.
+    It must end in three minutes, and leave no task behind. Tests that are marked with `anyio` are left to its plugin,
+    which knows asynchronous fixtures.
     """
     test, fixtures = pyfuncitem.obj, pyfuncitem.funcargs
     if not iscoroutinefunction(test) or "anyio_backend" in fixtures:
         return None
 
     async def run() -> None:
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANG_SECONDS):
             async with AsyncExitStack() as stack:
                 values = [fixtures[name] for name in signature(test).parameters]
                 for index, value in enumerate(values):

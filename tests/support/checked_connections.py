@@ -36,6 +36,7 @@ from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Oversized
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import Pipes
 from mcp_bindgen.spec import Store
+from tests.support.effort import HANG_SECONDS
 from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
 
 STATEFUL = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -53,7 +54,9 @@ def bindings(revision: str) -> ModuleType:
     return import_module(f"mcp_bindgen.v{revision.replace('-', '_')}")
 
 
-def bounded(seconds: float = 60) -> Callable[[Callable[Arguments, Awaitable[None]]], Callable[Arguments, None]]:
+def bounded(
+    seconds: float = HANG_SECONDS,
+) -> Callable[[Callable[Arguments, Awaitable[None]]], Callable[Arguments, None]]:
     """Makes a test of a coroutine function, which fails when it takes too long.
 
     `tests/conftest.py` does this for each test that is a coroutine function. Needed are only other limits, and
@@ -425,7 +428,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
         raise failures[0]
 
 
-async def until(condition: Callable[[], object], seconds: float = 45) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Waits for a condition to hold; the limit is for what hangs, not for what is slow."""
     with anyio.fail_after(seconds):
         while not condition():

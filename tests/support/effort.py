@@ -13,6 +13,9 @@ from hypothesis import settings
 
 Amount = TypeVar("Amount")
 
+HANG_SECONDS = 180.0
+"""Time after which a test hangs: no test of this suite takes as long, on a machine however busy."""
+
 
 def examples(quick: int, deep: int) -> int:
     """Choose a number of examples.

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-PATIENCE = 45.0
+PATIENCE = 60.0
 
 
 class Exchange:

@@ -18,7 +18,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.commands import ROOT
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds after which something has gone wrong."""
 
 PARSERS = ("httptools", "h11")
@@ -82,12 +82,14 @@ def process(command: Sequence[object], port: int, log: Path, **variables: str) -
         )
     with running:
         try:
-            for _ in range(int(PATIENCE / 0.05)):
+            end = time.monotonic() + PATIENCE
+            while True:
                 try:
                     socket.create_connection(("127.0.0.1", port)).close()
                     break
                 except OSError:
                     assert running.poll() is None, log.read_text()
+                    assert time.monotonic() < end, log.read_text()
                     time.sleep(0.05)
             yield running
         finally:

@@ -16,8 +16,13 @@ import pytest
 from redis import Redis
 from redis.exceptions import RedisError
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which something has gone wrong."""
+
+ANSWER_SECONDS = 30.0
+"""Timeout of stores whose Redis is not away: on a busy machine an answer takes longer than the two seconds that a store
+waits by default.
+"""
 
 
 class RedisServer:

@@ -21,6 +21,7 @@ from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
 from mcp_bindgen.extensions.tasks.service import RunningTask, Tasks
 from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
 from mcp_bindgen.extensions.tasks.store import TaskStore
+from tests.support.redis_server import ANSWER_SECONDS
 
 WRITES = ("create", "lease", "swap", "release")
 LEASE = 0.5
@@ -54,7 +55,9 @@ class Mortal:
 def opened(where: str) -> TaskStore:
     """The store at a place: `PREFIX@URL` of Redis, or a file."""
     prefix, _, url = where.partition("@")
-    return RedisTaskStore(url, prefix=prefix) if url else SqliteTaskStore(where)
+    if url:
+        return RedisTaskStore(url, prefix=prefix, timeout=ANSWER_SECONDS)
+    return SqliteTaskStore(where, wait=ANSWER_SECONDS)
 
 
 async def handle(record: TaskRecord, log: Path, dies: bool = False) -> Mapping[str, Any]:

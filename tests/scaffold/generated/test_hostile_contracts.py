@@ -32,7 +32,6 @@ from mcp_bindgen.protocol.model import Object, Ref
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.scaffold.generated.python_contract import PythonContract, lower_contract
 from mcp_bindgen.scaffold.project import Project
-from tests.support.checked_connections import bounded
 from tests.support.commands import execute, inside, python, save
 from tests.support.forks import PYTHON
 from tests.support.hostile_contract import NAMES, PROPERTIES, contract, many, payloads
@@ -235,7 +234,6 @@ def test_words_stay_words(made: Made) -> None:
     assert any("touch" in text for text in doors)
 
 
-@bounded(120)
 async def test_what_fits_reaches_the_method_from_the_official_client(made: Made) -> None:
     async with sdk(made) as client:
         for tool in made.document["tools"]:
@@ -251,7 +249,6 @@ async def test_what_fits_reaches_the_method_from_the_official_client(made: Made)
                     assert canonical(json.loads(block.text)) == canonical(arguments), tool["name"]
 
 
-@bounded(120)
 async def test_what_does_not_fit_is_refused(made: Made) -> None:
     refused = 0
     async with sdk(made) as client:
@@ -268,7 +265,6 @@ async def test_what_does_not_fit_is_refused(made: Made) -> None:
     assert refused > 3 * len(made.document["tools"]) / 2
 
 
-@bounded(120)
 async def test_what_fits_reaches_the_method_from_the_typed_client(made: Made) -> None:
     module = made.module()
     async with module.HostileClient.connect(words(made)) as client:
@@ -282,7 +278,6 @@ async def test_what_fits_reaches_the_method_from_the_typed_client(made: Made) ->
                     assert canonical(json.loads(to_json(result))) == canonical(made.answers[tool.name]), tool.name
 
 
-@bounded(120)
 async def test_prompts_and_resources_answer_the_typed_client(made: Made) -> None:
     async with made.module().HostileClient.connect(words(made)) as client:
         for prompt in made.model.prompts:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +21,7 @@ from mcp_bindgen.extensions.tasks.service import RunningTask, Tasks
 from mcp_bindgen.runtime import ProtocolError, connect
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
+from tests.support.effort import HANG_SECONDS
 from tests.support.forks import PYTHON
 from tests.support.processes import free_port, process
 from tests.support.redis_server import redis_server
@@ -52,15 +53,16 @@ def test_a_worker_may_be_killed_at_every_step(place: str, reruns: int, tmp_path:
         cases.append({"store": store, "at": at, "when": when, "reruns": reruns, **files})
     lines = "".join(f"{json.dumps(case)}\n" for case in cases)
     worker = [PYTHON, "-m", "tests.support.task_worker"]
-    done = subprocess.run(worker, input=lines, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(worker, input=lines, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert done.returncode == 0, done.stderr
     ends = {int(number): int(status) for number, status in map(str.split, done.stdout.splitlines())}
     assert set(ends.values()) == {-signal.SIGKILL}, done.stderr
 
     async def recover_all() -> None:
-        async with anyio.create_task_group() as group:
-            for case in cases:
-                group.start_soon(recover, case)
+        with anyio.fail_after(HANG_SECONDS):
+            async with anyio.create_task_group() as group:
+                for case in cases:
+                    group.start_soon(recover, case)
 
     anyio.run(recover_all)
 
@@ -109,16 +111,15 @@ async def recover(case: dict[str, Any]) -> None:
 
     service.handlers["x"] = run
     told = Path(case["told"])
-    async with service.serving():
+    async with aclosing(store), service.serving():
         ids = [record.id for record in await service.page("")]
         assert len(ids) == (0 if (case["at"], case["when"]) == (1, "before") else 1)
         if told.exists():
             assert ids == [told.read_text()]
         for id in ids:
-            with anyio.fail_after(20):
-                async for record in service.versions(id):
-                    if record.open:
-                        await service.update(id, "", {"q": "yes"})
+            async for record in service.versions(id):
+                if record.open:
+                    await service.update(id, "", {"q": "yes"})
             record = await service.read(id, "")
             ran = Path(case["ran"]).read_text().split().count(id) if Path(case["ran"]).exists() else 0
             assert max(ran, record.runs) <= 1 + case["reruns"]
@@ -129,4 +130,3 @@ async def recover(case: dict[str, Any]) -> None:
                 assert ran >= 1
             else:
                 assert (record.error or {}).get("code") == -32603
-    await store.aclose()

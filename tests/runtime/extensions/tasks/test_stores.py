@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, Task
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from tests.runtime.extensions.tasks.test_service import task
 from tests.support.checked_connections import refused
-from tests.support.redis_server import RedisServer, redis_server
+from tests.support.redis_server import ANSWER_SECONDS, RedisServer, redis_server
 
 Open = Callable[[], TaskStore]
 """Opens what is stored, as another process would."""
@@ -39,7 +39,7 @@ def again(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     if request.param == "redis":
         server: RedisServer = request.getfixturevalue("redis")
         prefix = f"{new_id()}:"
-        return lambda: RedisTaskStore(server.url, prefix=prefix)
+        return lambda: RedisTaskStore(server.url, prefix=prefix, timeout=ANSWER_SECONDS)
     if request.param == "sqlite":
         return lambda: SqliteTaskStore(tmp_path / "tasks.db")
     one = MemoryTaskStore()
@@ -157,23 +157,21 @@ async def test_sweeping_makes_room(store: TaskStore) -> None:
 
 
 async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskStore) -> None:
-    record, heard = task(), list[str | None]()
+    record = await created(store)
 
-    async def first(wanted: str, do: Callable[[], Awaitable[Any]]) -> None:
-        async def change() -> None:
-            await anyio.sleep(0.1)
-            await do()
+    async def change() -> None:
+        latest = record
+        while True:  # the first changes may come before the other process watches
+            latest = latest.reported(1, f"{latest.version}")
+            await store.swap(latest)
+            await anyio.sleep(0.05)
 
-        async with aclosing(again()) as other, aclosing(other.watch()) as news, anyio.create_task_group() as tasks:
-            tasks.start_soon(change)
-            with anyio.fail_after(30):
-                async for id in news:
-                    heard.append(id)
-                    if id == wanted:
-                        return
-
-    await store.create(record, LIMITS)
-    await first(record.id, lambda: store.swap(record.cancelled(1)))
+    async with aclosing(again()) as other, aclosing(other.watch()) as changes, anyio.create_task_group() as tasks:
+        tasks.start_soon(change)
+        async for id in changes:
+            if id == record.id:
+                break
+        tasks.cancel_scope.cancel()
 
 
 async def test_ids_that_cannot_be_read_stop_no_worker(redis: RedisServer) -> None:
