@@ -44,6 +44,7 @@ from tests.support.checked_connections import (
     scripted,
     until,
 )
+from tests.support.leaping_clock import leaping_clock
 
 LATEST = "2025-11-25"
 LONG = 3600.0
@@ -282,7 +283,7 @@ async def test_answers_come_in_the_order_of_their_end() -> None:
             await anyio.sleep(0.01)
         return turns
 
-    async with connected(Latest(), toolbox(wait)) as connection:
+    async with leaping_clock(), connected(Latest(), toolbox(wait)) as connection:
         asked = [outcome(connection.client, "wait", turns=turns) for turns in (15, 0, 8, 1)]
         assert [await one for one in asyncio.as_completed(asked)] == ["0", "1", "8", "15"]
 
@@ -435,7 +436,7 @@ async def test_a_progress_callback_that_fails_harms_nobody(caplog: pytest.LogCap
 
 
 async def test_progress_puts_the_timeout_off() -> None:
-    async with connected(Latest(), striding(LATEST)) as connection:
+    async with leaping_clock(), connected(Latest(), striding(LATEST)) as connection:
         walk = {"steps": 12, "pause": PATIENCE / 6}
         patient = connection.client.with_options(timeout=PATIENCE, on_progress=lambda params: None)
         assert text_of(await patient.call_tool("walk", walk)) == "there"
@@ -469,7 +470,7 @@ async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) ->
 
 async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
     assert LatestServer.options.timeout is None, "a person may be answering"
-    async with connected(Latest(), Sleeper()) as connection:
+    async with leaping_clock(), connected(Latest(), Sleeper()) as connection:
         client = connection.client
         assert client.options == runtime.Options(timeout=60.0, total_timeout=None)
         forever = client.with_options(timeout=None, total_timeout=5)
@@ -506,7 +507,7 @@ async def test_the_clock_does_not_run_while_somebody_answers() -> None:
     async def sleep(ctx: Context) -> None:
         await anyio.sleep(LONG)
 
-    async with connected(Thinking(), toolbox(ask, sleep)) as connection:
+    async with leaping_clock(), connected(Thinking(), toolbox(ask, sleep)) as connection:
         client = connection.client
         hasty = client.with_options(timeout=0.1)
         assert await outcome(hasty, "ask") == "0"

@@ -36,6 +36,7 @@ from tests.support.checked_connections import (
     until,
 )
 from tests.support.http_wires import listening, stateless, wires
+from tests.support.leaping_clock import leaping_clock
 from tests.support.shop import Customer, Shop
 
 LATEST = "2025-11-25"
@@ -370,7 +371,7 @@ async def test_attributes_are_those_of_the_conventions(client: Any, server: Any,
 
 @BOTH
 async def test_failures_are_told_by_their_kind(client: Any, server: Any, seen: Seen) -> None:
-    async with connected(client(), server()) as connection:
+    async with leaping_clock(), connected(client(), server()) as connection:
         calls = connection.client.with_options(timeout=0.1)
         await calls.call_tool("fail")
         for name, error in (("refuse", ProtocolError), ("break", ProtocolError), ("wait", RequestTimeout)):
