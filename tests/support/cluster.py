@@ -26,12 +26,15 @@ from tests.support.checked_connections import initialize
 from tests.support.commands import ROOT
 from tests.support.forks import PYTHON
 from tests.support.processes import PATIENCE, free_port, process
-from tests.support.redis_server import RedisServer, redis_server
+from tests.support.redis_server import ANSWER_SECONDS, RedisServer, redis_server
 
 NGINX_CONF = ROOT / "examples" / "nginx.conf"
 PUBLIC_NAME = "mcp.example.com"
 OLD, NEW = "2025-11-25", "2026-07-28"
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+
+LONG_LEASE = 20.0
+"""Lease in seconds with which no worker that lives counts as dead, on a machine however busy."""
 
 
 @contextmanager
@@ -121,20 +124,21 @@ class Cluster:
         folder: Where logs go.
         redis: What they share.
         lease: Seconds after which a worker that is not heard of counts as dead.
+        timeout: Seconds that workers wait for Redis.
 
     Attributes:
         url: Where nginx serves; that of the first worker before.
         workers: Port -> process id.
     """
 
-    def __init__(self, folder: Path, redis: RedisServer, lease: float) -> None:
+    def __init__(self, folder: Path, redis: RedisServer, lease: float, timeout: float) -> None:
         self.redis = redis
         self.url = ""
         self.workers: dict[int, int] = {}
         self._log = (folder / "workers.log").open("wb")
         self.log = folder / "workers.log"
         self._starter = subprocess.Popen(
-            [PYTHON, "-m", "tests.support.cluster_worker", redis.url, str(lease)],
+            [PYTHON, "-m", "tests.support.cluster_worker", redis.url, str(lease), str(timeout)],
             cwd=ROOT,
             env={**os.environ, "ALLOWED_HOSTS": f"{PUBLIC_NAME},127.0.0.1"},
             stdin=subprocess.PIPE,
@@ -202,8 +206,8 @@ class Cluster:
 class ShippedCluster(Cluster):
     """Workers that are started by the command line of the example."""
 
-    def __init__(self, folder: Path, redis: RedisServer, lease: float) -> None:
-        super().__init__(folder, redis, lease)
+    def __init__(self, folder: Path, redis: RedisServer, lease: float, timeout: float) -> None:
+        super().__init__(folder, redis, lease, timeout)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, port: int | None = None) -> int:
@@ -232,10 +236,12 @@ class ShippedCluster(Cluster):
 
 
 @contextmanager
-def cluster(folder: Path, lease: float = 2.0, kind: type[Cluster] = Cluster) -> Iterator[Cluster]:
+def cluster(
+    folder: Path, lease: float = LONG_LEASE, timeout: float = ANSWER_SECONDS, kind: type[Cluster] = Cluster
+) -> Iterator[Cluster]:
     """Two workers behind nginx."""
     with redis_server(folder) as redis:
-        made = kind(folder, redis, lease)
+        made = kind(folder, redis, lease, timeout)
         try:
             with nginx(folder, [made.start(), made.start()]) as url:
                 made.url = url
@@ -404,7 +410,7 @@ class Reader:
 
 def connections() -> httpx2.AsyncClient:
     """A client of HTTP that is not patient for ever."""
-    return httpx2.AsyncClient(timeout=20, limits=httpx2.Limits(max_connections=1000, keepalive_expiry=30))
+    return httpx2.AsyncClient(timeout=PATIENCE, limits=httpx2.Limits(max_connections=1000, keepalive_expiry=30))
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Starts workers of `examples/cluster_server.py` quickly: everything is imported, and each worker is a fork.
 
-    python -m tests.support.cluster_worker REDIS LEASE
+    python -m tests.support.cluster_worker REDIS LEASE TIMEOUT
 
 Each line of its input is a port, `PORT`; what it writes is the port and the process id of the worker, `PORT PID`.
 """
@@ -32,7 +32,7 @@ def example(path: Path) -> Any:
 
 def main() -> None:
     """Starts a worker for each line."""
-    url, lease = sys.argv[1], float(sys.argv[2])
+    url, lease, timeout = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
     serve = example(ROOT / "examples" / "cluster_server.py").serve
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
@@ -41,7 +41,7 @@ def main() -> None:
         if pid == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.close(0)
-            anyio.run(serve, port, RedisStore(url, lease=lease))
+            anyio.run(serve, port, RedisStore(url, lease=lease, timeout=timeout))
             os._exit(0)
         print(port, pid, flush=True)
 

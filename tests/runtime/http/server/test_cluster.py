@@ -7,13 +7,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 
-from tests.support.checked_connections import lone
-from tests.support.cluster import NEW, Cluster, Patient, Reader, answer, cluster, numbers, patient, text
-
-pytestmark = pytest.mark.flaky(reruns=1)  # several processes on a busy machine may be slow once
+from tests.support.checked_connections import lone, until
+from tests.support.cluster import NEW, Cluster, Patient, Reader, answer, cluster, connections, numbers, patient, text
+from tests.support.processes import PATIENCE
 
 NOTE = "note://1"
 UPDATED = "notifications/resources/updated"
@@ -61,13 +59,12 @@ async def test_a_cancellation_finds_the_handler(two: Cluster) -> None:
     async with patient(two) as client:
         for calling, cancelling in (ports(two), ports(two)[::-1]):
             asked, said = client.calling("count", to=1000, delay_ms=20), list[Any]()
-            with anyio.fail_after(10):
-                async with client.stream(calling, asked) as response:
-                    async for line in response.aiter_lines():
-                        said.append(line)
-                        if len(said) == 10:
-                            cancelled = {"method": "notifications/cancelled", "params": {"requestId": asked["id"]}}
-                            assert (await client.post(cancelled, cancelling)).status_code == 202
+            async with client.stream(calling, asked) as response:
+                async for line in response.aiter_lines():
+                    said.append(line)
+                    if len(said) == 10:
+                        cancelled = {"method": "notifications/cancelled", "params": {"requestId": asked["id"]}}
+                        assert (await client.post(cancelled, cancelling)).status_code == 202
             assert len(said) < 500
             assert "result" not in "".join(said)
 
@@ -92,8 +89,7 @@ async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two:
             for url in (second, second):  # the second of two at one worker
                 newest, last, old = await stack.enter_async_context(client.stream(url, last=last)), [], events
                 assert newest.status_code == 200
-                with anyio.fail_after(30):
-                    assert len([message async for message in old]) < 150  # it was told to hang up
+                assert len([message async for message in old]) < 150  # it was told to hang up
                 events = Patient(client.http, url).events(newest, last)  # may see again what the old connection saw
                 said += [await anext(events) for _ in range(3)]
             said += [message async for message in events]
@@ -111,9 +107,8 @@ async def test_there_is_one_standing_stream(two: Cluster) -> None:
             lines = one.aiter_lines()
             async with client.stream(second, last=[(await anext(lines)).removeprefix("id: ")]) as other:
                 assert other.status_code == 200
-                with anyio.fail_after(30):
-                    async for _ in lines:
-                        pass
+                async for _ in lines:
+                    pass
 
 
 async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
@@ -138,7 +133,7 @@ async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
 async def _standing(client: Patient, url: str, count: int) -> list[str]:
     """The resources of the next events of the standing stream, and no more than those."""
     told: list[str] = []
-    with anyio.move_on_after(10):
+    with anyio.move_on_after(PATIENCE):
         async for message in client.listen([], url):
             assert message["method"] == UPDATED
             told.append(message["params"]["uri"])
@@ -166,7 +161,7 @@ async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_
         headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
         headers |= {"mcp-method": "subscriptions/listen"}
         async with (
-            httpx2.AsyncClient(timeout=30) as http,
+            connections() as http,
             http.stream("POST", url, headers=headers, json=message) as response,
         ):
             heard[name] = []
@@ -180,14 +175,12 @@ async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_
             tasks.start_soon(session, f"stranger {turn}", url, False)
             tasks.start_soon(stateless, f"stateless {turn}", url)
         async with patient(two) as client:
-            with anyio.fail_after(10):
-                while len(heard) < 12:
-                    await anyio.sleep(0.05)
+            await until(lambda: len(heard) == 12)
             await anyio.sleep(0.3)
             for url in ports(two) * 3:
                 response = await client.post(client.calling("announce", uri=NOTE), url)
                 assert text(answer(response)) == f"announced {NOTE}"
-            with anyio.move_on_after(10):
+            with anyio.move_on_after(PATIENCE):
                 while any(len(told) < 6 for name, told in heard.items() if "stranger" not in name):
                     await anyio.sleep(0.05)
             await anyio.sleep(0.3)
@@ -205,9 +198,8 @@ async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> Non
                 said = client.events(response, [])
                 await anext(said)
                 assert (await client.http.delete(second, headers=client.headers)).status_code == 204
-                with anyio.fail_after(30):
-                    messages = [message async for message in said]
-                    await standing.aread()
+                messages = [message async for message in said]
+                await standing.aread()
             assert "the session is over" in messages[-1]["error"]["message"]
         for url in (first, second):
             assert await client.ping(url) == 404
@@ -218,7 +210,7 @@ async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> Non
 async def test_rounds_of_a_request_go_to_any_worker(two: Cluster) -> None:
     accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
     headers = {**accept, "mcp-method": "tools/call", "mcp-name": "ask"}
-    async with httpx2.AsyncClient(timeout=20) as http:
+    async with connections() as http:
         for first, second in (ports(two), ports(two)[::-1]):
             given: dict[str, Any] = {"name": "ask", "arguments": {"question": "Why?"}}
             message = lone(1, "tools/call", {"elicitation": {"form": {}}}, **given)

@@ -22,9 +22,8 @@ from mcp_bindgen.http.server.limits import LIMITS
 from mcp_bindgen.http.server.serve import _Uvicorn
 from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 from tests.support.checked_connections import bounded, lone, refused
-from tests.support.cluster import HEADERS, NEW, OLD, PUBLIC_NAME, Cluster, Patient, ShippedCluster, cluster
-
-pytestmark = pytest.mark.flaky(reruns=1)  # several processes on a busy machine may be slow once
+from tests.support.cluster import HEADERS, NEW, OLD, PUBLIC_NAME, Cluster, Patient, ShippedCluster, cluster, connections
+from tests.support.processes import PATIENCE
 
 NOTE = "note://1"
 RATE = 25
@@ -49,7 +48,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 async def test_nginx_serves_the_public_name_and_nothing_but_the_endpoint(two: Cluster) -> None:
     origin = two.url.removesuffix("/mcp")
-    async with httpx2.AsyncClient() as http:
+    async with connections() as http:
         for path in ("/", "/healthz", "/readyz", "/mcp/", "/mcp/healthz", "//readyz", "/%72eadyz", "/sse", "/messages"):
             assert (await http.get(origin + path)).status_code == 404, path
         assert (await http.get(two.url, headers=HEADERS)).status_code == 400  # it names no session
@@ -59,7 +58,7 @@ async def test_nginx_serves_the_public_name_and_nothing_but_the_endpoint(two: Cl
 
 async def test_nginx_has_the_limits_of_the_server(two: Cluster) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {"x": ""}}}
-    async with httpx2.AsyncClient() as http:
+    async with connections() as http:
 
         async def post(size: int, **headers: str) -> int:
             message["params"] = {"_meta": {"x": "x" * size}}
@@ -81,7 +80,7 @@ def _get(path: str = "/healthz") -> bytes:
 
 def _answer(connection: socket.socket) -> bytes:
     """The answer to a probe; nothing where the connection ends."""
-    connection.settimeout(5)
+    connection.settimeout(PATIENCE)
     said = b""
     while not said.endswith(b"ok\n") and (more := connection.recv(65536)):
         said += more
@@ -203,7 +202,7 @@ class Stream:
         headers = {**HEADERS, "mcp-protocol-version": NEW, "mcp-method": "subscriptions/listen"}
         self._opened, self.heard = http.stream("POST", url, headers=headers, json=message), list[str]()
 
-    async def read(self, *, seconds: float = 10) -> str:
+    async def read(self, *, seconds: float = PATIENCE) -> str:
         """Reads until the stream ends, or for so long; returns how it went."""
         with anyio.move_on_after(seconds):
             async with self._opened as response:
@@ -231,7 +230,7 @@ async def _announce(http: httpx2.AsyncClient, url: str, uri: str) -> None:
 @pytest.mark.full
 async def test_events_between_the_end_of_a_stream_and_the_next_one_are_heard_once(two: Cluster) -> None:
     first, second = two.workers
-    async with httpx2.AsyncClient(timeout=20) as http, anyio.create_task_group() as tasks:
+    async with connections() as http, anyio.create_task_group() as tasks:
         former, ended = Stream(http, two.at(first)), list[str]()
 
         async def read() -> None:
@@ -379,9 +378,7 @@ async def _restarts(
     """Restarts both workers in turn, so many times, under load; returns the load and both listeners."""
     new, old = NewListener(), OldListener()
     async with AsyncExitStack() as stack:
-        http = await stack.enter_async_context(
-            httpx2.AsyncClient(timeout=30, limits=httpx2.Limits(max_connections=1000, keepalive_expiry=30))
-        )
+        http = await stack.enter_async_context(connections())
         await stack.enter_async_context(new.connected(cluster.url))
         await stack.enter_async_context(old.connected(cluster.url))
         assert (new.wire_revision, old.wire_revision) == ("2026-07-28", "2025-11-25")
@@ -393,7 +390,7 @@ async def _restarts(
             await anyio.sleep(0.5)
             for _ in range(rounds):
                 await _restart(cluster, number, pause)
-        with anyio.move_on_after(5):
+        with anyio.move_on_after(PATIENCE):
             while not set(load.events) <= new.heard.keys() & old.heard.keys():
                 await anyio.sleep(0.05)
     return load, new, old

@@ -19,8 +19,6 @@ from tests.support.checked_connections import initialize, refused, request, unti
 from tests.support.http_wires import LATEST
 from tests.support.redis_server import RedisServer, redis_server
 
-pytestmark = pytest.mark.flaky(reruns=1)  # several processes on a busy machine may be slow once
-
 PREFIX = "mcp-bindgen:"
 
 

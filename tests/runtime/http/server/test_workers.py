@@ -18,7 +18,7 @@ import pytest
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import STATELESS, lone, refused, until
-from tests.support.cluster import PUBLIC_NAME, nginx
+from tests.support.cluster import PUBLIC_NAME, connections, nginx
 from tests.support.processes import PATIENCE, New, Old, free_port, granian, process, text, uvicorn
 
 # --- nginx ----------------------------------------------------------------------------------------------------
@@ -116,14 +116,14 @@ async def test_a_thousand_calls(two: Cluster) -> None:
 
 @pytest.mark.full
 async def test_requests_go_round(two: Cluster) -> None:
-    async with httpx2.AsyncClient() as http:
+    async with connections() as http:
         raw = Raw(http, two.url)
         seen = Counter([(await raw.call("echo", arguments={"text": "x"}))[0] for _ in range(40)])
     assert sorted(seen.values()) == [20, 20]
 
 
 async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
-    async with httpx2.AsyncClient() as http:
+    async with connections() as http:
         workers, answer = await Raw(http, two.url).rounds()
         assert (answer["result"]["content"][0]["text"], len(workers)) == ("my name my colour", 3)
         assert workers[0] != workers[1] != workers[2]
@@ -132,7 +132,7 @@ async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
 @pytest.mark.full
 async def test_rounds_need_the_same_key(tmp_path: Path) -> None:
     with cluster(tmp_path, ("one key", "another")) as apart:
-        async with httpx2.AsyncClient() as http:
+        async with connections() as http:
             workers, answer = await Raw(http, apart.url).rounds()
             assert answer["error"]["code"] == -32602
             assert "requestState" in answer["error"]["message"]
