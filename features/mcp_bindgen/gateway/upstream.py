@@ -103,7 +103,7 @@ class Upstream:
         self._level: str | None = None
         self._uris: dict[str, None] = {}
         self._filter: Mapping[str, Any] = {}
-        self._listening: anyio.CancelScope | None = None
+        self._listening = anyio.CancelScope()
 
     # --- the connection ---------------------------------------------------------------------------------------
 
@@ -168,8 +168,7 @@ class Upstream:
     def stop(self) -> None:
         """End the connection."""
         self._scope.cancel()
-        if self._listening is not None:
-            self._listening.cancel()
+        self._listening.cancel()
         for call in self.calls:
             call.cancel()
 
@@ -281,16 +280,15 @@ class Upstream:
     async def follow(self, uri: str) -> None:
         """Subscribe to a resource; raise `ProtocolError` if the server refuses."""
         client = await self.client()
-        if self._revision.era.is_stateless:
-            self._uris[uri] = None
-            self._listen()
-            return
-        method = self._revision.request(methods.SUBSCRIBE)
-        try:
-            await client.request(method, jsonrpc.typed_params(method, {"uri": uri}))
-        except UNREACHABLE as error:
-            raise await self.failure(error) from None
+        if not self._revision.era.is_stateless:
+            method = self._revision.request(methods.SUBSCRIBE)
+            try:
+                await client.request(method, jsonrpc.typed_params(method, {"uri": uri}))
+            except UNREACHABLE as error:
+                raise await self.failure(error) from None
         self._uris[uri] = None
+        if self._revision.era.is_stateless:
+            await self._listen().wait()
 
     async def leave(self, uri: str) -> None:
         """End the subscription to a resource."""
@@ -314,25 +312,31 @@ class Upstream:
         lists = [(method, filter.member) for method, filter in found if filter.compares is None]
         self.listen({member: True for method, member in lists if is_offered(method, capabilities)})
 
-    def _listen(self) -> None:
-        """Replace the subscription at a stateless server by one with the current filter."""
-        former, self._listening = self._listening, anyio.CancelScope()
+    def _listen(self) -> anyio.Event:
+        """Replace the subscription at a stateless server by one with the current filter.
+
+        Returns:
+            Event that is set once the server has acknowledged the subscription, or has refused it.
+        """
+        former, self._listening, begun = self._listening, anyio.CancelScope(), anyio.Event()
         resources = [one.member for _, one in filtered(self._revision.methods) if one.compares is not None]
         uris = {member: [*self._uris] for member in resources} if self._uris else {}
-        self._tasks.start_soon(self._subscribed, {**self._filter, **uris}, self._listening, former)
+        self._tasks.start_soon(self._subscribed, {**self._filter, **uris}, begun, self._listening, former)
+        return begun
 
     async def _subscribed(
-        self, wanted: Mapping[str, Any], scope: anyio.CancelScope, former: anyio.CancelScope | None
+        self, wanted: Mapping[str, Any], begun: anyio.Event, scope: anyio.CancelScope, former: anyio.CancelScope
     ) -> None:
         try:
             with scope:
                 client = await self.client()
                 async with client.subscribed(self._revision.subscription_filter(**wanted)):
-                    if former is not None:
-                        former.cancel()
+                    begun.set()
+                    former.cancel()
                     await client.link.closed.wait()
         except Exception as error:
             log.info("gateway: the server sends no change notifications: %s", error)
+        begun.set()
 
     # --- from the server to the client ------------------------------------------------------------------------
 
