@@ -1,8 +1,9 @@
-"""A clock of the event loop that leaps to the next timer when nothing else is to be done."""
+"""A clock that leaps to the next timer of the event loop when nothing else is to be done."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,15 +12,15 @@ from unittest import mock
 
 @asynccontextmanager
 async def leaping_clock() -> AsyncGenerator[None]:
-    """Let time stand still while the event loop works, and leap while it waits.
+    """Let `time.monotonic` stand still while the event loop works, and leap while the loop waits.
 
     Time limits are exact on a machine however busy, and no test waits for them. Only for connections in memory: with a
     thread, a process or a socket, the loop waits for something that takes time.
     """
     loop: Any = asyncio.get_running_loop()
-    now, select = loop.time(), loop._selector.select
+    now, select = time.monotonic(), loop._selector.select
 
-    def time() -> float:
+    def monotonic() -> float:
         return now
 
     def leap(timeout: float | None = None) -> Any:
@@ -29,5 +30,5 @@ async def leaping_clock() -> AsyncGenerator[None]:
             now += timeout
         return events
 
-    with mock.patch.object(loop, "time", time), mock.patch.object(loop._selector, "select", leap):
+    with mock.patch.object(time, "monotonic", monotonic), mock.patch.object(loop._selector, "select", leap):
         yield

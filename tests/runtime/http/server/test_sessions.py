@@ -32,6 +32,7 @@ from tests.support.checked_connections import INITIALIZED, answer, initialize, n
 from tests.support.effort import each
 from tests.support.exchanges import Exchange
 from tests.support.http_wires import BOTH, LATEST
+from tests.support.leaping_clock import leaping_clock
 
 PATIENCE = 60.0
 
@@ -324,7 +325,7 @@ async def test_a_handshake_that_fails_leaves_no_session() -> None:
 
 
 async def test_there_are_limits() -> None:
-    async with served(sessions=2, streams=3) as endpoint:
+    async with leaping_clock(), served(sessions=2, streams=3) as endpoint:
         peers = [await endpoint.begin() for _ in range(2)]
         refused = endpoint.ask("POST", initialize(LATEST))
         assert "too many sessions" in (await refused.answered())["error"]["message"]
@@ -349,7 +350,7 @@ async def test_hanging_up_frees_no_request() -> None:
     """Who hangs up on all requests cannot have more of them handled than the limit says."""
 
     tools = Tools()
-    async with conversing(tools, store=MemoryEventStore(), streams=3) as peer:
+    async with leaping_clock(), conversing(tools, store=MemoryEventStore(), streams=3) as peer:
         for number in range(3):
             exchange = peer.call("wait", number, seconds=0.3)
             await exchange.head()
@@ -366,7 +367,7 @@ async def test_too_many_messages_at_once() -> None:
 
 
 async def test_ids_that_are_in_use() -> None:
-    async with conversing() as peer:
+    async with leaping_clock(), conversing() as peer:
         first, other = peer.call("wait", 1), peer.call("wait", "1")
         await asyncio.sleep(0.01)
         assert await peer.endpoint.refused("POST", request(1, "ping"), **peer.headers) == (
@@ -473,7 +474,10 @@ async def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
 
 async def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
     tools = Tools()
-    async with conversing(tools, store=MemoryEventStore(), abandoned=0.2, streams_of_session=3) as peer:
+    async with (
+        leaping_clock(),
+        conversing(tools, store=MemoryEventStore(), abandoned=0.2, streams_of_session=3) as peer,
+    ):
         away, back = peer.call("wait", 5, seconds=PATIENCE), peer.call("wait", 6, seconds=0.6)
         await away.primed()
         await back.primed()
@@ -563,7 +567,7 @@ async def test_sessions_end_in_many_ways() -> None:
 
 async def test_idle_sessions_end() -> None:
     store, tools = MemoryEventStore(), Tools()
-    async with served(tools, store=store, idle=0.4) as endpoint:
+    async with leaping_clock(), served(tools, store=store, idle=0.4) as endpoint:
         idle, listening, busy = [await endpoint.begin() for _ in range(3)]
         stream = await listening.listen()
         for _ in range(14):
@@ -612,7 +616,7 @@ async def test_idle_streams_get_comments() -> None:
 @pytest.mark.full
 async def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
     tools = Tools()
-    async with conversing(tools, store=MemoryEventStore(), write_timeout=0.4) as peer:
+    async with leaping_clock(), conversing(tools, store=MemoryEventStore(), write_timeout=0.4) as peer:
         exchange = peer.call("count", 5, to=200, size=100_000)
         await exchange.several(1)
         exchange.flows.clear()
