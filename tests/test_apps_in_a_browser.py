@@ -169,7 +169,7 @@ def test_an_app_reaches_what_it_declared_and_in_no_other_way(tmp_path: Path, bro
 def test_the_host_answers_its_own_page_only_and_shows_nothing_but_apps(
     shared: str, path: str, headers: dict[str, str]
 ) -> None:
-    answer = httpx2.get(f"{shared}{path}", headers=headers)
+    answer = httpx2.get(f"{shared}{path}", headers=headers, timeout=60)
     assert answer.status_code in (403, 404)
 
 

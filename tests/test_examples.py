@@ -135,7 +135,7 @@ def test_a_server_inside_of_a_web_application(tmp_path: Path) -> None:
                 (block,) = (await client.call_tool("sign", {"name": client.revision})).content
                 assert block.model_dump()["text"] == f"Welcome, {client.revision}!"
                 assert not (await client.call_tool("sign", {"name": "x", "more": 1})).is_error
-        async with httpx2.AsyncClient() as browser:
+        async with httpx2.AsyncClient(timeout=60) as browser:
             guests = await browser.get(f"{url}/guests")
             assert guests.json() == ["the host", "2025-11-25", "x", "2026-07-28", "x"]
             assert (await browser.get(f"{url}/elsewhere")).status_code == 404

@@ -55,7 +55,7 @@ async def test_it_serves_http_to_this_machine_alone(notes: str) -> None:
     url = f"http://127.0.0.1:{port}/mcp"
     async with listening(str(COMMAND), "gateway", notes, "--http", f"127.0.0.1:{port}", port=port):
         for headers in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
-            response = httpx2.post(url, json={}, headers=headers)
+            response = httpx2.post(url, json={}, headers=headers, timeout=60)
             assert response.status_code in (403, 421), response.text
         for package in (v2024_11_05, v2026_07_28):
             client: Any = package.Client()

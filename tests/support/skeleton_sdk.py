@@ -51,7 +51,7 @@ async def over_stdio(variant: Variant, project: Project, revision: str) -> None:
 async def over_http(variant: Variant, address: str, revision: str) -> None:
     """Talks to a server over Streamable HTTP, or over HTTP+SSE in the revision that has only that."""
     path = old_or_new(revision)
-    way = sse_client(f"{address}/{path}") if path == "sse" else streamable_http_client(f"{address}/{path}")
+    way = sse_client(f"{address}/{path}", timeout=60) if path == "sse" else streamable_http_client(f"{address}/{path}")
     async with connected(Report("", revision, "http"), way, ask=True) as (session, client, _):
         await converse(variant, revision, session, client)
 

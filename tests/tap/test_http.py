@@ -93,7 +93,7 @@ async def test_a_packed_body_stays_packed_and_is_read_for_the_trace() -> None:
 @pytest.mark.full
 async def test_a_server_that_cannot_be_reached_is_a_502(tmp_path: Path) -> None:
     out = tmp_path / "trace.jsonl"
-    async with tapped(f"http://127.0.0.1:{free_port()}/mcp", out) as url, httpx2.AsyncClient() as client:
+    async with tapped(f"http://127.0.0.1:{free_port()}/mcp", out) as url, httpx2.AsyncClient(timeout=60) as client:
         answer = await client.post(url, json=CALL)
         assert answer.status_code == 502
         assert "no answer from" in answer.text
@@ -204,7 +204,7 @@ async def test_hostile_bodies_pass_and_the_trace_goes_on(name: str) -> None:
 async def test_responses_cannot_inject_headers(tmp_path: Path) -> None:
     """A server sends a bare CR and a folded line: no header of its own making reaches the client."""
     answer = b"HTTP/1.1 200 OK\r\nx-a: 1\rset-cookie: a=b\r\ncontent-length: 2\r\n\r\n{}"
-    async with tapped_raw(answer, tmp_path) as url, httpx2.AsyncClient() as client:
+    async with tapped_raw(answer, tmp_path) as url, httpx2.AsyncClient(timeout=60) as client:
         response = await client.post(url, json=CALL)
     assert response.status_code == 502
     assert "set-cookie" not in response.headers
@@ -262,7 +262,7 @@ async def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: 
     from mcp.client.streamable_http import streamable_http_client
 
     async def talk(url: str) -> None:
-        opened = sse_client(url) if path == "/sse" else streamable_http_client(url)
+        opened = sse_client(url, timeout=60) if path == "/sse" else streamable_http_client(url)
         async with opened as streams, ClientSession(*streams[:2]) as session:
             await session.initialize()
             await session.list_tools()

@@ -13,7 +13,7 @@ import pytest
 from mcp_bindgen.app import Stored, ToolError
 from mcp_bindgen.app import stored as module
 from mcp_bindgen.cluster.session_registry import RedisStore
-from tests.support.redis_server import RedisServer, redis_server
+from tests.support.redis_server import ANSWER_SECONDS, RedisServer, redis_server
 
 ADA: Any = SimpleNamespace(identity=SimpleNamespace(principal="ada"))
 
@@ -27,7 +27,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @asynccontextmanager
 async def two_processes(redis: RedisServer, prefix: str) -> AsyncGenerator[list[Stored[list[int]]]]:
     """Yield the same values as two processes have them."""
-    stores = [RedisStore(redis.url, prefix=prefix) for _ in range(2)]
+    stores = [RedisStore(redis.url, prefix=prefix, timeout=ANSWER_SECONDS) for _ in range(2)]
     yield [Stored(list[int], list, store=store) for store in stores]
     for store in stores:
         await store.resign()

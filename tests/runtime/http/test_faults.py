@@ -436,7 +436,7 @@ async def soak(url: str, turns: int) -> None:
                 await anyio.sleep(0.05)
 
     async def misbehave() -> None:
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             for _ in range(10 * turns):
                 begun = await client.post(url, json=initialize(NEWEST), headers={"accept": BOTH})
                 session = {"accept": BOTH, "mcp-session-id": begun.headers["mcp-session-id"]}

@@ -36,7 +36,7 @@ from tests.support.checked_connections import INITIALIZED, initialize, request
 from tests.support.effort import cases, each
 from tests.support.processes import PARSERS
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 INITIALIZE = initialize("2024-11-05", id_="start")
 
 
@@ -207,7 +207,7 @@ class Raw:
 @asynccontextmanager
 async def raw(url: str, ready: bool = True) -> AsyncGenerator[Raw]:
     """Opens a stream by hand."""
-    async with httpx2.AsyncClient(base_url=url) as http, http.stream("GET", f"{url}/sse") as stream:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http, http.stream("GET", f"{url}/sse") as stream:
         assert stream.status_code == 200
         client = Raw(http, stream)
         kind, client.endpoint = await client.event()
@@ -273,7 +273,7 @@ async def test_a_conversation(url: str, tools: Tools) -> None:
         assert (caught.value.code, caught.value.data) == (-32001, {"why": "é"})
         tools.cancelled.clear()
         with pytest.raises(RequestTimeout):
-            await client.with_options(timeout=0.1).call_tool("wait")
+            await client.with_options(timeout=1).call_tool("wait")
         assert await anyio.to_thread.run_sync(tools.cancelled.wait, PATIENCE)
         assert text_of(await client.call_tool("echo", {"text": "still here"})) == "still here"
     assert seen == list(range(50))
@@ -299,7 +299,7 @@ async def test_the_client_of_the_caller_and_headers_are_used(url: str) -> None:
     async def keep(request: httpx2.Request) -> None:
         sent.append(request)
 
-    async with httpx2.AsyncClient(event_hooks={"request": [keep]}) as http:
+    async with httpx2.AsyncClient(event_hooks={"request": [keep]}, timeout=PATIENCE) as http:
         async with Model.connect(sse(f"{url}/sse", headers={"authorization": "Bearer x"}, client=http)) as client:
             await client.ping()
         assert not http.is_closed
@@ -316,7 +316,7 @@ async def test_no_log_shows_a_session_id(url: str, caplog: pytest.LogCaptureFixt
 
     with caplog.at_level(logging.DEBUG):
         async with (
-            httpx2.AsyncClient(event_hooks={"request": [keep]}) as http,
+            httpx2.AsyncClient(event_hooks={"request": [keep]}, timeout=PATIENCE) as http,
             Model.connect(sse(f"{url}/sse", client=http)) as client,
         ):
             await client.call_tool("echo", {"text": "x"})
@@ -348,7 +348,7 @@ async def test_there_is_a_limit_to_streams() -> None:
         async with raw(url) as client:
             assert (await refused(f"{url}/sse")).startswith(f"{url}/sse answered 429 Too Many Requests: ")
             assert (await client.http.head("/sse")).status_code == 429
-        async with httpx2.AsyncClient() as http:
+        async with httpx2.AsyncClient(timeout=PATIENCE) as http:
             while (await http.head(f"{url}/sse")).status_code != 200:
                 await anyio.sleep(0.005)
         async with Model.connect(sse(f"{url}/sse")) as again:
@@ -367,7 +367,7 @@ def test_a_client_that_vanishes_ends_its_session(url: str, tools: Tools, how: st
     tools.started.clear()
     tools.cancelled.clear()
     call = request(1, "tools/call", {"name": "wait"})
-    with httpx2.Client(base_url=url) as http:
+    with httpx2.Client(base_url=url, timeout=PATIENCE) as http:
         for message in (INITIALIZE, INITIALIZED, call):
             assert http.post(endpoint, json=message).status_code == 202
         assert tools.started.wait(PATIENCE)
@@ -454,7 +454,7 @@ async def test_a_client_that_never_reads_is_given_up() -> None:
     ],
 )
 def test_hosts_and_origins(url: str, headers: dict[str, str], status: int) -> None:
-    with httpx2.Client() as http:
+    with httpx2.Client(timeout=PATIENCE) as http:
         assert http.head(f"{url}/sse", headers=headers).status_code == status
         with http.stream("GET", f"{url}/sse", headers=headers) as stream:
             assert stream.status_code == status
@@ -465,14 +465,14 @@ def test_hosts_and_origins(url: str, headers: dict[str, str], status: int) -> No
 def test_hosts_and_origins_may_be_chosen() -> None:
     app = SseApp(Tools(), allowed_hosts=["api.example:8000"], allowed_origins=["https://app.example"])
     fine = {"host": "api.example:8000", "origin": "https://app.example"}
-    with running(app) as url, httpx2.Client() as http:
+    with running(app) as url, httpx2.Client(timeout=PATIENCE) as http:
         for headers, status in (({}, 421), (fine, 200), (fine | {"origin": "http://localhost"}, 403)):
             assert http.head(f"{url}/sse", headers=headers).status_code == status
 
 
 @each("query", ["", "?session_id=", "?session_id=guess", "?session=x"])
 def test_unknown_sessions(url: str, query: str) -> None:
-    assert httpx2.post(f"{url}/messages{query}", json=INITIALIZE).status_code == 404
+    assert httpx2.post(f"{url}/messages{query}", json=INITIALIZE, timeout=PATIENCE).status_code == 404
 
 
 def test_other_methods(url: str) -> None:
@@ -533,7 +533,7 @@ async def test_an_application_can_be_mounted() -> None:
         async with Model.connect(sse(f"{url}/a%20b/mcp/open")) as client:
             assert tools.alive == ["entered"]
             assert text_of(await client.call_tool("ask", {"question": "mounted?"})) == "MOUNTED?"
-        async with httpx2.AsyncClient() as http, http.stream("GET", f"{url}/a%20b/mcp/open") as stream:
+        async with httpx2.AsyncClient(timeout=PATIENCE) as http, http.stream("GET", f"{url}/a%20b/mcp/open") as stream:
             assert (await Raw(http, stream).event())[1].startswith("/a%20b/mcp/tell?session_id=")
     assert tools.alive == ["entered", "left"]
 

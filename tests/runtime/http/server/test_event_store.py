@@ -33,6 +33,7 @@ from mcp_bindgen.http.server.sqlite_file import SqliteThread
 from tests.support.checked_connections import refused
 from tests.support.commands import execute
 from tests.support.effort import examples
+from tests.support.redis_server import ANSWER_SECONDS
 
 Make = Callable[..., AbstractAsyncContextManager[EventStore]]
 AMPLE = StoreLimits()
@@ -50,7 +51,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
             with closing(SqliteEventStore(tmp_path / "events.db", limits)) as store:
                 yield store
         else:
-            shared = RedisStore(request.getfixturevalue("redis").url, limits=limits)
+            shared = RedisStore(request.getfixturevalue("redis").url, limits=limits, timeout=ANSWER_SECONDS)
             await shared.heartbeat()
             yield shared
             await shared.resign()

@@ -154,7 +154,7 @@ async def test_the_command_line_serves_without_sessions_and_with_probes() -> Non
     assert process.stderr is not None
     try:
         assert b"listening" in await asyncio.to_thread(process.stderr.readline)
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             assert (await client.get("/readyz", headers={"host": POD})).text == "ok\n"
             assert (await client.get("/sse")).status_code == 404
             headers = {"accept": "application/json, text/event-stream"}

@@ -390,17 +390,18 @@ async def _restarts(
             await anyio.sleep(0.5)
             for _ in range(rounds):
                 await _restart(cluster, number, pause)
+        listeners = [old] if number == signal.SIGKILL else [new, old]
         with anyio.move_on_after(PATIENCE):
-            while not set(load.events) <= new.heard.keys() & old.heard.keys():
+            while any(set(load.events) - listener.heard.keys() for listener in listeners):
                 await anyio.sleep(0.05)
     return load, new, old
 
 
-def _check(load: Load, new: NewListener, old: OldListener, most_refused: int) -> None:
+def _check(load: Load, new: NewListener, old: OldListener, max_refused_share: float) -> None:
     print(f"\nshort calls {dict(load.statuses)}, long calls {dict(load.long)}, {len(load.events)} events: ", end="")
     print(f"{len(set(load.events) & new.heard.keys())} and {len(set(load.events) & old.heard.keys())} heard")
     assert set(load.statuses) <= {200, 503}
-    assert load.statuses[503] <= most_refused
+    assert load.statuses[503] <= max_refused_share * load.statuses.total()
     assert set(load.long) == {"200"}
     assert len(load.events) > 5
     for listener in (new, old):
@@ -425,4 +426,6 @@ async def test_a_client_whose_worker_is_killed_is_told_and_hears_the_rest(two: C
 @bounded(300)
 async def test_rolling_restarts_of_the_example_files_lose_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
     with cluster(tmp_path_factory.mktemp("two"), kind=ShippedCluster) as shipped:
-        _check(*await _restarts(shipped, 2, 1, 3), 20)  # nginx learns of each stop by a refusal, late on a busy machine
+        _check(
+            *await _restarts(shipped, 2, 1, 3), 0.1
+        )  # nginx learns of each stop by a refusal, late on a busy machine

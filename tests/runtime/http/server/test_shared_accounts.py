@@ -304,7 +304,7 @@ async def test_garbage_in_what_all_workers_use_stops_none_of_them(
 ) -> None:
     client = redis.client
 
-    async with workers(redis, 1, lease=0.5) as one, stores(redis) as (store,):
+    async with workers(redis, 1, heartbeat=0.1) as one, stores(redis) as (store,):
         spoilt, session = await one.begin(user="anna"), await one.begin(user="bob")
         (key,) = (key for key in client.keys("*:s:*") if client.hget(key, "who") == account_of("anna").encode())
         (worker,) = {name.decode() for name in client.zrange(f"{PREFIX}workers", 0, -1)} - {store.worker}
@@ -338,7 +338,7 @@ async def test_garbage_in_what_all_workers_use_stops_none_of_them(
 @pytest.mark.full
 @pytest.mark.parametrize("place", ["9007199254740993-0", "18446744073709551615-18446744073709551615"])
 async def test_broadcasts_go_on_after_a_row_with_the_last_number(redis: RedisServer, place: str) -> None:
-    async with workers(redis, lease=0.5) as two:
+    async with workers(redis, heartbeat=0.1) as two:
         redis.client.xadd(f"{PREFIX}topic", {"x": "y"}, id=place)
         await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
         await asyncio.sleep(0.5)
