@@ -410,7 +410,7 @@ class Reader:
 
 def connections() -> httpx2.AsyncClient:
     """A client of HTTP that is not patient for ever."""
-    return httpx2.AsyncClient(timeout=PATIENCE, limits=httpx2.Limits(max_connections=1000, keepalive_expiry=30))
+    return httpx2.AsyncClient(timeout=PATIENCE, limits=httpx2.Limits(max_connections=1000))
 
 
 @asynccontextmanager

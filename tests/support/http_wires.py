@@ -85,7 +85,7 @@ class Observed:
 async def listening(app: AsgiApp | Observed, protocol: Any = "auto") -> AsyncGenerator[int]:
     """Serves an application here, and gives the port."""
     config = uvicorn.Config(app, "127.0.0.1", 0, http=protocol, lifespan="on", log_config=None)
-    config.timeout_graceful_shutdown = 1
+    config.timeout_graceful_shutdown, config.timeout_keep_alive = 1, 60  # longer than clients use connections again
     server = uvicorn.Server(config)
     vars(server)["capture_signals"] = nullcontext  # signals are for who runs the tests
     serving = asyncio.create_task(server.serve())

@@ -100,7 +100,7 @@ def process(command: Sequence[object], port: int, log: Path, **variables: str) -
 
 
 def uvicorn(port: int, parser: str = "auto", program: str = sys.executable) -> list[object]:
-    options = ["--port", port, "--timeout-graceful-shutdown", 2, "--http", parser]
+    options = ["--port", port, "--timeout-graceful-shutdown", 2, "--timeout-keep-alive", 60, "--http", parser]
     return [program, "-m", "uvicorn", "tests.support.worker:app", *options]
 
 

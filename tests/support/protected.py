@@ -195,7 +195,7 @@ def running(
             await chosen(scope, receive, send)
 
         config = uvicorn.Config(either, http="auto", lifespan="on", ws="none", log_config=None)
-        config.timeout_graceful_shutdown = 1
+        config.timeout_graceful_shutdown, config.timeout_keep_alive = 1, 60  # longer than clients use connections again
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -135,6 +135,16 @@ def test_a_worker_that_is_interrupted_waits_for_no_idle_connection(two: Cluster)
     two.start(port)
 
 
+@pytest.mark.full
+def test_a_worker_keeps_idle_connections_for_longer_than_clients_use_them_again(two: Cluster) -> None:
+    """A request that meets a closing connection is lost; httpx2 uses a connection again for 5 seconds."""
+    with _connect(next(iter(two.workers))) as idle:
+        for pause in (0, 6):
+            time.sleep(pause)
+            idle.sendall(_get())
+            assert b"200 OK" in _answer(idle)
+
+
 async def _started(part: Callable[[], Awaitable[None]]) -> _Uvicorn:
     """A server in this process, told to stop by SIGTERM; `part` is awaited before the end of a response."""
 
@@ -390,7 +400,7 @@ async def _restarts(
             await anyio.sleep(0.5)
             for _ in range(rounds):
                 await _restart(cluster, number, pause)
-        listeners = [old] if number == signal.SIGKILL else [new, old]
+        listeners: list[Listener] = [old] if number == signal.SIGKILL else [new, old]
         with anyio.move_on_after(PATIENCE):
             while any(set(load.events) - listener.heard.keys() for listener in listeners):
                 await anyio.sleep(0.05)
