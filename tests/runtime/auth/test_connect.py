@@ -41,8 +41,8 @@ async def test_the_probe_waits_for_a_person_and_the_client_says_what_extension_i
         await heard.result(stateless(heard))
 
     given.answer_mcp = play
-    auth: Any = oauth(login=slowly(0.8))
-    async with connect(given.url, *CLIENTS, auth=auth, probe_timeout=0.2, timeout=0.5) as client:
+    auth: Any = oauth(login=slowly(2))
+    async with connect(given.url, *CLIENTS, auth=auth, probe_timeout=0.8, timeout=1.8) as client:
         assert client.revision == "2026-07-28"
         await client.list_tools()
     assert [line for line in given.log if line.startswith("POST /mcp")] == ["POST /mcp"] * 3

@@ -114,21 +114,21 @@ async def test_an_expired_token_leads_to_another_login(given: World, passes: Pas
 
 async def test_requests_go_on_while_a_token_is_got(given: World) -> None:
     """The lock is around the refresh only: a request that is under way holds nobody up."""
-    held, auth = anyio.Event(), oauth()
+    begun, held, auth = anyio.Event(), anyio.Event(), oauth()
     await call(given.url, auth)
 
     async def slowly(heard: Heard) -> None:
         if b"slow" in heard.body:
+            begun.set()
             await held.wait()
         await given.serve(heard)
 
     given.answer_mcp = slowly
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call, given.url, auth, "slow")
-        await anyio.sleep(0.05)
+        await begun.wait()
         given.tokens.clear()
-        with anyio.fail_after(30):
-            await given.let_in(auth)
+        await given.let_in(auth)
         assert given.counts("token refresh_token") == 1
         held.set()
 
@@ -397,9 +397,9 @@ async def test_the_older_transport_authorizes_messages_and_one_refusal_ends_one_
             await streams[-1].write(f"data: {json.dumps(answer)}\n\n".encode())
 
     given.answer_mcp = old
-    auth = oauth(limit=["write"], login=slowly(0.5))
-    assert await call(given.url, auth, "list", "write", opened=sse, timeout=0.4) == ["", "write"]
-    found = await call(given.url, auth, "admin", "list", opened=sse, timeout=0.4)
+    auth = oauth(limit=["write"], login=slowly(2))
+    assert await call(given.url, auth, "list", "write", opened=sse, timeout=1.5) == ["", "write"]
+    found = await call(given.url, auth, "admin", "list", opened=sse, timeout=1.5)
     assert isinstance(found[0], AuthorizationError)
     assert (found[1], [line.partition(" ")[0] for line in shown if line.endswith(" ")]) == ("write", ["GET"])
 
