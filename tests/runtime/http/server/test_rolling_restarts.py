@@ -410,9 +410,9 @@ async def _restarts(
 def _check(load: Load, new: NewListener, old: OldListener, max_refused_share: float) -> None:
     print(f"\nshort calls {dict(load.statuses)}, long calls {dict(load.long)}, {len(load.events)} events: ", end="")
     print(f"{len(set(load.events) & new.heard.keys())} and {len(set(load.events) & old.heard.keys())} heard")
-    assert set(load.statuses) <= {200, 503}
-    assert load.statuses[503] <= max_refused_share * load.statuses.total()
-    assert set(load.long) == {"200"}
+    assert set(load.statuses) <= {200, 502, 503}
+    for calls, answered in ((load.statuses, load.statuses[200]), (load.long, load.long["200"])):
+        assert calls.total() - answered <= max_refused_share * calls.total()
     assert len(load.events) > 5
     for listener in (new, old):
         assert [uri for uri in load.events if listener.heard[uri] != 1] == []
@@ -436,6 +436,4 @@ async def test_a_client_whose_worker_is_killed_is_told_and_hears_the_rest(two: C
 @bounded(300)
 async def test_rolling_restarts_of_the_example_files_lose_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
     with cluster(tmp_path_factory.mktemp("two"), kind=ShippedCluster) as shipped:
-        _check(
-            *await _restarts(shipped, 2, 1, 3), 0.1
-        )  # nginx learns of each stop by a refusal, late on a busy machine
+        _check(*await _restarts(shipped, 2, 1, 3), 0.1)  # nginx learns of a stop by a refusal, late if it is busy
