@@ -25,7 +25,7 @@ COMMAND = Path(PYTHON).with_name(INSTALLED.name)
 
 Done = subprocess.CompletedProcess[str]
 
-PATIENCE = 300.0
+PATIENCE = 900.0
 """Seconds that a program may take before it counts as hanging."""
 
 

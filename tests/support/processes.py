@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,26 @@ async def text(client: Any, name: str, **arguments: Any) -> str:
         return said
 
 
+_reserved: list[socket.socket] = []
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    """Return a port that nothing uses.
+
+    It is none of those that the system gives to connections, and no other process of tests gets it while this one runs.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_768)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                if sys.platform == "linux":
+                    reservation = socket.socket(socket.AF_UNIX)
+                    stack.callback(reservation.close)
+                    reservation.bind(f"\0a port of tests: {port}")
+                    _reserved.append(reservation.dup())
+            except OSError:
+                continue
         return port
 
 
