@@ -23,7 +23,7 @@ for (let round = 0; round < Number(rounds); round++) {
   saw.answers.push((await call("ask", { question: `question ${round}` })).content[0].text);
   await call("announce", { uri: "note://1" });
 }
-for (let left = 100; left && saw.updates < Number(rounds); left--) await new Promise((done) => setTimeout(done, 50));
+for (let left = 1200; left && saw.updates < Number(rounds); left--) await new Promise((done) => setTimeout(done, 50));
 await new Promise((done) => setTimeout(done, 200));
 await client.close();
 console.log(JSON.stringify(saw));

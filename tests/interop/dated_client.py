@@ -37,7 +37,7 @@ def way(over: str, target: list[str]) -> Any:
     if over == "stdio":
         return stdio_client(StdioServerParameters(command=target[0], args=target[1:]))
     if over == "sse":
-        return sse_client(target[0])
+        return sse_client(target[0], timeout=60)
     streams: Any = import_module("mcp.client.streamable_http")  # not in the oldest versions
     return streams.streamablehttp_client(target[0])
 
@@ -84,7 +84,7 @@ async def main() -> None:
     handlers: dict[str, Any] = {"sampling_callback": sample, "elicitation_callback": elicit}
     handlers = {name: handler for name, handler in handlers.items() if name in known}
     seen: dict[str, Any] = {"elicits": "elicitation_callback" in known}
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         async with way(over, target) as streams, ClientSession(streams[0], streams[1], **handlers) as session:
             await converse(session, seen)
     print(json.dumps(seen))

@@ -299,7 +299,8 @@ function overHttp(host, port) {
     await server({ era: "legacy" }).connect(transport);
     return transport.handleRequest(request);
   }
-  createServer(getRequestListener(fetch)).listen(port, host);
+  // On a busy machine a client may use a connection again when the 5 seconds of the default are just over.
+  createServer({ keepAliveTimeout: 60_000 }, getRequestListener(fetch)).listen(port, host);
 }
 
 if (process.argv[2] === "--http") overHttp(...process.argv[3].split(":"));

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
 
 import anyio
+import httpx2
 import pytest
 
 from mcp_bindgen.http.client.legacy_sse import sse
@@ -36,10 +37,10 @@ from tests.interop.processes import (
     listening,
     node,
 )
-from tests.interop.report import REVISIONS, STATEFUL, Report
+from tests.interop.report import REVISIONS, STATEFUL, STEP, Report
 from tests.support.checked_connections import Recording
 
-CONVERSATION = 150.0
+CONVERSATION = 300.0
 """Seconds that a whole conversation may take."""
 
 TRANSPORTS = {"stdio": REVISIONS, "sse": STATEFUL, "http": REVISIONS[1:]}
@@ -302,8 +303,10 @@ async def sdk_asks(report: Report, place: Place, folder: Path) -> None:
                 await sdk_client.converse(report, *connection)
         await overheard(report, folder)
     else:
-        async with answering(report, place) as address:
-            way = sse_client(address) if report.transport == "sse" else streamable_http_client(address)
+        timeout = httpx2.Timeout(STEP, read=CONVERSATION)
+        async with answering(report, place) as address, httpx2.AsyncClient(timeout=timeout) as caller:
+            over_sse = sse_client(address, timeout=STEP)
+            way = over_sse if report.transport == "sse" else streamable_http_client(address, http_client=caller)
             async with sdk_client.connected(report, way, ask=True) as connection:
                 await sdk_client.converse(report, *connection)
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.support.browser import chromium
 
-LIMIT = 20_000.0  # milliseconds for a page
+LIMIT = 60_000.0  # milliseconds for a page
 
 _browsing: list[tuple[ThreadPoolExecutor, Browser]] = []
 

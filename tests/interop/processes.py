@@ -25,7 +25,7 @@ FULL_SERVER = (PYTHON, str(HERE / "full_server.py"))
 NODE_SERVER = str(HERE / "node_server.mjs")
 SDK_SERVER = (PYTHON, str(HERE / "sdk_server.py"))
 
-START = 20.0
+START = 60.0
 """Seconds that a server may take until it listens."""
 
 

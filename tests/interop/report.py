@@ -46,7 +46,7 @@ FEATURES = {
 
 HTTP_ONLY = ("resuming", "mirrored arguments")
 
-STEP = 40.0
+STEP = 60.0
 """Seconds that a step may take."""
 
 

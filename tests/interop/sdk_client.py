@@ -22,7 +22,7 @@ from mcp.client.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from tests.interop.ours import ROOTS, TOOLS, Seen
+from tests.interop.ours import ROOTS, TOOLS, Seen, cancelled_by
 from tests.interop.report import Report
 
 Streams = AbstractAsyncContextManager[tuple[Any, Any]]
@@ -270,13 +270,20 @@ async def converse(report: Report, session: ClientSession, client: ClientSession
         assert steps[0][2] == ("step 1" if report.revision >= "2025-03-26" else None)
 
     with report.step("cancellation"):
-        pause = 0.1 if report.transport == "stdio" else 0.5  # over HTTP a request may be on its way for longer
-        with pytest.raises(MCPError):
-            await client.call_tool("wait", read_timeout_seconds=pause)
-        with anyio.move_on_after(pause):
-            await client.call_tool("wait")
-        while text(await client.call_tool("cancelled")) != "2":
-            await anyio.sleep(0.01)
+
+        async def cancelled() -> str:
+            return text(await client.call_tool("cancelled"))
+
+        async def time_out(seconds: float) -> None:
+            with pytest.raises(MCPError):
+                await client.call_tool("wait", read_timeout_seconds=seconds)
+
+        async def cancel(seconds: float) -> None:
+            with anyio.move_on_after(seconds):
+                await client.call_tool("wait")
+
+        await cancelled_by(time_out, cancelled)
+        await cancelled_by(cancel, cancelled)
 
     with report.step("sampling"):
         heard = json.loads(text(await client.call_tool("sample", {"prompt": "Hello?"})))

@@ -404,7 +404,8 @@ async def over_http(address: str) -> None:
         retry_interval=50,
         custom_starlette_routes=[Route("/sse", connect), Mount("/messages/", transport.handle_post_message)],  # type: ignore[list-item]
     )
-    await uvicorn.Server(uvicorn.Config(app, host, int(port), log_level="warning")).serve()
+    config = uvicorn.Config(app, host, int(port), log_level="warning", timeout_keep_alive=60)
+    await uvicorn.Server(config).serve()
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ async function outcomeOf(execution) {
 }
 
 async function step(name, body) {
-  const late = new Promise((_, reject) => setTimeout(() => reject(new Error("it takes too long")), 40_000).unref());
+  const late = new Promise((_, reject) => setTimeout(() => reject(new Error("it takes too long")), 60_000).unref());
   try {
     saw[name] = await Promise.race([body(), late]);
   } catch (error) {

@@ -31,10 +31,7 @@ from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
 from tests.support.protected import Protected, running, said
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
-]
+pytestmark = pytest.mark.full
 SECRET = "a secret of the machine that nobody guesses"
 DOCUMENT = "https://client.example/metadata.json"
 MEMORY = {"MCP_INSPECTOR_SECRET_STORE": "memory"}

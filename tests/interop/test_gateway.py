@@ -16,7 +16,7 @@ from tests.interop.processes import HERE, MODULES, needed, node
 from tests.interop.test_written_once import SPOKEN, judge_dated, run, server
 from tests.support.commands import COMMAND
 
-pytestmark = [pytest.mark.full, pytest.mark.flaky(reruns=1)]  # other processes on a busy machine may be slow once
+pytestmark = pytest.mark.full
 
 PUBLISHED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "server-everything": ((), "get-sum", {"a": 1, "b": 2}),

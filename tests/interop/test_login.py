@@ -38,15 +38,11 @@ from mcp_bindgen.auth.store import FileStore, MemoryStore, Store
 from mcp_bindgen.runtime import AuthorizationError, connect
 from tests.interop.person import Person, browsing
 from tests.interop.processes import HERE, needed, node
-from tests.support.checked_connections import bounded
 from tests.support.forks import PYTHON
 from tests.support.processes import free_port, process
 from tests.support.protected import running
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
-]
+pytestmark = pytest.mark.full
 EXAMPLES = HERE.parents[1] / "examples"
 SECRET = "a secret of the machine that nobody guesses"
 DOCUMENT = "https://client.example/metadata.json"
@@ -166,7 +162,6 @@ anyio.run(main, *sys.argv[1:])
 """
 
 
-@bounded(90)
 async def test_two_processes_refresh_a_rotating_token_at_once(issuer: str, example: str, tmp_path: Path) -> None:
     person, store = Person("joan"), FileStore(tmp_path / "kept")
     await called(example, login(person, store), "whoami")

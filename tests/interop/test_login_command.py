@@ -34,7 +34,6 @@ __all__ = ["callback_port", "example", "issuer"]
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
     pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals"),
 ]
 

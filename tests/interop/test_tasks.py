@@ -19,8 +19,6 @@ from tests.interop.processes import HERE, free_port, listening, needed, node
 from tests.support.commands import ROOT
 from tests.support.forks import PYTHON
 
-pytestmark = pytest.mark.flaky(reruns=1)  # other processes on a busy machine may be slow once
-
 SERVER = (PYTHON, str(ROOT / "examples" / "conformance_server.py"))
 FASTMCP = """
 fastmcp-tasks==4.1.2 fastmcp-slim==4.1.2 Authlib==1.9.9 aiofile==3.12.3 caio==0.12.10 cyclopts==5.4.0 dnspython==2.9.2

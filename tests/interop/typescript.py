@@ -122,11 +122,12 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
     with report.step("progress"):
         found = seen("progress")
         assert found["result"] == "counted"
-        assert [(step["progress"], step["total"]) for step in found["steps"]] == [(1, 3), (2, 3), (3, 3)]
-        assert found["steps"][0].get("message") == ("step 1" if since_march else None)
+        steps = [(step["progress"], step["total"], step.get("message")) for step in found["steps"]]
+        expected = [(step, 3, f"step {step}" if since_march else None) for step in (1, 2, 3)]
+        assert steps == (expected[: len(steps)] if report.stateless else expected)  # lost if the result is there, too
 
     with report.step("cancellation"):
-        assert seen("cancellation") == ["rejected", "rejected"]
+        assert seen("cancellation") == ["rejected"]
 
     with report.step("sampling"):
         found = seen("sampling")

@@ -26,7 +26,6 @@ from mcp_bindgen.protocol.model import Sender
 from mcp_bindgen.scaffold import features as scaffold_features
 from tests.interop.inspector import inspect
 from tests.interop.processes import SDK_SERVER, free_port, listening, needed
-from tests.support.checked_connections import bounded
 from tests.support.commands import Done, execute, save
 from tests.support.effort import selection
 from tests.support.forks import PYTHON
@@ -60,7 +59,7 @@ from tests.support.skeletons import (
 )
 
 pytestmark = [
-    pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
+    pytest.mark.flaky(reruns=1),  # not yet seen to pass three times on a busy machine
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 by_group = pytest.mark.parametrize("name", selection(("handful",), GROUPS))
@@ -129,7 +128,6 @@ def test_all_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path)
 
 @pytest.mark.full
 @by_group
-@bounded(180)
 async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Workshop) -> None:
     from tests.support.skeleton_sdk import over_stdio
 
@@ -139,7 +137,6 @@ async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Worksho
 
 @pytest.mark.full
 @by_group
-@bounded(180)
 async def test_all_answer_the_python_sdk_over_http(name: str, workshop: Workshop) -> None:
     from tests.support.skeleton_sdk import over_http
 
@@ -161,7 +158,6 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", GROUPS)
-@bounded(180)
 async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop, home: Path) -> None:
     variants = [each for each in group(name, over="stdio") if each.part == ALL]
     asked = [(each, revision, by_command(workshop.project(each))) for each in variants for revision in eras(each)]
@@ -170,7 +166,6 @@ async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", GROUPS)
-@bounded(180)
 async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop, home: Path) -> None:
     variants = [(each, workshop.project(each)) for each in group(name, over="http") if each.part == ALL]
     async with serving([project for _, project in variants]) as places:
@@ -193,7 +188,6 @@ async def test_the_inspector_is_answered_in_another_era(
 
 @pytest.mark.full
 @by_group
-@bounded(180)
 async def test_all_clients_understand_a_server_of_the_python_sdk(name: str, workshop: Workshop) -> None:
     """It asks each for all that the client offers; and the commands of those with everything, too, show what it has."""
     variants = [(each, workshop.project(each)) for each in group(name, "client")]

@@ -19,10 +19,7 @@ from tests.interop.ours import ROOTS, client
 from tests.interop.processes import FULL_SERVER, free_port, listening, node
 from tests.typescript.packages import project
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.flaky(reruns=1),  # processes on a busy machine may be slow once
-]
+pytestmark = pytest.mark.full
 REVISIONS = {"stateful": "2025-11-25", "stateless": "2026-07-28"}
 CASES = [("sdk", "stateful", "stdio"), ("sdk", "stateful", "http")]
 """Major version of the SDK, era, transport; 1.x has one era."""
