@@ -18,7 +18,8 @@ async def leaping_clock() -> AsyncGenerator[None]:
     thread, a process or a socket, the loop waits for something that takes time.
     """
     loop: Any = asyncio.get_running_loop()
-    now, select = time.monotonic(), loop._selector.select
+    selector = loop._selector  # noqa: SLF001 - the only place where a loop waits
+    now, select = time.monotonic(), selector.select
 
     def monotonic() -> float:
         return now
@@ -30,5 +31,5 @@ async def leaping_clock() -> AsyncGenerator[None]:
             now += timeout
         return events
 
-    with mock.patch.object(time, "monotonic", monotonic), mock.patch.object(loop._selector, "select", leap):
+    with mock.patch.object(time, "monotonic", monotonic), mock.patch.object(selector, "select", leap):
         yield
