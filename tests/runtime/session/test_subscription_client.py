@@ -143,7 +143,7 @@ async def test_over_stdio(tmp_path: Path) -> None:
         "        return mcp.CallToolResult(content=[])\n"
         "run(Shop())\n"
     )
-    async with runtime.connect([PYTHON, str(script)], Customer) as client:
+    async with runtime.connect([PYTHON, str(script)], Customer, probe_timeout=60) as client:
         async with client.subscribed(TOOLS):
             await client.call_tool("change")
             await checked.until(lambda: "tools" in client.heard)
