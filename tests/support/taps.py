@@ -18,7 +18,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bindgen.tap import Recorder, TracedMessage
 from mcp_bindgen.tap.http import HttpTap
-from mcp_bindgen.tap.upstream import RawHeaders, Reply
+from mcp_bindgen.tap.upstream import RawHeaders
 from tests.support.commands import COMMAND
 
 URL = "http://server.example:8000/mcp"
@@ -66,6 +66,20 @@ class Sent(NamedTuple):
     body: bytes
 
 
+class Replied:
+    """Response of a scripted server."""
+
+    def __init__(self, status: int, headers: RawHeaders, parts: Sequence[bytes]) -> None:
+        self.status, self.headers, self._parts = status, headers, parts
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        for part in self._parts:
+            yield part
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
 class Scripted:
     """Server in memory, which keeps the requests.
 
@@ -77,22 +91,16 @@ class Scripted:
         self.requests: list[Sent] = []
         self._answer = answer
 
-    @asynccontextmanager
-    async def send(
-        self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]
-    ) -> AsyncGenerator[Reply]:
+    async def send(self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]) -> Replied:
         named = {name.decode(): value.decode() for name, value in headers}
         sent = Sent(target, named, b"".join([part async for part in body]))
         self.requests.append(sent)
         status, found, parts = self._answer(sent)
         pairs = found.items() if isinstance(found, Mapping) else found
-        raw = [(name.encode(), value.encode()) for name, value in pairs]
-        yield Reply(status, raw, _each(parts))
+        return Replied(status, [(name.encode(), value.encode()) for name, value in pairs], parts)
 
-
-async def _each(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 @asynccontextmanager
@@ -100,7 +108,7 @@ async def in_memory(upstream: Scripted) -> AsyncGenerator[tuple[httpx2.AsyncClie
     """Yield a client of a tap in front of a server in memory, and the trace, which is complete after the block."""
     seen = list[TracedMessage]()
     with Recorder(seen.append) as recorder:
-        tap = HttpTap(URL, recorder, upstream.send)
+        tap = HttpTap(URL, recorder, upstream)
         transport = httpx2.ASGITransport(app=tap)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8001") as client:
             yield client, seen

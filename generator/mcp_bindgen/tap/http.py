@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +21,7 @@ from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 
 from .exchange import Request, Response, Sessions, head
 from .recorder import Recorder
-from .upstream import Connections, Exchange, RawHeaders, UpstreamError
+from .upstream import Connections, RawHeaders, Upstream, UpstreamError
 
 _BAD_GATEWAY = 502
 _HOP_BY_HOP = frozenset(
@@ -84,17 +83,17 @@ class HttpTap:
     Args:
         url: URL of the server; requests to its path are messages.
         recorder: Takes the bytes of both sides, just before they are forwarded.
-        upstream: Sends the requests.
+        upstream: Sends the requests; by default over the network.
     """
 
-    def __init__(self, url: str, recorder: Recorder, upstream: Exchange) -> None:
+    def __init__(self, url: str, recorder: Recorder, upstream: Upstream | None = None) -> None:
         parts = urlsplit(url)
         self._place = shown(url)
         self._host = parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii")
         self._recorder = recorder
         self._sessions = Sessions(recorder, parts.path or "/")
         self._policy = OriginPolicy(hosts=LOOPBACK, origins=LOOPBACK)
-        self._upstream = upstream
+        self._upstream = upstream or Connections(url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -124,27 +123,32 @@ class HttpTap:
         self, request: tuple[str, bytes, RawHeaders, _RequestBody], channel: Request, send: Send
     ) -> None:
         """Send a request, and forward the response as it comes."""
-        async with AsyncExitStack() as stack:
-            try:
-                reply = await stack.enter_async_context(self._upstream(*request))
-            except UpstreamError as error:
-                text = f"no answer from {self._place}: {error}"
-                self._recorder.end(Response(channel, head([], status=_BAD_GATEWAY, error=text)))
-                await PlainTextResponse(text, _BAD_GATEWAY)({"type": "http"}, _nothing, send)
-                return
-            body = Response(channel, head(reply.headers, status=reply.status))
-            try:
-                self._recorder.record(body, b"")
-                headers = _forwarded(reply.headers)
-                await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-                async for part in reply.parts:
-                    self._recorder.record(body, part)
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
-            except UpstreamError:
-                return  # without its end the client sees that the response broke off
-            finally:
-                self._recorder.end(body)
+        try:
+            reply = await self._upstream.send(*request)
+        except UpstreamError as error:
+            text = f"no answer from {self._place}: {error}"
+            body = Response(channel, head([], status=_BAD_GATEWAY, error=text))
+            self._recorder.end(body)
+            await PlainTextResponse(text, _BAD_GATEWAY)({"type": "http"}, _nothing, send)
+            return
+        body = Response(channel, head(reply.headers, status=reply.status))
+        try:
+            self._recorder.record(body, b"")
+            headers = _forwarded(reply.headers)
+            await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+            async for part in reply.parts():
+                self._recorder.record(body, part)
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+        except UpstreamError:
+            return  # without its end the client sees that the response broke off
+        finally:
+            self._recorder.end(body)
+            reply.close()
         await send({"type": "http.response.body"})
+
+    def close(self) -> None:
+        """Close the connections to the server."""
+        self._upstream.close()
 
 
 async def _nothing() -> Message:
@@ -171,9 +175,9 @@ class _Uvicorn(uvicorn.Server):
 async def serve(url: str, listener: socket.socket, recorder: Recorder) -> None:
     """Forward the requests to a socket until the process is told to stop (SIGINT, SIGTERM)."""
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # texts of clients belong into the trace only
-    connections = Connections(url)
+    tap = HttpTap(url, recorder)
     config = uvicorn.Config(
-        HttpTap(url, recorder, connections.send),
+        tap,
         http=HttpProtocol,
         lifespan="off",
         ws="none",
@@ -186,4 +190,4 @@ async def serve(url: str, listener: socket.socket, recorder: Recorder) -> None:
     try:
         await _Uvicorn(config).serve([listener])
     finally:
-        connections.close()
+        tap.close()

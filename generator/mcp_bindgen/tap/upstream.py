@@ -1,15 +1,14 @@
 """HTTP connections to one server, for a proxy: nothing is decoded, joined or added.
 
-httpcore2 takes about five times the processor time of this module; httpx2 takes more, and would store cookies.
+httpx2 takes about three times the processor time of the rest of the proxy, and would store cookies.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httptools
@@ -22,7 +21,7 @@ _CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 4.0  # that a connection is kept; many servers close it after 5
 _MAX_IDLE = 256  # connections
 _MAX_HEAD_BYTES = 256 * 1024
-_CHUNK_BYTES = 64 * 1024
+_MAX_BUFFERED_BYTES = 256 * 1024  # of a body that the client does not read
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -30,23 +29,36 @@ class UpstreamError(Exception):
     """The server cannot be reached, broke off, or sent no HTTP; the message is for people to read."""
 
 
-class Reply(NamedTuple):
-    """Response of a server.
+class Reply(Protocol):
+    """Response of a server, whose body is yet to be read.
 
     Attributes:
         status: The HTTP status.
         headers: Names and values as they came.
-        parts: The body as it arrives; the iterator raises `UpstreamError` if the body breaks off.
     """
 
     status: int
     headers: RawHeaders
-    parts: AsyncIterator[bytes]
+
+    def parts(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives; raise `UpstreamError` if it breaks off."""
+        ...
+
+    def close(self) -> None:
+        """Give the connection back, or close it if the body was not read to its end."""
+        ...
 
 
-Exchange: TypeAlias = Callable[[str, bytes, RawHeaders, AsyncIterable[bytes]], AbstractAsyncContextManager[Reply]]
-"""Function that sends a request (method, target, headers and body) and returns the response; it may raise
-`UpstreamError`. The end of the context releases the connection."""
+class Upstream(Protocol):
+    """Server that a proxy forwards to."""
+
+    async def send(self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]) -> Reply:
+        """Send a request and return the response; raise `UpstreamError`."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections."""
+        ...
 
 
 class Connections:
@@ -62,31 +74,37 @@ class Connections:
         self._place = parts.hostname or "", parts.port or _PORTS[parts.scheme]
         self._idle: list[_Connection] = []
 
-    @asynccontextmanager
-    async def send(
-        self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]
-    ) -> AsyncGenerator[Reply]:
-        """Send a request on an idle connection or a new one; the arguments are as for `Exchange`."""
+    async def send(self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]) -> Reply:
+        """Send a request on an idle connection or a new one."""
         connection = self._reusable() or await self._connected()
         try:
-            yield await connection.ask(method, target, headers, body)
-        finally:
-            if connection.is_idle and len(self._idle) < _MAX_IDLE:
-                connection.idle_since = asyncio.get_running_loop().time()
-                self._idle.append(connection)
-            else:
-                connection.abort()
+            await connection.ask(method, target, headers, body)
+        except BaseException:
+            connection.abort()
+            raise
+        return connection
 
     def close(self) -> None:
         """Close all idle connections."""
         while self._idle:
             self._idle.pop().abort()
 
+    def give_back(self, connection: _Connection) -> None:
+        """Keep a connection for the next request."""
+        if len(self._idle) < _MAX_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.abort()
+
+    def forget(self, connection: _Connection) -> None:
+        """Drop a connection that the server has closed."""
+        if connection in self._idle:
+            self._idle.remove(connection)
+
     def _reusable(self) -> _Connection | None:
         limit = asyncio.get_running_loop().time() - _IDLE_SECONDS
         while self._idle:
-            connection = self._idle.pop()
-            if connection.is_idle and connection.idle_since > limit:
+            if (connection := self._idle.pop()).idle_since > limit:
                 return connection
             connection.abort()
         return None
@@ -95,118 +113,187 @@ class Connections:
         host, port = self._place
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                return _Connection(*await asyncio.open_connection(host, port, ssl=self._tls))
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: _Connection(self), host, port, ssl=self._tls
+                )
         except TimeoutError:
             raise UpstreamError(f"no connection within {_CONNECT_SECONDS:g} seconds") from None
         except OSError as error:
             raise UpstreamError(str(error)) from None
+        return connection
 
 
-class _Connection:
-    """Connection to a server, with the response to its current request.
+class _Connection(asyncio.Protocol):
+    """Connection to a server, which is also the response to its current request.
 
     Attributes:
+        status: Status of the response.
+        headers: Headers of the response.
         idle_since: Time of the last response.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, owner: Connections) -> None:
+        self.status = 0
+        self.headers: RawHeaders = []
         self.idle_since = 0.0
-        self._reader, self._writer = reader, writer
-        self._reading = asyncio.ensure_future(self._received())
+        self._owner = owner
+        self._transport: Any = None
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._changed = asyncio.Event()
         self._parts: deque[bytes] = deque()
-        self._has_head = self._is_complete = self._may_reuse = False
+        self._buffered = self._head_bytes = 0
+        self._error = ""
+        self._method = ""
+        self._parser: Any = None
+        self._has_head = self._is_complete = self._may_reuse = self._is_lost = False
 
-    @property
-    def is_idle(self) -> bool:
-        """True if the response was read to its end, and the server has sent nothing else and keeps the connection."""
-        return self._is_complete and self._may_reuse and not self._parts and not self._reading.done()
+    # --- requests ---------------------------------------------------------------------------------------------
 
-    async def ask(self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]) -> Reply:
+    async def ask(self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]) -> None:
         """Send a request, and wait for the head of the response; raise `UpstreamError`."""
-        self._parser: Any = httptools.HttpResponseParser(self)
-        self._method, self._status, self._headers, self._head_bytes = method, 0, RawHeaders(), 0
-        self._has_head, self._is_complete, self._may_reuse = False, False, True
+        self._method = method
+        self._begin_response()
         head = [b"%b %b HTTP/1.1" % (method.encode("latin-1"), target)]
         head += [b"%b: %b" % header for header in headers]
         is_chunked = any(name == b"transfer-encoding" for name, _ in headers)
         data = b"\r\n".join([*head, b"", b""])
         async for part in body:
-            self._writer.write(data + (b"%x\r\n%b\r\n" % (len(part), part) if is_chunked else part))
+            data += b"%x\r\n%b\r\n" % (len(part), part) if is_chunked else part
+            self._transport.write(data)
             data = b""
-            with suppress(OSError):  # the server may have answered before it closed the connection
-                await self._writer.drain()
-            if self._reading.done():  # an early refusal
+            await self._may_write.wait()
+            if self._has_head or self._is_lost:  # an early refusal
                 self._may_reuse = False
                 break
         else:
-            self._writer.write(data + (b"0\r\n\r\n" if is_chunked else b""))
+            if is_chunked:
+                data += b"0\r\n\r\n"
+        if data:
+            self._transport.write(data)
         while not self._has_head:
-            await self._read()
-        return Reply(self._status, self._headers, self._body())
+            await self._wait()
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives."""
+        while True:
+            while self._parts:
+                part = self._parts.popleft()
+                self._buffered -= len(part)
+                if self._buffered <= _MAX_BUFFERED_BYTES and not self._is_lost:
+                    self._transport.resume_reading()
+                yield part
+            if self._is_complete:
+                return
+            await self._wait()
+
+    def close(self) -> None:
+        """Give the connection back if the response was read to its end."""
+        if self._is_complete and self._may_reuse and not self._parts and not self._is_lost:
+            self.idle_since = asyncio.get_running_loop().time()
+            self._owner.give_back(self)
+        else:
+            self.abort()
 
     def abort(self) -> None:
         """Close the connection at once."""
-        self._writer.transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
-    async def _body(self) -> AsyncIterator[bytes]:
-        while True:
-            while self._parts:
-                yield self._parts.popleft()
-            if self._is_complete:
-                return
-            await self._read()
+    async def _wait(self) -> None:
+        if self._error:
+            raise UpstreamError(self._error)
+        self._changed.clear()
+        await self._changed.wait()
 
-    async def _received(self) -> bytes | None:
-        """Return the next bytes: none at the end, `None` if the connection broke."""
-        try:
-            return await self._reader.read(_CHUNK_BYTES)
-        except OSError:
-            return None
+    def _begin_response(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self.status, self.headers = 0, []
+        self._head_bytes = 0
+        self._has_head = self._is_complete = False
+        self._may_reuse = True
 
-    async def _read(self) -> None:
-        """Parse the next bytes of the response; raise `UpstreamError`; the end completes one without a length."""
-        data = await self._reading
-        self._reading = asyncio.ensure_future(self._received())
-        if not data:
-            names = {name.lower() for name, _ in self._headers}
-            if data is None or not self._has_head or names & {b"content-length", b"transfer-encoding"}:
-                raise UpstreamError("the server closed the connection")
-            self._is_complete, self._may_reuse = True, False
+    def _fail(self, reason: str) -> None:
+        self._error = self._error or reason
+        self._may_reuse = False
+        self._changed.set()
+        self._may_write.set()
+
+    # --- callbacks of the connection --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Note the transport."""
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Parse bytes of the server; bytes without a request end the connection."""
+        if self._is_complete or self._parser is None:
+            self._owner.forget(self)
+            self.abort()
             return
-        self._head_bytes += 0 if self._has_head else len(data)
+        if not self._has_head:
+            self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
-            raise UpstreamError("the server sent no valid HTTP") from None
+            self._fail("the server sent no valid HTTP")
+            self.abort()
         except httptools.HttpParserUpgrade:
-            raise UpstreamError("the server changed the protocol") from None
+            self._fail("the server changed the protocol")
+            self.abort()
         if not self._has_head and self._head_bytes > _MAX_HEAD_BYTES:
-            raise UpstreamError("the head of the response is too large")
+            self._fail("the head of the response is too large")
+            self.abort()
+        self._changed.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End a response without a length; others are broken off."""
+        self._is_lost = True
+        self._owner.forget(self)
+        names = {name.lower() for name, _ in self.headers}
+        if self._has_head and exc is None and not names & {b"content-length", b"transfer-encoding"}:
+            self._is_complete = True
+        if not self._is_complete:
+            self._fail("the server closed the connection")
+        self._may_reuse = False
+        self._changed.set()
+        self._may_write.set()
+
+    def pause_writing(self) -> None:
+        """Wait with the rest of the request."""
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        """Go on with the request."""
+        self._may_write.set()
 
     # --- callbacks of the parser ------------------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header; trailers are dropped."""
         if not self._has_head:
-            self._headers.append((name, value))
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Note the head; interim responses are dropped."""
-        self._status = self._parser.get_status_code()
-        if self._status < 200:
+        self.status = self._parser.get_status_code()
+        if self.status < 200:
             return
         self._has_head = True
         if self._method == "HEAD":  # the parser would wait for a body
             self._is_complete, self._may_reuse = True, False
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body."""
+        """Keep a part of the body; stop reading while too much waits."""
         self._parts.append(body)
+        self._buffered += len(body)
+        if self._buffered > _MAX_BUFFERED_BYTES:
+            self._transport.pause_reading()
 
     def on_message_complete(self) -> None:
         """Note the end of the response."""
-        if self._status < 200:
-            self._headers.clear()
+        if self.status < 200:
+            self.headers = []
             return
         self._is_complete = True
         self._may_reuse = self._may_reuse and self._parser.should_keep_alive()
