@@ -16,7 +16,7 @@ from mcp_bindgen import v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.app import App, Completion, Context
 from mcp_bindgen.gateway import Gateway
 from mcp_bindgen.http import HttpApp
-from mcp_bindgen.runtime import Transport, serve
+from mcp_bindgen.runtime import ProtocolError, Transport, serve
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.session.targets import Address
@@ -297,6 +297,40 @@ async def test_a_session_follows_a_resource_once_the_stateless_server_has_acknow
         await subscribed.wait()
         books.app.updated("book://first")
         await until(lambda: "book://first" in client.heard)
+
+
+class Refused(Held):
+    """A transport to a server that knows no subscription to `book://secret`."""
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        names = {True: b'"unknown"', False: b'"subscriptions/listen"'}
+        await super().send([one.replace(names[False], names[b"book://secret" in one]) for one in messages])
+
+
+async def test_a_refused_or_cancelled_subscription_leaves_the_others_as_they_are(books: Books) -> None:
+    """Each resource is told of once, as only one subscription at the server goes on."""
+    released = anyio.Event()
+    inner: Any = books.at("2026-07-28")
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Transport]:
+        async with inner.open() as transport:
+            yield Refused(transport, released)
+
+    async with connected(Gateway(Address(opened)), v2025_11_25) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.subscribe, "book://second")
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        released.set()
+        await client.subscribe("book://first")
+        with pytest.raises(ProtocolError):
+            await client.subscribe("book://secret")
+        await client.subscribe("book://third")
+        for name in ("first", "second", "third"):
+            books.app.updated(f"book://{name}")
+        await until(lambda: "book://third" in client.heard)
+        assert client.heard == ["book://first", "book://third"]
 
 
 @pytest.mark.parametrize("package", [v2026_07_28])

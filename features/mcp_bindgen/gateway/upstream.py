@@ -104,6 +104,7 @@ class Upstream:
         self._uris: dict[str, None] = {}
         self._filter: Mapping[str, Any] = {}
         self._listening = anyio.CancelScope()
+        self._replacing = anyio.Lock()
 
     # --- the connection ---------------------------------------------------------------------------------------
 
@@ -207,7 +208,7 @@ class Upstream:
         for uri in list(self._uris):
             await self._send(methods.SUBSCRIBE, {"uri": uri})
         if self._filter or (self._uris and self._revision.era.is_stateless):
-            self._listen()
+            self._tasks.start_soon(self._listen_if_possible)
 
     # --- from the client to the server ------------------------------------------------------------------------
 
@@ -278,17 +279,22 @@ class Upstream:
     # --- subscriptions ----------------------------------------------------------------------------------------
 
     async def follow(self, uri: str) -> None:
-        """Subscribe to a resource; raise `ProtocolError` if the server refuses."""
+        """Subscribe to a resource; raise `ProtocolError` if the server refuses or is away."""
         client = await self.client()
-        if not self._revision.era.is_stateless:
-            method = self._revision.request(methods.SUBSCRIBE)
-            try:
-                await client.request(method, jsonrpc.typed_params(method, {"uri": uri}))
-            except UNREACHABLE as error:
-                raise await self.failure(error) from None
+        is_new = uri not in self._uris
         self._uris[uri] = None
-        if self._revision.era.is_stateless:
-            await self._listen().wait()
+        try:
+            if self._revision.era.is_stateless:
+                await self._listen()
+            else:
+                method = self._revision.request(methods.SUBSCRIBE)
+                await client.request(method, jsonrpc.typed_params(method, {"uri": uri}))
+        except BaseException as error:
+            if is_new:
+                self._uris.pop(uri, None)
+            if isinstance(error, UNREACHABLE):
+                raise await self.failure(error) from None
+            raise
 
     async def leave(self, uri: str) -> None:
         """End the subscription to a resource."""
@@ -296,7 +302,7 @@ class Upstream:
         if not self.is_alive:
             return
         if self._revision.era.is_stateless:
-            self._listen()
+            self._tasks.start_soon(self._listen_if_possible)
         else:
             await self._send(methods.UNSUBSCRIBE, {"uri": uri})
 
@@ -304,7 +310,7 @@ class Upstream:
         """Listen to a stateless server, given a filter by field."""
         self._filter = wanted
         if wanted:
-            self._listen()
+            self._tasks.start_soon(self._listen_if_possible)
 
     def listen_to_all(self) -> None:
         """Listen to the changes of all lists of a stateless server; a stateful server announces them anyway."""
@@ -312,31 +318,37 @@ class Upstream:
         lists = [(method, filter.member) for method, filter in found if filter.compares is None]
         self.listen({member: True for method, member in lists if is_offered(method, capabilities)})
 
-    def _listen(self) -> anyio.Event:
-        """Replace the subscription at a stateless server by one with the current filter.
-
-        Returns:
-            Event that is set once the server has acknowledged the subscription, or has refused it.
-        """
-        former, self._listening, begun = self._listening, anyio.CancelScope(), anyio.Event()
-        resources = [one.member for _, one in filtered(self._revision.methods) if one.compares is not None]
-        uris = {member: [*self._uris] for member in resources} if self._uris else {}
-        self._tasks.start_soon(self._subscribed, {**self._filter, **uris}, begun, self._listening, former)
-        return begun
-
-    async def _subscribed(
-        self, wanted: Mapping[str, Any], begun: anyio.Event, scope: anyio.CancelScope, former: anyio.CancelScope
-    ) -> None:
+    async def _listen_if_possible(self) -> None:
         try:
-            with scope:
-                client = await self.client()
-                async with client.subscribed(self._revision.subscription_filter(**wanted)):
-                    begun.set()
-                    former.cancel()
-                    await client.link.closed.wait()
+            await self._listen()
         except Exception as error:
             log.info("gateway: the server sends no change notifications: %s", error)
-        begun.set()
+
+    async def _listen(self) -> None:
+        """Replace the subscription at a stateless server by one with the current filter.
+
+        The former one goes on until the server has acknowledged the new one, and if the server refuses that.
+        """
+        async with self._replacing:
+            resources = [one.member for _, one in filtered(self._revision.methods) if one.compares is not None]
+            uris = {member: [*self._uris] for member in resources} if self._uris else {}
+            await self._tasks.start(self._subscribed, {**self._filter, **uris})
+
+    async def _subscribed(self, wanted: Mapping[str, Any], *, task_status: TaskStatus[None]) -> None:
+        client = (await self.client()).with_options(timeout=self._timeout)
+        is_acknowledged = False
+        with anyio.CancelScope() as scope:
+            try:
+                async with client.subscribed(self._revision.subscription_filter(**wanted)):
+                    is_acknowledged = True
+                    self._listening.cancel()
+                    self._listening = scope
+                    task_status.started()
+                    await client.link.closed.wait()
+            except Exception as error:
+                if not is_acknowledged:
+                    raise
+                log.info("gateway: the server sends no change notifications: %s", error)
 
     # --- from the server to the client ------------------------------------------------------------------------
 
