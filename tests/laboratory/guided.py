@@ -20,7 +20,7 @@ REVISION = "2025-03-26"
 def main() -> None:
     """Fuzz until something is found, or the time is over."""
     atheris: Any = import_module("atheris")
-    with atheris.instrument_imports(include=["mcp_bindgen.runtime.protocol", "mcp_bindgen.runtime.era"]):
+    with atheris.instrument_imports(include=["mcp_bindgen.runtime.protocol"]):
         import mcp_bindgen.runtime.protocol.peer  # noqa: F401 - it must be the first to import it
     from mcp_bindgen.runtime.protocol.errors import ProtocolError
     from mcp_bindgen.runtime.protocol.events import Rejected, Requested

@@ -132,7 +132,7 @@ class StreamReaders:
 
 
 _DELIVERY_BATCH = 100  # sessions that get a broadcast in one round trip
-_DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than `serve._GRACE`
+_DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than `serve.GRACE_SECONDS`
 _RECONNECT_MS = 500  # until clients of a stopping worker reconnect
 
 
@@ -384,7 +384,7 @@ class SharedRegistry(SessionRegistry):
             await self._deliver(sessions[begin : begin + _DELIVERY_BATCH], found, broadcast.previous)
 
     def _is_for(self, session: SharedSession, broadcast: Broadcast) -> bool:
-        is_served = not session.ending and session.snapshot() is not None
+        is_served = not session.ending and session.is_negotiated
         return is_served and session.revision.name == broadcast.revision
 
     async def _deliver(self, sessions: list[SharedSession], found: ReadBroadcast, previous: int) -> None:

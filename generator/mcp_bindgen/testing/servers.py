@@ -114,11 +114,11 @@ class _HttpThread:
             import uvicorn
 
             from mcp_bindgen.http import HttpApp
+            from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
         except ModuleNotFoundError as error:
             raise ImportError(f"a mock over HTTP needs {error.name}: pip install 'mcp-bindgen[http]'") from None
-        config = uvicorn.Config(
-            HttpApp(app), "127.0.0.1", 0, lifespan="on", ws="none", log_config=None, timeout_graceful_shutdown=1
-        )
+        quiet: Any = {"ws": "none", "log_config": None, "timeout_graceful_shutdown": 1}
+        config = uvicorn.Config(HttpApp(app), "127.0.0.1", 0, http=HttpProtocol, lifespan="on", **quiet)
         self._server = uvicorn.Server(config)
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)

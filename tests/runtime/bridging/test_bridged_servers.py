@@ -410,7 +410,7 @@ class AccessPolicy:
 
 def test_scopes_are_needed_in_every_revision() -> None:
     access_policy: Any = AccessPolicy()
-    service = GuardedService([Scoped()], policy=access_policy)
+    service = GuardedService([Scoped()], access_policy=access_policy)
     for revision in REVISIONS:
         assert service.needed_scopes(revision, [("tools/call", "x")]) == {"special"}
         assert service.needed_scopes(revision, [("tools/call", "y")]) == frozenset()
@@ -426,7 +426,7 @@ def test_who_subscribes_needs_what_who_listens_needs() -> None:
             return frozenset({"access_policy"} if operation[0] == "subscriptions/listen" else ())
 
     access_policy: Any = Listening()
-    service = GuardedService([Listened()], policy=access_policy)
+    service = GuardedService([Listened()], access_policy=access_policy)
     for revision in STATEFUL:
         assert service.needed_scopes(revision, [("resources/subscribe", "file:///x")]) == {"ears", "access_policy"}
         assert service.needed_scopes(revision, [("resources/read", "file:///x")]) == frozenset()

@@ -325,7 +325,7 @@ async def test_scopes_hold_for_methods_of_extensions() -> None:
         def needed(self, operation: Operation) -> frozenset[str]:
             return frozenset({"rare"}) if operation == ("stock/get", "fig") else frozenset()
 
-    service = GuardedService([Guarded()], policy=Open())  # type: ignore[arg-type]
+    service = GuardedService([Guarded()], access_policy=Open())  # type: ignore[arg-type]
     dispatcher = service.dispatchers["2026-07-28"]
     handler = service.guarded(dispatcher, dispatcher.routes["stock/get"])
     scope = RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(), 1)

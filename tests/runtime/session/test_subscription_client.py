@@ -176,7 +176,7 @@ async def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: 
 async def test_a_server_that_ends_each_stream_at_once_is_asked_ever_more_rarely(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listening_module, "_SHORTEST", 0.01)
+    monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.01)
     streams: list[Heard] = []
 
     async def play(heard: Heard) -> None:
@@ -305,7 +305,7 @@ async def test_over_stdio_the_server_may_take_it_back(caplog: pytest.LogCaptureF
 
 
 async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening_module, "_SHORTEST", 0.02)
+    monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.02)
     streams: list[Heard] = []
     go, cut = anyio.Event(), anyio.Event()
 
@@ -360,7 +360,7 @@ async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatc
 async def test_a_server_that_no_longer_offers_it_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(listening_module, "_SHORTEST", 0.01)
+    monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.01)
     caplog.set_level(logging.INFO, "mcp_bindgen")
     streams: list[Heard] = []
 
@@ -383,7 +383,7 @@ async def test_a_server_that_no_longer_offers_it_is_left_alone(
 async def test_a_server_that_agrees_to_less_later(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(listening_module, "_SHORTEST", 0.01)
+    monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.01)
     streams: list[Heard] = []
 
     async def play(heard: Heard) -> None:
@@ -438,7 +438,7 @@ async def test_the_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_authorization_that_is_not_to_be_had_for_a_moment_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening_module, "_SHORTEST", 0.01)
+    monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.01)
     shop = Shop()
     async with in_memory(shop) as client:
         request, failures = client.link.request, [True, True, False]

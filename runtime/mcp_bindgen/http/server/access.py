@@ -157,21 +157,24 @@ class GuardedService(Service):
     Args:
         servers: The servers.
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
-        policy: Returns the scopes of operations; `None` where messages carry no tokens, so that nothing is checked.
+        access_policy: Returns the scopes of operations; `None` where messages carry no tokens, and nothing is checked.
 
     Attributes:
-        policy: See above.
+        access_policy: See above.
 
     Raises:
         ValueError: See `Service`.
     """
 
     def __init__(
-        self, servers: Sequence[Server], revisions: Sequence[str] | None = None, policy: AccessPolicy | None = None
+        self,
+        servers: Sequence[Server],
+        revisions: Sequence[str] | None = None,
+        access_policy: AccessPolicy | None = None,
     ) -> None:
         super().__init__(servers, revisions)
-        self.policy: AccessPolicy | None = policy
-        if policy is not None:
+        self.access_policy: AccessPolicy | None = access_policy
+        if access_policy is not None:
             self.find: FindHandler = self.guarded
             for server in servers:
                 server.authorize, server.allows = self.authorize, self.allows
@@ -179,7 +182,7 @@ class GuardedService(Service):
     def session(self, transport: Transport) -> Session:
         """Return a session for a new connection."""
         session = super().session(transport)
-        if self.policy is not None:
+        if self.access_policy is not None:
             session.access = self.allows
         return session
 
@@ -209,12 +212,12 @@ class GuardedService(Service):
             revision: Their revision, if known.
             operations: Operations, at least one.
         """
-        if self.policy is None:
+        if self.access_policy is None:
             return frozenset()
         served = self.served(revision)
         if served is not None and not isinstance(served, Server):
             operations = served.operations(operations)
-        needed = frozenset[str]().union(*map(self.policy.needed, operations))
+        needed = frozenset[str]().union(*map(self.access_policy.needed, operations))
         server = None if served is None else original(served)
         if server is not None and type(server).required_scopes is not Server.required_scopes:
             needed = needed.union(*(server.required_scopes(method, name) for method, name in operations))
@@ -235,7 +238,7 @@ class GuardedService(Service):
 
     async def authorize_all(self, identity: Identity | None, revision: str | None, asked: Sequence[Operation]) -> None:
         """Check the operations of a message or batch as `authorize` does; other tasks run in between."""
-        if self.policy is None:
+        if self.access_policy is None:
             return
         needed: frozenset[str] = frozenset()
         turn = Turn()

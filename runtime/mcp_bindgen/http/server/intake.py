@@ -144,7 +144,7 @@ class Intake:
             InsufficientScope: A scope is missing.
             HttpError: A URI in the body is too long.
         """
-        if self._service.policy is None:
+        if self._service.access_policy is None:
             return
         try:
             operations = parsed.operations()

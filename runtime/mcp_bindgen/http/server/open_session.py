@@ -118,7 +118,12 @@ class OpenSession(Transport):
     @property
     def supports_stream_polling(self) -> bool:
         """True if the client reconnects after its stream was closed."""
-        return self.snapshot() is not None and self.revision.stream_polling
+        return self.is_negotiated and self.revision.stream_polling
+
+    @property
+    def is_negotiated(self) -> bool:
+        """True from the answer to `initialize` until the session is closed."""
+        return self.session.ready or self.session.peer.state is peer.State.NEGOTIATED
 
     @property
     def is_overdue(self) -> bool:
@@ -145,7 +150,7 @@ class OpenSession(Transport):
     def snapshot(self) -> dict[str, Any] | None:
         """Return the state with which another process can resume the session, as JSON; None before `initialize`."""
         agreed = self.session.negotiated
-        if not (self.session.ready or self.session.peer.state is peer.State.NEGOTIATED):
+        if not self.is_negotiated:
             return None
         return {
             "revision": agreed.dispatcher.revision.name,

@@ -138,9 +138,8 @@ async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], 
     host, port = parse_address(address)
     await _check_free(address, host, port)
 
-    # Clients such as httpx2 use an idle connection again for 5 seconds; a request that meets a closing one is lost.
-    more: Any = {"timeout_keep_alive": 15, "log_config": None, "access_log": False}
-    config = uvicorn.Config(app, host, port, http=HttpProtocol, interface="asgi3", lifespan="on", ws="none", **more)
+    quiet: Any = {"log_config": None, "access_log": False}
+    config = uvicorn.Config(app, host, port, http=HttpProtocol, interface="asgi3", lifespan="on", ws="none", **quiet)
     server = _Uvicorn(config)
     server.path, server.ending, server.hosts = path, ending, hosts
     knows_stop.set(True)

@@ -397,7 +397,7 @@ class HttpSessions:
             session: Its session, which was found before the body was read; None if it names none.
         """
         parsed = self._intake.parse(call, body)
-        if self.registry.service.policy is not None:
+        if self.registry.service.access_policy is not None:
             await self._intake.authorize(call, parsed, None if session is None else session.revision.name)
         is_new = session is None and parsed.is_initialize
         if is_new:
@@ -421,7 +421,7 @@ class HttpSessions:
         finally:
             session.requests -= 1
             session.seen = time.monotonic()
-            if is_new and session.snapshot() is None:
+            if is_new and not session.is_negotiated:
                 await self.registry.end(session)
 
     async def _respond(self, call: Call, session: OpenSession, parsed: ParsedBody, is_new: bool) -> None:
@@ -444,7 +444,7 @@ class HttpSessions:
                     await stream.first()
                 answer = stream.sole_answer()
                 if answer is not None:
-                    if is_new and session.snapshot() is None:
+                    if is_new and not session.is_negotiated:
                         headers = []
                     status = 200
                     if isinstance(answer, Outgoing) and answer.refused:

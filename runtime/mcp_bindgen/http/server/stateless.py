@@ -158,7 +158,7 @@ class StatelessRequests:
         revision, method = asked.dispatcher.revision, asked.route.method
         find = self.service.handler
         try:
-            if self.service.policy is not None:
+            if self.service.access_policy is not None:
                 await self._authorize(call, asked)
             if isinstance(method, Request):
                 _check_headers(call, revision, method, asked.params)
@@ -183,14 +183,14 @@ class StatelessRequests:
             await exchange.answer(200 if failed is None else _status(revision, failed, 200), data)
 
     async def _authorize(self, call: Call, event: Requested | Notified) -> None:
-        if self.service.policy is not None:
+        if self.service.access_policy is not None:
             await self.service.authorize_all(
                 call.identity, event.dispatcher.revision.name, operations(event.route.method, event.params)
             )
 
     async def _challenge(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client needs."""
-        policy = self.service.policy
+        policy = self.service.access_policy
         await exchange.answer(403, data, () if policy is None else policy.challenge(missing))
 
     def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:

@@ -320,7 +320,8 @@ class Peer:
                 raise invalid("initialize comes once, first and alone")
             self.initialize_request_id = envelope.id
             wanted = envelope.params.get("protocolVersion") if is_object(envelope.params) else None
-            self.dispatcher = dispatcher = self._stateful.get(str(wanted), list(self._stateful.values())[-1])
+            known = self._stateful.get(wanted) if isinstance(wanted, str) else None
+            self.dispatcher = dispatcher = known or [*self._stateful.values()][-1]
         elif self.state is not State.READY and envelope.method != PING:
             raise NotInitialized
         return dispatcher

@@ -125,7 +125,7 @@ class Link(Protocol):
 
 
 class RequestScope(NamedTuple):
-    """Scope of a request or notification. An era makes it from the message and its transport's origin.
+    """Scope of a request or notification. Made from the message and the origin of its transport.
 
     Attributes:
         link: Way to the sender.

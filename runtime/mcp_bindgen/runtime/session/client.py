@@ -476,8 +476,8 @@ async def _checked_roots(answer: Awaitable[Any]) -> Any:
 
 # --- subscriptions --------------------------------------------------------------------------------------------
 
-_SHORTEST, _LONGEST = 0.25, 30.0  # seconds before listening again
-_STEADY = 1.0  # seconds after which a stream counts as stable
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 30.0  # seconds before listening again
+_STABLE_SECONDS = 1.0  # after which the pauses begin with the shortest again
 
 
 class Listening:
@@ -512,10 +512,10 @@ class Listening:
 
     def pause(self) -> float:
         """Return the seconds to wait before listening again: exponential backoff with jitter."""
-        if anyio.current_time() - self._since > _STEADY:
+        if anyio.current_time() - self._since > _STABLE_SECONDS:
             self._losses = 0
         self._since = math.inf
-        pause = min(_LONGEST, _SHORTEST * 2.0 ** min(self._losses, 16))
+        pause = min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2.0 ** min(self._losses, 16))
         self._losses += 1
         return pause * random.uniform(0.5, 1)  # noqa: S311
 

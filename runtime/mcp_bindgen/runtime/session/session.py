@@ -24,7 +24,7 @@ from ..protocol.access import RequestOrigin
 from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
-from ..protocol.limits import Limits, Options, Progress
+from ..protocol.limits import Limits, Options
 from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Params, Request
 from ..protocol.peer import Peer, State
 from ..protocol.request_scope import Answer, Link, Negotiated
@@ -70,29 +70,42 @@ class Waiter:
             await self._reporting
 
     def progressed(self, params: object) -> None:
-        """Call the progress callback soon; progress waits until the callback has ended for earlier progress."""
-        if self.options.on_progress is not None:
+        """Call the progress callback, or keep the progress until the callback has ended."""
+        if self._reporting is not None and not self._reporting.done():
             self._unreported.append(params)
-            if self._reporting is None or self._reporting.done():
-                self._reporting = asyncio.create_task(self._report(self.options.on_progress))
+        elif self.options.on_progress is not None:
+            told = self._told(params)
+            if inspect.isawaitable(told):
+                self._reporting = asyncio.create_task(self._report(told))
 
     def stop_reporting(self) -> None:
         """Cancel a progress callback that still runs."""
         if self._reporting is not None:
             self._reporting.cancel()
 
-    async def _report(self, on_progress: Progress) -> None:
-        """Call the progress callback for all progress, in order."""
-        method = self.message.method
-        while self._unreported:
-            try:
-                told = on_progress(self._unreported.popleft())
-                if inspect.isawaitable(told):
+    async def _report(self, told: object) -> None:
+        """Await the result of the progress callback, then call it for newer progress, in order."""
+        while told is not None or self._unreported:
+            if inspect.isawaitable(told):
+                try:
                     await told
-            except (Exception, asyncio.CancelledError):
-                if is_being_cancelled():
-                    raise
-                log.exception("the progress callback of %s failed", method.name if method else "")
+                except (Exception, asyncio.CancelledError):
+                    if is_being_cancelled():
+                        raise
+                    self._log_failure()
+            told = self._told(self._unreported.popleft()) if self._unreported else None
+
+    def _told(self, params: object) -> object:
+        """Call the progress callback; return its result, or None if it failed."""
+        assert self.options.on_progress is not None
+        try:
+            return self.options.on_progress(params)
+        except Exception:
+            self._log_failure()
+            return None
+
+    def _log_failure(self) -> None:
+        log.exception("the progress callback of %s failed", self.message.method.name if self.message.method else "")
 
 
 def resolve(answered: Answered) -> None:

@@ -146,7 +146,7 @@ def test_scopes_and_handlers_of_all_spellings_are_the_same(pair: tuple[str, str]
     app.add_resource("note://{+name}", named, name="rest")
     (contract_server, *_) = app.servers()
     access_policy = ResourceServer("https://x/mcp", StaticTokens(KEYS), scopes={("resources/read", other): ["board"]})
-    service = GuardedService([contract_server], policy=access_policy)
+    service = GuardedService([contract_server], access_policy=access_policy)
     assert anyio.run(_read, app, *pair) == ["secret", "secret"]
     for spelling in pair:
         needed = service.needed_scopes(contract_server.revision, operations_named("resources/read", {"uri": spelling}))
@@ -283,7 +283,9 @@ async def test_others_run_while_a_session_has_a_large_filter_checked() -> None:
             turns += 1
             await anyio.sleep(0)
 
-    service = GuardedService([Slow()], policy=ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={}))
+    service = GuardedService(
+        [Slow()], access_policy=ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={})
+    )
     dispatcher = service.dispatchers[STATELESS]
     filtered = {"resourceSubscriptions": [*(f"note://{number}" for number in range(200)), "note://payroll"]}
     method = dispatcher.revision.request("subscriptions/listen")

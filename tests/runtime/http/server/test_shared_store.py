@@ -639,7 +639,7 @@ async def test_the_next_worker_goes_on_with_a_subscription(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """End the subscriptions of a worker: it is told to stop, or the other workers took it for dead."""
-    monkeypatch.setattr(client_module, "_SHORTEST", 0.4)
+    monkeypatch.setattr(client_module, "_SHORTEST_PAUSE", 0.4)
     errors = iter([StoreUnavailable(), StoreUnavailable()])
     run_script, attempt = RedisConnection.run, RedisConnection.attempt
     names: ContextVar[str] = ContextVar("names", default="")
@@ -690,7 +690,7 @@ class Fenced(Tools):
 async def test_what_is_caught_up_with_is_what_the_server_agrees_to(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "_SHORTEST", 0.6)
+    monkeypatch.setattr(client_module, "_SHORTEST_PAUSE", 0.6)
 
     client, uris = Customer(), ["note://1/1", "note://1/secret", "note://1/2"]
     async with workers(redis, make=Fenced, lease=2.0) as two, subscribed(two, client, *uris):
@@ -706,7 +706,7 @@ async def test_what_is_caught_up_with_is_what_the_server_agrees_to(
 async def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "_SHORTEST", 0.02)
+    monkeypatch.setattr(client_module, "_SHORTEST_PAUSE", 0.02)
 
     client = Customer()
     async with workers(redis, make=Shop, heartbeat=0.1) as two, subscribed(two, client):
@@ -751,7 +751,7 @@ async def test_who_listens_with_another_principal_client_or_filter_gets_nothing_
 async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_over(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "_SHORTEST", 0.02)
+    monkeypatch.setattr(client_module, "_SHORTEST_PAUSE", 0.02)
 
     client = Customer()
     async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
