@@ -33,9 +33,9 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 5182
-MAX_HTTP_LINES = 3819
-MAX_LINES = 23553
+MAX_KERNEL_LINES = 5193
+MAX_HTTP_LINES = 3827
+MAX_LINES = 23584
 """Lines of code of the kernel, of its HTTP transports, and of these and the features together."""
 
 MAX_BARE_ANY_SHARE = 0.04
@@ -44,7 +44,7 @@ MAX_VARS = 5
 """Parameters annotated with a bare `Any`, as a share of all annotated parameters, and calls that escape types."""
 
 MAX_STDIO_MODULES = 36
-MAX_STDIO_LINES = 3255
+MAX_STDIO_LINES = 3266
 """Modules of ours, and their lines of code, that a stdio server has loaded when it answered a call."""
 
 NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")

@@ -213,6 +213,30 @@ async def test_asynchronous_progress_callbacks_are_awaited_in_order(
     assert (seen, caplog.text.count("the progress callback of tools/call failed")) == ([1, 2, 4, 5], 1)
 
 
+async def test_progress_and_other_messages_that_come_at_once_are_heard_in_their_order() -> None:
+    heard: list[Any] = []
+
+    class Listener(Client):
+        async def on_logging_message(self, params: Any, ctx: Any) -> None:
+            heard.append(params.data)
+
+    async def script(raw: checked.Raw) -> None:
+        await raw.welcome({"tools": {}, "logging": {}})
+        asked = await raw.receive()
+        token = asked["params"]["_meta"]["progressToken"]
+        told = [
+            checked.notification("notifications/progress", {"progressToken": token, "progress": number})
+            if number % 2
+            else checked.notification("notifications/message", {"level": "info", "data": number})
+            for number in range(1, 7)
+        ]
+        await raw.send(*told, checked.answer(asked["id"], {"content": []}))
+
+    async with checked.scripted(Listener(), script) as client:
+        await client.with_options(on_progress=lambda params: heard.append(params.progress)).call_tool("x")
+    assert heard == [1, 2, 3, 4, 5, 6]
+
+
 async def test_a_request_that_fails_cancels_its_progress_callback() -> None:
     started, ended = anyio.Event(), anyio.Event()
 
