@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from tests.support.forks import PYTHON
 from tests.support.processes import free_port
 
 KEY = "0123456789abcdef0123"
+CONTRACT = ROOT / "tests" / "runtime" / "contract" / "weather" / "contract.json"
 WHOAMI = ("tools/call", "whoami")
 
 
@@ -86,3 +88,25 @@ def test_unusable_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     ]:
         monkeypatch.setenv("BLANK", "a b")
         assert message in complaint("call", *words)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("contract", "diff", CONTRACT, CONTRACT),
+        ("contract", "bump", CONTRACT, CONTRACT),
+        ("contract", "lower", CONTRACT, "--for", "gemini"),
+        ("mock", CONTRACT),
+        ("client", "--from", CONTRACT, "--out", "client.py"),
+        ("lock", "update", "two.json"),
+        ("lock", "check", "two.json"),
+    ],
+)
+def test_each_command_refuses_unusable_credentials_once(command: tuple[object, ...], tmp_path: Path) -> None:
+    config = {"mcpServers": {name: {"url": f"http://127.0.0.1:9/{name}"} for name in ("one", "two")}}
+    (tmp_path / "two.json").write_text(json.dumps(config), "utf-8")
+    for words, message in [
+        (("--header", "bad"), "--header bad is not NAME=VALUE"),
+        (("--bearer-env", "NOT_SET"), "the environment variable NOT_SET is not set"),
+    ]:
+        assert message in complaint(*command, *words, cwd=tmp_path)

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -79,6 +80,9 @@ class Connection:
         strict: True to fail on an invalid entry, instead of leaving it out with a warning.
         header: `NAME=VALUE` headers for a server at a URL.
         bearer_env: Environment variable with a token for a server at a URL.
+
+    Raises:
+        BadInput: `header` or `bearer_env` is invalid.
     """
 
     revision: options.Revision = None
@@ -88,6 +92,14 @@ class Connection:
     strict: options.Strict = False
     header: options.Header = None
     bearer_env: options.BearerEnv = None
+
+    def __post_init__(self) -> None:
+        _ = self.headers  # invalid credentials are an error also where a command only reads the file of a contract
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The HTTP headers for a server at a URL."""
+        return headers_of(self.header or (), self.bearer_env)
 
 
 class Answering(Protocol):
@@ -132,10 +144,9 @@ class Live:
         """Return the server that words name.
 
         Raises:
-            BadInput: The words name no server, or an option is invalid.
+            BadInput: The words name no server, or a setting for a program is invalid.
         """
-        headers = headers_of(connection.header or (), connection.bearer_env)
-        return cls(server, named(server, connection.env or (), headers), connection)
+        return cls(server, named(server, connection.env or (), connection.headers), connection)
 
     def ask(self, works: Callable[[Sequence[str]], Mapping[str, Work[T]]]) -> T:
         """Connect and do one thing; the server chooses among our revisions, unless one is named.
