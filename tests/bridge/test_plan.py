@@ -1,4 +1,4 @@
-"""What is planned for each step: counted, complete, and accounted for by an independent comparison."""
+"""What is planned for each step: counted, complete, and accounted for by the separate comparison of `diff`."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_bindgen.protocol.assignability import is_within
 from mcp_bindgen.protocol.model import Array, Scalar
+
+_LOWER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems"})
 
 Difference = tuple[str, str, str]
 """Rule, and short descriptions of the old and the new state."""
@@ -31,11 +32,17 @@ def limit_differences(old: Scalar | Array, new: Scalar | Array) -> Iterator[Diff
 
 
 def _rule(keyword: str, old: Any, new: Any) -> str:
-    if keyword == "pattern" and old is not None and new is not None:
+    if old is None or new is None:
+        tighter = old is None
+    elif keyword == "pattern":
         return "pattern-changed"
-    if old is None or (new is not None and is_within(keyword, new, old)):
-        return "constraint-tightened"
-    return "constraint-loosened" if new is None or is_within(keyword, old, new) else "type-changed"
+    elif keyword == "multipleOf":
+        if new % old and old % new:
+            return "type-changed"
+        tighter = new % old == 0
+    else:
+        tighter = (new > old) == (keyword in _LOWER)
+    return "constraint-tightened" if tighter else "constraint-loosened"
 
 
 def _words(keyword: str, constraints: dict[str, Any]) -> str:

@@ -84,10 +84,10 @@ def as_object(type: Type) -> Object:
 def _is_narrower(narrow: Scalar | Array, wide: Scalar | Array) -> bool:
     """Return whether the limits of `narrow` allow no more than the limits of `wide`."""
     own = dict(narrow.constraints)
-    return all(keyword in own and is_within(keyword, own[keyword], limit) for keyword, limit in wide.constraints)
+    return all(keyword in own and _is_within(keyword, own[keyword], limit) for keyword, limit in wide.constraints)
 
 
-def is_within(keyword: str, own: Any, limit: Any) -> bool:
+def _is_within(keyword: str, own: Any, limit: Any) -> bool:
     """Return whether a limit allows no more than another limit of the same keyword."""
     match keyword:
         case "minimum" | "exclusiveMinimum" | "minLength" | "minItems":
