@@ -41,8 +41,8 @@ scaffold = Commands("Start a project of your own.")
 
 
 @dataclass(frozen=True)
-class Project:
-    """Project to start."""
+class ProjectOptions:
+    """Options of a project to start."""
 
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the project; a terminal asks for it.")] = (
         None
@@ -57,7 +57,7 @@ class Project:
 
 @scaffold.command()
 def server(
-    project: Project,
+    project: ProjectOptions,
     from_module: Annotated[
         str | None,
         typer.Option(
@@ -115,7 +115,7 @@ def server(
 
 
 @scaffold.command()
-def client(project: Project, from_: From = None, env: Env = None) -> None:
+def client(project: ProjectOptions, from_: From = None, env: Env = None) -> None:
     """Start a client: a small project that connects to a server, with tests that pass, and a README.
 
     Examples:
@@ -158,7 +158,7 @@ def _derived(module: str) -> _Known:
 
 def _start(
     kind: Kind,
-    project: Project,
+    project: ProjectOptions,
     known: _Known | None,
     *,
     server: str = "",
@@ -219,8 +219,8 @@ T = TypeVar("T")
 
 
 def interview(
-    kind: Kind, project: Project, contract: Contract | None, *, auth: bool = False, style: Style | None = None
-) -> tuple[Project, bool, Style | None]:
+    kind: Kind, project: ProjectOptions, contract: Contract | None, *, auth: bool = False, style: Style | None = None
+) -> tuple[ProjectOptions, bool, Style | None]:
     """Ask for missing options: name, style, revisions, capabilities, transports, and tokens over HTTP.
 
     An `App` speaks every revision, so it is asked for none.

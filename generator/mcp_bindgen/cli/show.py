@@ -29,7 +29,7 @@ OptionalRevisionName = Annotated[str | None, _revision]
 
 
 @dataclass(frozen=True)
-class Reading(options.SchemaFolder):
+class RevisionOptions(options.SchemaFolder):
     """A revision with extensions, and the folder of its schema."""
 
     extension: options.Extension = None
@@ -52,7 +52,7 @@ def show(
     name: Annotated[str, typer.Argument(help="A definition such as Tool, or a method such as tools/call.")],
     as_json: Json = False,
     *,
-    reading: Reading,
+    reading: RevisionOptions,
 ) -> None:
     """Print one definition: its meaning, its fields and its uses.
 
@@ -134,7 +134,7 @@ def _definition(protocol: PythonProtocol, definition: Definition) -> dict[str, A
     return fact
 
 
-def methods(revision: RevisionName, as_json: Json = False, *, reading: Reading) -> None:
+def methods(revision: RevisionName, as_json: Json = False, *, reading: RevisionOptions) -> None:
     """Print the methods of a revision or an extension: sender, params, result and required capability.
 
     Examples:
@@ -192,7 +192,7 @@ def _method(protocol: PythonProtocol, method: Method) -> dict[str, Any]:
     }
 
 
-def model(revision: OptionalRevisionName = None, schema: JsonSchema = False, *, reading: Reading) -> None:
+def model(revision: OptionalRevisionName = None, schema: JsonSchema = False, *, reading: RevisionOptions) -> None:
     """Print the model of a revision as JSON: definitions, methods, errors, facts, descriptions and conversions.
 
     `diff` and `generate --schema` accept the file. docs/reference/model.md describes the format.

@@ -42,7 +42,7 @@ class Entry:
     Attributes:
         kind: Kind of the entry.
         name: Name on the wire.
-        key: Member that identifies the entry: its name, its URI or its URI template (RFC 6570).
+        key: Value that identifies the entry: its name, URI or URI template (RFC 6570).
         pointer: JSON Pointer of the entry in the contract.
         description: Description; empty if the contract has none.
         raw: The original entry of the contract.

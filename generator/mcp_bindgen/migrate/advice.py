@@ -67,7 +67,7 @@ class Replacements:
             return found[0]
         stub = self._new.by_key.get(("call", owner, method.name))
         if stub is not None:
-            return f"`{object_of(stub.name)}(...)` may take its place."
+            return f"`{member_access(stub.name)}(...)` may take its place."
         if not method.lifecycle:
             return found[0]
         api = shortcuts().get(method.name)
@@ -75,7 +75,7 @@ class Replacements:
             return f"The runtime answers `{method.name}`, which may take its place."
         if api is None:
             return f"The runtime sends `{method.name}`, which may take its place, {method.lifecycle}."
-        return f"`async with {object_of(api)}({self._argument(method)})` takes its place."
+        return f"`async with {member_access(api)}({self._argument(method)})` takes its place."
 
     def _argument(self, method: Method) -> str:
         """Return the argument of an API for a method: the one object that its params have beside metadata."""
@@ -105,7 +105,7 @@ def _metadata(protocol: PythonProtocol) -> dict[tuple[str, str], str]:
     return found
 
 
-def object_of(name: str) -> str:
+def member_access(name: str) -> str:
     """Return a member of a class as code calls it: `client.subscribed`."""
     owner, _, member = name.partition(".")
     return f"{_OBJECTS.get(owner, owner)}.{member}"

@@ -14,7 +14,7 @@ from mcp_bindgen.emit.python.calls import RECEIVERS, SENDERS
 from mcp_bindgen.protocol.model import Field, Type
 from mcp_bindgen.protocol.text import describe
 
-from .advice import Replacements, advice, object_of
+from .advice import Replacements, advice, member_access
 from .bindings import ASKING, Bindings, Parameter, Stub, error_instead, name_of, shortcuts
 from .causes import Causes, new_names
 
@@ -265,7 +265,7 @@ class Changes:
             if (stub.method.carrier, heir.method.carrier, stub.owner) == ("message", "embedded", "Context"):
                 default = "message-carrier-changed", stub.message
                 words = stub.method.carrier, heir.method.carrier
-                shortcut = f"`{object_of(short[heir.method.name])}` or " if heir.method.name in short else ""
+                shortcut = f"`{member_access(short[heir.method.name])}` or " if heir.method.name in short else ""
                 hint = f"Ask with {shortcut}`ctx.ask_params(key, params)`: the question travels in the result."
                 change = self._change("changed", self._causes.of(stub.message), default, words, hint=hint)
                 found[stub.short] = change
