@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.app import UriTemplate, Variable
+from mcp_bindgen.app.catalog import Kind
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Map, Object, Scalar, Type, Union
 from mcp_bindgen.spec import BadInput
@@ -17,7 +18,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join
 
 from . import checks, names, text
-from .model import LISTINGS, Contract, Entry, Kind
+from .model import LISTINGS, Contract, Entry
 from .references import Root
 from .shared import Shared
 from .types import Reader, is_visible

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from mcp_bindgen.app.catalog import KINDS, Kind
 from mcp_bindgen.protocol import Protocol
 
-Kind = Literal["tool", "prompt", "resource", "template"]
+_DEFINITIONS: Mapping[Kind, str] = {
+    "tool": "Tool",
+    "prompt": "Prompt",
+    "resource": "Resource",
+    "template": "ResourceTemplate",
+}
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,7 @@ class Listing:
 
 
 LISTINGS: Mapping[str, Listing] = {
-    "tools": Listing("tool", "name", "Tool"),
-    "prompts": Listing("prompt", "name", "Prompt"),
-    "resources": Listing("resource", "uri", "Resource"),
-    "resourceTemplates": Listing("template", "uriTemplate", "ResourceTemplate"),
+    place.member: Listing(kind, place.key, _DEFINITIONS[kind]) for kind, place in KINDS.items()
 }
 """Member of a contract -> the list."""
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bindgen.app.catalog import SCOPES
+from mcp_bindgen.app.catalog import SCOPES, Kind
 from mcp_bindgen.lock.verdict import schema_of_arguments
 
-from ..model import Entry, Kind
+from ..model import Entry
 from .schemas import ANSWERED, SENT, SchemaPair
 from .verdicts import ContractFinding, Level
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from mcp_bindgen.app.catalog import Kind
 from mcp_bindgen.app.inclusion import Answer
 from mcp_bindgen.diff.finding import Impact
 from mcp_bindgen.diff.location import suffix
@@ -22,7 +23,7 @@ from mcp_bindgen.diff.rules import RULES, impacts
 from ..references import IN_PLACE
 from .inclusion import Inclusion, included, too_complex
 from .places import HINTS, WORDS, Difference, differences
-from .verdicts import ContractFinding, Example, Kind, Level
+from .verdicts import ContractFinding, Example, Level
 
 SENT = "arguments"
 """Arguments, which a client sends."""

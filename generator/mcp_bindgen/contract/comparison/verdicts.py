@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal
 
-Kind = Literal["tool", "prompt", "resource", "template", "server"]
+from mcp_bindgen.app.catalog import Kind
 
 
 class Level(IntEnum):
@@ -42,7 +42,7 @@ class ContractFinding:
 
     Attributes:
         rule: Kind of change, e.g. `field-became-required`.
-        kind: Kind of the changed entry.
+        kind: Kind of the changed entry; `server` for a change of the whole server.
         name: Its name or URI.
         place: Place in the entry, e.g. `argument city`; empty for the entry as a whole.
         words: Predicate of the sentence with the place.
@@ -53,7 +53,7 @@ class ContractFinding:
     """
 
     rule: str
-    kind: Kind
+    kind: Kind | Literal["server"]
     name: str
     place: str
     words: str
