@@ -21,6 +21,7 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import BadInput, Reading, Store, external
 from mcp_bindgen.spec.canonical import canonical, digest, dumps
 from mcp_bindgen.spec.document import normalise, read
+from mcp_bindgen.spec.json import is_json_type, json_type_of
 from mcp_bindgen.spec.toml import quoted
 from tests.support.commands import ROOT, UPSTREAM, save, shuffled, snapshot
 from tests.support.small_schemas import Schema, draft, record, ref, small, union
@@ -470,3 +471,12 @@ def test_strings_of_toml_hold_any_text_and_can_be_printed() -> None:
     for text in ["a", "\U0001f600", 'a"b\\', "\n\x7f\x9b\u2028", "\U000e0001"]:
         assert tomllib.loads(f"{quoted(text)} = {quoted(text)}") == {text: text}
         assert quoted(text).isprintable()
+
+
+def test_each_json_value_has_a_type() -> None:
+    values = ["", 1, 1.0, True, None, [], {}]
+    assert list(map(json_type_of, values)) == ["string", "integer", "number", "boolean", "null", "array", "object"]
+    assert is_json_type(1, "number")
+    assert not is_json_type(1.0, "integer")
+    with pytest.raises(TypeError, match="a value of type date is not JSON"):
+        json_type_of(date(2026, 7, 28))

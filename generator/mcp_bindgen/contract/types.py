@@ -27,7 +27,7 @@ from mcp_bindgen.protocol.model import (
     flattened,
     union_of,
 )
-from mcp_bindgen.spec.json import KINDS, is_array, is_object, listed
+from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
 from mcp_bindgen.spec.keywords import has_members
 from mcp_bindgen.spec.pointer import join, split
 
@@ -297,7 +297,7 @@ def _meet(kinds: Sequence[str] | None, said: Any) -> Sequence[str] | None:
     if said is None:
         return kinds
     names = listed(said)
-    names = [kind for kind in names if kind in KINDS and not (kind == "integer" and "number" in names)]
+    names = [kind for kind in names if kind in JSON_TYPES and not (kind == "integer" and "number" in names)]
     if kinds is None:
         return names
     both = [kind for kind in kinds if kind in names or (kind == "integer" and "number" in names)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec.json import is_kind, kind_of
+from mcp_bindgen.spec.json import is_json_type, json_type_of
 
 
 class Normalizer:
@@ -97,7 +97,7 @@ def category(type: Type) -> str:
         case Scalar(kind):
             return "number" if kind == "integer" else kind
         case Const(values):
-            kinds = {"number" if is_kind(value, "number") else kind_of(value) for value in values}
+            kinds = {"number" if is_json_type(value, "number") else json_type_of(value) for value in values}
             return kinds.pop() if len(kinds) == 1 else "union"
         case Array():
             return "array"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type
-from mcp_bindgen.spec.json import is_kind
+from mcp_bindgen.spec.json import is_json_type
 
 from .location import HOW, NEW, OLD, SIDES, Change, Location, only
 from .normalize import category
@@ -91,7 +91,11 @@ class UnionVariants:
         mine, others = self.left[side], self.left[1 - side]
         values = [value for constant in constants for value in constant.values]
         for form in others:
-            if isinstance(form, Scalar) and not form.constraints and all(is_kind(one, form.kind) for one in values):
+            if (
+                isinstance(form, Scalar)
+                and not form.constraints
+                and all(is_json_type(one, form.kind) for one in values)
+            ):
                 others.remove(form)
                 self.left[side] = _without(mine, constants)
                 one, several = (("const-removed", "type-widened"), ("const-added", "type-narrowed"))[side]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_bindgen.spec.json import is_kind
+from mcp_bindgen.spec.json import is_json_type
 
 from .model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 
@@ -51,7 +51,7 @@ class Assignability:
                 is_wide = expected.kind == given.kind or (expected.kind, given.kind) == ("number", "integer")
                 return is_wide and _is_narrower(given, expected)
             case Scalar() as expected, Const((value,)):
-                return not expected.constraints and is_kind(value, expected.kind)
+                return not expected.constraints and is_json_type(value, expected.kind)
             case Array() as expected, Array() as given:
                 return _is_narrower(given, expected) and self.accepts(expected.items, given.items, above)
             case (Object() | Map()) as expected, (Object() | Map()) as given:

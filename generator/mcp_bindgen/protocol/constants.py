@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from mcp_bindgen.spec import Schema
-from mcp_bindgen.spec.json import is_array, is_kind, is_object, kind_of, listed
+from mcp_bindgen.spec.json import is_array, is_json_type, is_object, json_type_of, listed
 from mcp_bindgen.spec.references import target
 
 _UNIONS = ("oneOf", "anyOf")
@@ -100,5 +100,5 @@ def _kinds(schema: Schema, values: list[Any] | None) -> set[str]:
 
 def _key(value: Any) -> tuple[str, Any]:
     """Return a key that only equal JSON values share: `1` and `1.0` are equal, `1` and `true` are not."""
-    kind = "number" if is_kind(value, "number") else kind_of(value)
+    kind = "number" if is_json_type(value, "number") else json_type_of(value)
     return kind, json.dumps(value, sort_keys=True) if kind in ("array", "object") else value

@@ -228,7 +228,8 @@ class Examples:
             case Free():
                 yield from _ANY
             case Scalar():
-                yield from itertools.chain(scalars(type), filter(lambda value: _is_kind(type, value), self._pool))
+                yield from scalars(type)
+                yield from (value for value in self._pool if _is_scalar(Scalar(type.kind), value))
             case Const(values):
                 yield from values
             case Ref(name):
@@ -286,10 +287,6 @@ def _first(values: Iterable[Any]) -> Any:
 
 def _is_needed(field: Field) -> bool:
     return field.required and field.default is None
-
-
-def _is_kind(type: Scalar, value: Any) -> bool:
-    return _is_scalar(Scalar(type.kind), value)
 
 
 def _is_scalar(type: Scalar, value: Any) -> bool:

@@ -9,7 +9,7 @@ from . import kinds
 from . import pointer as json_pointer
 from .errors import BadInput
 from .idioms import plain
-from .json import KINDS, is_array, is_object, listed
+from .json import JSON_TYPES, is_array, is_object, listed
 from .keywords import KNOWN, NESTING, PROSE, STRUCTURE, Schema, rebuild
 from .reading import Reading
 
@@ -95,9 +95,9 @@ def _is_readable(keyword: str, value: Any, at: str, reading: Reading) -> bool:
     if keyword in _KINDS and (wrong := _KINDS[keyword].wrong(value, keyword, at)) is not None:
         reading.settle("keyword-kind", wrong, "it is not read")
         return False
-    unknown = [name for name in listed(value) if name not in KINDS] if keyword == "type" else []
+    unknown = [name for name in listed(value) if name not in JSON_TYPES] if keyword == "type" else []
     for name in unknown:
-        error = BadInput(f"{name!r} is not a JSON type", pointer=at, fix=f"use one of {', '.join(sorted(KINDS))}")
+        error = BadInput(f"{name!r} is not a JSON type", pointer=at, fix=f"use one of {', '.join(sorted(JSON_TYPES))}")
         reading.settle("type-unknown", error, "any type is accepted")
     return not unknown
 

@@ -50,7 +50,7 @@ def _finite(digits: str) -> float:
     return number if isfinite(number) else _refuse(digits)
 
 
-KINDS: dict[str, type[object]] = {
+JSON_TYPES: dict[str, type[object]] = {
     "string": str,
     "integer": int,
     "number": float,
@@ -61,17 +61,24 @@ KINDS: dict[str, type[object]] = {
 }
 """JSON type -> type in Python."""
 
-_NAMES = {type: kind for kind, type in KINDS.items()}
+_NAMES = {type: kind for kind, type in JSON_TYPES.items()}
 
 
-def is_kind(value: object, kind: str) -> bool:
+def is_json_type(value: object, kind: str) -> bool:
     """Return whether a JSON value is of a JSON type; every integer is a number."""
-    return kind_of(value) == kind or (kind == "number" and kind_of(value) == "integer")
+    return json_type_of(value) == kind or (kind == "number" and json_type_of(value) == "integer")
 
 
-def kind_of(value: object) -> str:
-    """Return the JSON type of a value; `number` for a `float` only."""
-    return _NAMES[type(value)]
+def json_type_of(value: object) -> str:
+    """Return the JSON type of a value; `number` for a `float` only.
+
+    Raises:
+        TypeError: The value is no JSON.
+    """
+    try:
+        return _NAMES[type(value)]
+    except KeyError:
+        raise TypeError(f"a value of type {type(value).__name__} is not JSON") from None
 
 
 def is_object(value: object) -> TypeIs[dict[str, Any]]:

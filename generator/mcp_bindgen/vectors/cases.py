@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_bindgen.protocol.examples import Unfit
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
-from mcp_bindgen.spec.json import kind_of
+from mcp_bindgen.spec.json import json_type_of
 
 from .places import KEY, Place, Places
 
@@ -258,7 +258,7 @@ def _damaged(places: Places, place: Place) -> Iterator[Case]:
             yield Case("null", place, place.with_value(None), wrote=(place.without(),))
     likely = [wrong for kind in kinds for wrong in _WRONG[kind]]
     accepted = {*kinds, *(["integer"] if "number" in kinds else [])}
-    wrong = {detail: value for detail, value in likely if kind_of(value) not in accepted}
+    wrong = {detail: value for detail, value in likely if json_type_of(value) not in accepted}
     is_own = not isinstance(place.type, Ref)
     for detail, value in list(wrong.items())[: len(wrong) if is_own else 2]:
         yield Case("type", place, place.with_value(value), detail)
@@ -278,7 +278,7 @@ def _kinds(places: Places, type: Type) -> list[str]:
         case Scalar(kind):
             return [kind]
         case Const(values):
-            return list(dict.fromkeys(map(kind_of, values)))
+            return list(dict.fromkeys(map(json_type_of, values)))
         case Array():
             return ["array"]
         case Map() | Object():

@@ -14,7 +14,7 @@ from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.moves import akin
 from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.protocol.model import Scalar
-from mcp_bindgen.spec.json import KINDS, is_array, is_object, listed
+from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
 from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, PROSE
 
 from ..references import resolve
@@ -169,7 +169,7 @@ class _Walk:
         union = next((node[keyword] for keyword in _UNIONS if keyword in node), None)
         if "type" not in node and union is not None:
             return frozenset[str]().union(*(self.member_kinds(member, side) for member in union))
-        found = frozenset(map(str, listed(node["type"]))) if "type" in node else frozenset(KINDS)
+        found = frozenset(map(str, listed(node["type"]))) if "type" in node else frozenset(JSON_TYPES)
         return found | {"integer"} if "number" in found else found
 
     def member_kinds(self, member: Any, side: int) -> frozenset[str]:

@@ -11,7 +11,7 @@ from mcp_bindgen.bridge.guards import guard
 from mcp_bindgen.bridge.places import Kind, Plan
 from mcp_bindgen.protocol.naming import numbered
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.json import KINDS
+from mcp_bindgen.spec.json import JSON_TYPES
 
 from ..emitter import Options
 from ..header import header
@@ -188,4 +188,4 @@ def _test(test: Test) -> str:
     if test.member:
         lacks = f", lacks={_tuple(map(quoted, test.lacks))}" if test.lacks else ""
         return f"has({quoted(test.member)}{lacks})"
-    return f"of_kind({'type(None)' if test.kind == 'null' else KINDS[test.kind].__name__})"
+    return f"of_kind({'type(None)' if test.kind == 'null' else JSON_TYPES[test.kind].__name__})"

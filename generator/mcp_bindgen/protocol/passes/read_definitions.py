@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_bindgen.spec import BadInput, Schema
-from mcp_bindgen.spec.json import is_array, is_kind, is_object, listed
+from mcp_bindgen.spec.json import is_array, is_json_type, is_object, listed
 from mcp_bindgen.spec.keywords import CONSTRAINTS, has_members
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
@@ -150,7 +150,7 @@ class _Reader:
                 self.settle("constant-kind", error, f"any {describe(other)} is accepted")
                 others.append(other)
                 continue
-            if kinds and not any(is_kind(value, kind) for kind in kinds):
+            if kinds and not any(is_json_type(value, kind) for kind in kinds):
                 error = BadInput(
                     f"the constant {value!r} is not of its own type", pointer=pointer, fix="correct 'type'"
                 )
