@@ -24,11 +24,14 @@ from mcp_bindgen.spec import BadInput
 
 from .groups import Commands
 from .live import Connection, offers
-from .options import SERVERS, Check, Failure, Force, Json, Out, ReportFormat, Server, Witness, is_failure
+from .options import SERVERS, Check, FailOn, Failure, Force, Json, Out, ReportFormat, Server, Witness, is_failure
 from .output import print_json, print_report
 from .servers import named
 from .terminal import say
 from .terminal import write as write_text
+
+_FAILURES: Mapping[FailOn, Level] = {"any": Level.SAFE, "risky": Level.RISKY, "breaking": Level.BREAKING}
+"""Value of `--fail-on` -> the least level that fails."""
 
 contract = Commands("Export, compare, check and generate contracts: the tools, prompts and resources of a server.")
 
@@ -190,7 +193,7 @@ def diff(
     found = None if uses is None else (uses, broken_uses(before, after, comparison, uses))
     file = Path(new) if format in LOCATED and is_document(new) else None
     print_report(contract_changes(comparison, witness=witness, new=file, uses=found), format, out)
-    if is_failure(fail_on, (finding.level for finding in comparison.findings), Level):
+    if is_failure(fail_on, (finding.level for finding in comparison.findings), _FAILURES):
         raise typer.Exit(1)
 
 

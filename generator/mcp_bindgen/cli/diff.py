@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -31,6 +31,7 @@ from mcp_bindgen.spec.sources import git_place, is_range
 
 from .options import (
     SOURCES,
+    FailOn,
     Failure,
     Json,
     JsonSchema,
@@ -49,8 +50,14 @@ from .terminal import StatusLine, say
 if TYPE_CHECKING:
     from mcp_bindgen.diff.commits import Walked
 
-
 Level = Literal["info", "risky", "breaking"]
+
+_FAILURES: Mapping[FailOn, Severity] = {
+    "any": Severity.INFO,
+    "risky": Severity.RISKY,
+    "breaking": Severity.BREAKING,
+}
+"""Value of `--fail-on` -> the least severity that fails."""
 
 
 def diff(
@@ -134,7 +141,7 @@ def diff(
         say(f"warning: {acceptance.fingerprint} was accepted until {acceptance.expires}: {acceptance.reason}", err=True)
     for acceptance in found.unused:
         say(f"warning: {acceptance.fingerprint} is accepted but not found: {acceptance.reason}", err=True)
-    if is_failure(fail_on, (finding.severity for finding in found.findings), Severity):
+    if is_failure(fail_on, (finding.severity for finding in found.findings), _FAILURES):
         raise typer.Exit(1)
 
 

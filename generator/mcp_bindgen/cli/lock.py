@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,7 @@ from mcp_bindgen.spec.transaction import save
 
 from .groups import Commands
 from .live import Connection, offers
-from .options import SERVERS, DryRun, Failure, Out, ReportFormat, is_failure
+from .options import SERVERS, DryRun, FailOn, Failure, Out, ReportFormat, is_failure
 from .output import print_report
 from .servers import named
 from .terminal import say
@@ -33,8 +33,12 @@ from .terminal import say
 CONFIGURATIONS = ("mcp.json", ".mcp.json")
 """Files of servers that are read if none is named."""
 
-_FAILURES = (LockStatus.COMPATIBLE, LockStatus.TEXT_CHANGED, LockStatus.UNPROVEN)
-"""Least severe statuses for `--fail-on` any, risky and breaking."""
+_FAILURES: Mapping[FailOn, LockStatus] = {
+    "any": LockStatus.COMPATIBLE,
+    "risky": LockStatus.TEXT_CHANGED,
+    "breaking": LockStatus.UNPROVEN,
+}
+"""Value of `--fail-on` -> the least severe status that fails."""
 
 _LAUNCHERS = {
     "bunx": (),

@@ -149,9 +149,14 @@ With = Annotated[
 Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on this machine; 0 for any.")]
 
 
-def is_failure(fail_on: FailOn, found: Iterable[int], least: Iterable[int]) -> bool:
-    """Return whether a command must fail; `least` has the least severity for `any`, `risky` and `breaking`."""
-    limits = dict(zip(("any", "risky", "breaking"), least, strict=True))
+def is_failure(fail_on: FailOn, found: Iterable[int], limits: Mapping[FailOn, int]) -> bool:
+    """Return whether a command must fail.
+
+    Args:
+        fail_on: Value of `--fail-on`.
+        found: Severities of the changes.
+        limits: Value of `--fail-on` other than `never` -> the least severity that fails.
+    """
     return fail_on != "never" and any(severity >= limits[fail_on] for severity in found)
 
 
