@@ -251,7 +251,7 @@ class Definition:
 
 
 class Definitions:
-    """Base class of what has definitions: it follows the references to them."""
+    """Base class of models with definitions; it follows references to them."""
 
     definitions: Mapping[str, Definition]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_bindgen.spec import BadInput, EffectiveSchema, Reading, Schema
 
+from .. import naming
 from ..model import Capability, Definition, Definitions, ErrorCode, Extension, Facts, Method, Type
 
 
@@ -51,7 +52,13 @@ class Draft(Definitions):
         return self.source.facts(one.origin)
 
     def extracted(self, schemas: Mapping[str, Schema], found: Mapping[str, Schema], tops: Mapping[str, str]) -> Draft:
-        """Return a copy with definitions `found` that were parts of others, by name; `tops` has the whole of each."""
+        """Return a copy with extracted definitions.
+
+        Args:
+            schemas: Definition name -> JSON Schema, without the extracted definitions.
+            found: The same for the extracted definitions.
+            tops: Name of each extracted definition -> the definition that contained it.
+        """
         origins = {name: self.origins[top] for name, top in tops.items() if top in self.origins}
         return replace(
             self,
@@ -70,9 +77,23 @@ class Draft(Definitions):
         return {name: definition for name, definition in self.definitions.items() if not definition.origin}
 
 
-def settle_taken(
-    reading: Reading, what: str, name: str, other: str, pointer: str, fix: str, verb: str = "it is"
-) -> None:
-    """Settle that a definition of something inline cannot have its natural name, and has another one."""
+def numbered_name(
+    reading: Reading, what: str, name: str, is_taken: Callable[[str], bool], pointer: str, fix: str
+) -> str:
+    """Return a name with a number for an inline type whose own name is taken, and record the decision.
+
+    Args:
+        reading: Records the decision.
+        what: Short description of the type, for the decision.
+        name: Name that is taken.
+        is_taken: Returns whether a name is taken.
+        pointer: Place of the type.
+        fix: Recommended action.
+
+    Raises:
+        BadInput: The reading is strict.
+    """
+    free = naming.numbered(name, is_taken)
     error = BadInput(f"{what} would be named {name!r}, which is taken", pointer=pointer, fix=fix)
-    reading.settle("inline-name-taken", error, f"{verb} named {other!r}")
+    reading.settle("inline-name-taken", error, f"it is named {free!r}")
+    return free

@@ -13,8 +13,7 @@ from mcp_bindgen.spec.keywords import PROSE, STRUCTURE, rebuild, without_prose
 from mcp_bindgen.spec.pointer import join, split
 from mcp_bindgen.spec.references import reference, target
 
-from .. import naming
-from .draft import Draft, settle_taken
+from .draft import Draft, numbered_name
 
 _MERGED = frozenset({"properties", "required", "additionalProperties"})
 _KINDS = ("type", "const", "enum")
@@ -109,11 +108,10 @@ class _Flat:
         owner = split(pointer)[1]
         if len(names) < len(choice) or pointer != join("/$defs", owner) or "$ref" in schema:
             return schema
-        name = stem = owner + "".join(names)
+        name = owner + "".join(names)
         taken = {**self.schemas, **self.found}
         if name in taken and taken[name] != schema:
-            name = naming.numbered(stem, taken.__contains__)
-            settle_taken(self.reading, "a member", stem, name, pointer, "rename it")
+            name = numbered_name(self.reading, "a member", name, taken.__contains__, pointer, "rename it")
         self.found[name], self.tops[name] = schema, owner
         return {"$ref": reference(name)}
 

@@ -9,7 +9,7 @@ from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import reference
 
 from .. import naming
-from .draft import Draft, settle_taken
+from .draft import Draft, numbered_name
 
 
 def hoist_inline_objects(draft: Draft) -> Draft:
@@ -75,8 +75,8 @@ class _Hoist:
     def move(self, parent: str, member: str, schema: Schema, here: str) -> Schema:
         name = naming.hoisted(parent, member)
         if name in self.taken:
-            taken, name = name, naming.numbered(name, self.taken.__contains__)
-            settle_taken(self.reading, "an inline object", taken, name, here, "rename one of them with a patch")
+            fix = "rename one of them with a patch"
+            name = numbered_name(self.reading, "an inline object", name, self.taken.__contains__, here, fix)
         self.taken.add(name)
         self.reading.moved(name, here)
         self.tops[name] = self.tops.get(parent, parent)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from .. import naming
 from ..model import Definition, Free, Map, Object, Ref, Type
 from .collect_methods import method_of
-from .draft import Draft, settle_taken
+from .draft import Draft, numbered_name
 
 _MEMBER = "params"
 
@@ -29,8 +29,7 @@ def name_open_params(draft: Draft) -> Draft:
         named = naming.hoisted(name, _MEMBER)
         if named in taken:
             pointer, fix = f"/$defs/{name}/properties/{_MEMBER}", f"refer to {named!r} there, or rename it with a patch"
-            known, named = named, naming.numbered(named, taken.__contains__)
-            settle_taken(draft.reading, "its params", known, named, pointer, fix, "they are")
+            named = numbered_name(draft.reading, "the type of its params", named, taken.__contains__, pointer, fix)
         taken.add(named)
         fields = tuple(replace(one, type=Ref(named)) if one is field else one for one in definition.type.fields)
         found[name] = replace(definition, type=replace(definition.type, fields=fields))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from .. import naming
 from ..model import Array, Definition, Map, Object, Ref, Scalar, Type, Union
-from .draft import Draft, settle_taken
+from .draft import Draft, numbered_name
 
 
 def name_refinements(draft: Draft) -> Draft:
@@ -56,19 +56,18 @@ class _Namer:
         )
         if not refined:
             return type
-        stem = naming.hoisted(parent, member)
-        name = self.free(stem, type)
-        if stem in self.draft.definitions:
-            pointer, fix = f"/$defs/{parent}", "rename one of them with a patch"
-            settle_taken(self.draft.reading, "an inline type", stem, name, pointer, fix)
+        name = self.free(naming.hoisted(parent, member), type, f"/$defs/{parent}")
         origin = self.draft.definitions[parent].origin
         self.found[name] = Definition(name, type, hoisted=True, origin=origin)
         return Ref(name)
 
-    def free(self, stem: str, type: Type) -> str:
-        """Return `stem`, or with a number where another type has that name."""
+    def free(self, stem: str, type: Type, pointer: str) -> str:
+        """Return `stem`, or with a number where another type has that name; `pointer` is the place of the type."""
 
         def is_taken(name: str) -> bool:
             return name in self.draft.definitions or (name in self.found and self.found[name].type != type)
 
+        if stem in self.draft.definitions:
+            fix = "rename one of them with a patch"
+            return numbered_name(self.draft.reading, "an inline type", stem, is_taken, pointer, fix)
         return naming.numbered(stem, is_taken) if is_taken(stem) else stem
