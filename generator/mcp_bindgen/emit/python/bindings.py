@@ -15,7 +15,7 @@ from . import methods, naming, stubs, types
 from .environment import render
 from .lowering import lower
 from .part import Part, engine_of
-from .style import collector_paused, style_files
+from .style import style_files
 
 Values = Callable[[Part], dict[str, object]]
 
@@ -120,14 +120,13 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     about = f"{part.extension.doc}\n\n" if part.origin and part.extension.doc else ""
     shared = {"header": top, "protocol": part.protocol, "part": part, "title": part.title, "core": core}
     init = {"package": options.package, "generation": GENERATION, "command": options.command, "about": about}
-    with collector_paused():
-        values = {"__init__.py": init, **{name: prepare(part) for name, prepare in table.items()}}
-        files = {
-            name: render(f"{'' if name in _SHARED else folder}{name}.jinja", options.templates, **shared, **prepared)
-            for name, prepared in values.items()
-        }
-        files["types.py"] = types.emit(part.protocol, top, types.form_of(part, core), options.templates)
-        return {**_styled(files, options.templates), "py.typed": f"{top}\n"}
+    values = {"__init__.py": init, **{name: prepare(part) for name, prepare in table.items()}}
+    files = {
+        name: render(f"{'' if name in _SHARED else folder}{name}.jinja", options.templates, **shared, **prepared)
+        for name, prepared in values.items()
+    }
+    files["types.py"] = types.emit(part.protocol, top, types.form_of(part, core), options.templates)
+    return {**_styled(files, options.templates), "py.typed": f"{top}\n"}
 
 
 def _styled(files: Mapping[str, str], templates: Path | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ..emitter import Options
 from ..header import header
 from . import naming
 from .environment import quoted, render
-from .style import collector_paused, style_files
+from .style import style_files
 
 _NAMES = (
     "Conversion, Ruling, Step, cases, has, items, keep, later, members, of_kind, refuse, rule, rules, sequence, "
@@ -33,8 +33,7 @@ def module(plan: Plan) -> str:
 
 def emit(model: Model, options: Options) -> dict[str, str]:
     """Return file name -> text: a module for each conversion from the revision of the model to an adjacent one."""
-    with collector_paused():
-        files = style_files({f"{module(plan)}.py": _emit(plan, options.command) for plan in model.bridges})
+    files = style_files({f"{module(plan)}.py": _emit(plan, options.command) for plan in model.bridges})
     if options.joins_installed:
         return files
     top = header("from the schemas of all revisions. Do not edit.", options.command)

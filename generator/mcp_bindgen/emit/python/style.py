@@ -1,12 +1,10 @@
-"""Format of generated code, and a pause of the garbage collector while code is written."""
+"""Format of generated code."""
 
 from __future__ import annotations
 
 import ast
-import gc
 import subprocess
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -54,15 +52,3 @@ def _closed(code: str, name: str) -> str:
             while lines[node.end_lineno : node.end_lineno + 2] == ["\n", "\n"]:
                 del lines[node.end_lineno]
     return "".join(lines)
-
-
-@contextmanager
-def collector_paused() -> Generator[None]:
-    """Pause the collector: parsing and formatting keep all that they build until the end."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

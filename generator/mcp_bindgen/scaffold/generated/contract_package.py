@@ -10,7 +10,7 @@ from mcp_bindgen.contract.names import definition
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import annotation
 from mcp_bindgen.emit.python.environment import docstring, quoted
-from mcp_bindgen.emit.python.style import collector_paused, style
+from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Array, Ref, Type
 from mcp_bindgen.protocol.naming import words as words_of
@@ -42,7 +42,6 @@ class _Method:
     doc: str
 
 
-@collector_paused()
 def contract_files(
     contract: Contract, protocols: Sequence[Protocol], project_name: str, source_name: str
 ) -> dict[str, str]:

@@ -14,7 +14,7 @@ from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import PLAIN, annotation, optional
 from mcp_bindgen.emit.python.environment import arguments_section, docstring, quoted
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.emit.python.style import collector_paused, style
+from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.constants import values_of
 from mcp_bindgen.protocol.model import Field, Map, Object, Ref, Type, Union, references
@@ -79,7 +79,6 @@ class _Argument:
         return f"{self.name}: {self.annotation}" + (f" = {self.default}" if self.default else "")
 
 
-@collector_paused()
 def client_files(
     contract: Contract,
     protocol: Protocol,
