@@ -55,8 +55,8 @@ def list_(as_json: Json = False) -> None:
 
         return await kept(store), await damaged(store)
 
-    found, problems = with_logins(work)
-    warn(problems)
+    found, problems = _with_logins(work)
+    _warn(problems)
     if as_json:
         print_json([_json(one) for one in found])
     elif found:
@@ -85,25 +85,22 @@ def _json(one: Kept) -> dict[str, Any]:
 def _expiry(one: Kept) -> str:
     if one.resource is None:
         return "-"
-    time = "unknown" if one.expires_at is None else shown_time(one.expires_at)
+    time = "unknown" if one.expires_at is None else _shown_time(one.expires_at)
     return f"{time}, then renewed" if one.refreshable else time
 
 
-def shown_time(seconds: float) -> str:
+def _shown_time(seconds: float) -> str:
     """Return a time, in seconds since 1970, as local date and time."""
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M %Z}"
 
 
-def warn(problems: Sequence[AuthorizationError]) -> None:
+def _warn(problems: Sequence[AuthorizationError]) -> None:
     """Print each damaged record; the message includes the fix."""
     for problem in problems:
         say(f"warning: {problem}", err=True)
 
 
-# --- for other commands ---------------------------------------------------------------------------------------
-
-
-def with_logins(work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+def _with_logins(work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
     """Run a function with the store of logins, and return its result.
 
     Raises:
@@ -119,7 +116,7 @@ def with_logins(work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
         raise BadInput(harmless(str(error))) from None
 
 
-def server_entry(server: str) -> Entry:
+def _server_entry(server: str) -> Entry:
     """Return the entry of a server that takes logins."""
     entry = named(server).entry
     if entry.url is None:
@@ -129,7 +126,7 @@ def server_entry(server: str) -> Entry:
     return entry
 
 
-def shown_url(entry: Entry) -> str:
+def _shown_url(entry: Entry) -> str:
     """Return the URL of an entry without secrets."""
     return harmless((entry.url or "").partition("?")[0])
 
@@ -194,7 +191,7 @@ def login(
 
     `mcp-bindgen login https://example.com/mcp --client-id abc --client-secret-file secret.txt --port 8765`
     """
-    entry = server_entry(server)
+    entry = _server_entry(server)
     asked = entry.auth or AuthSettings()
     if asked.type != "oauth":
         raise BadInput(f"{server} uses {asked.type} and needs no login", fix="call it directly")
@@ -222,18 +219,18 @@ def login(
 
         return await log_in(entry, settings, _in_browser(server) if browser else _elsewhere(), store)
 
-    found = with_logins(work)
+    found = _with_logins(work)
     if found is None:
-        say(f"{shown_url(entry)} requires no login.")
+        say(f"{_shown_url(entry)} requires no login.")
         return
     scopes = f" with {' '.join(found.scopes)}" if found.scopes else ""
-    say(f"Logged in to {shown_url(entry)} at {found.issuer}{scopes}, {_lasting(found)}.")
+    say(f"Logged in to {_shown_url(entry)} at {found.issuer}{scopes}, {_lasting(found)}.")
 
 
 def _lasting(one: Kept) -> str:
     if one.refreshable:
         return "renewed automatically"
-    return "until the server ends it" if one.expires_at is None else f"until {shown_time(one.expires_at)}"
+    return "until the server ends it" if one.expires_at is None else f"until {_shown_time(one.expires_at)}"
 
 
 def _secret(file: Path | None) -> str | None:
@@ -307,7 +304,7 @@ def logout(
     """
     if (server is None) != everything:
         raise BadInput("the server is missing", fix="name one of `mcp-bindgen auth list`, or give --all")
-    entry = server_entry(server) if server is not None else None
+    entry = _server_entry(server) if server is not None else None
     known = entry.auth if entry is not None and entry.auth is not None and entry.auth.type == "oauth" else None
 
     async def work(store: Store) -> tuple[int, list[AuthorizationError], Sequence[AuthorizationError]]:
@@ -316,13 +313,13 @@ def logout(
         done = await (forget_all(store) if entry is None else log_out(entry.url or "", known, store))
         return *done, await damaged(store)
 
-    count, problems, left = with_logins(work)
+    count, problems, left = _with_logins(work)
     from mcp_bindgen.auth.client.tokens import NotRevocable
 
     for problem in problems:
         say(f"warning: deleted here, but not revoked: {problem}", err=True)
-    what = "all servers" if entry is None else shown_url(entry)
+    what = "all servers" if entry is None else _shown_url(entry)
     say(f"Logged out of {what}." if count else f"There is no login to {what}.")
-    warn(left)
+    _warn(left)
     if (left and (entry is None or not count)) or not all(isinstance(problem, NotRevocable) for problem in problems):
         raise typer.Exit(1)
