@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -35,20 +35,21 @@ class Host:
     Attributes:
         title: Its display name.
         user: Path of the user's file, below the home directory or the directory of application settings.
-        is_application: True if the user's file is below the directory of application settings.
         project: Path of a project's file below its folder; empty if there is none.
         member: The member with the servers.
         variable: Format of a reference to an environment variable; empty if the host expands none.
+        is_in_settings: True if the user's file is below the directory of application settings.
         takes_urls: True if its file may contain servers with URLs.
         states_type: True if an entry has its transport as `type`.
     """
 
     title: str
     user: str
-    is_application: bool = False
     project: str = ""
     member: str = "mcpServers"
     variable: str = ""
+    _: KW_ONLY
+    is_in_settings: bool = False
     takes_urls: bool = True
     states_type: bool = False
 
@@ -57,11 +58,21 @@ _SETTINGS = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"
 """Platform -> directory of application settings below the home directory; `.config` on other platforms."""
 
 HOSTS: Mapping[str, Host] = {
-    "claude-desktop": Host("Claude Desktop", "Claude/claude_desktop_config.json", True, takes_urls=False),
-    "claude-code": Host("Claude Code", ".claude.json", False, ".mcp.json", variable="${%s}", states_type=True),
-    "cursor": Host("Cursor", ".cursor/mcp.json", False, ".cursor/mcp.json", variable="${env:%s}"),
-    "vscode": Host("VS Code", "Code/User/mcp.json", True, ".vscode/mcp.json", "servers", "${env:%s}", states_type=True),
-    "codex": Host("Codex", ".codex/config.toml", False, ".codex/config.toml", "mcp_servers"),
+    "claude-desktop": Host(
+        "Claude Desktop", "Claude/claude_desktop_config.json", is_in_settings=True, takes_urls=False
+    ),
+    "claude-code": Host("Claude Code", ".claude.json", ".mcp.json", variable="${%s}", states_type=True),
+    "cursor": Host("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", variable="${env:%s}"),
+    "vscode": Host(
+        "VS Code",
+        "Code/User/mcp.json",
+        ".vscode/mcp.json",
+        "servers",
+        "${env:%s}",
+        is_in_settings=True,
+        states_type=True,
+    ),
+    "codex": Host("Codex", ".codex/config.toml", ".codex/config.toml", "mcp_servers"),
 }
 """Name -> host."""
 
@@ -84,7 +95,7 @@ def place_of(name: str, *, project: bool, platform: str = sys.platform) -> Path:
     if not project:
         if name == "codex" and "CODEX_HOME" in os.environ:
             return Path(os.environ["CODEX_HOME"], "config.toml")
-        return Path.home() / (_SETTINGS.get(platform, ".config") if host.is_application else "") / host.user
+        return Path.home() / (_SETTINGS.get(platform, ".config") if host.is_in_settings else "") / host.user
     if not host.project:
         raise BadInput(f"{host.title} has no project file", fix="leave --project out")
     return Path(host.project)
