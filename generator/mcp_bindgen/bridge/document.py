@@ -145,7 +145,7 @@ def _named_definitions(protocol: Protocol) -> Iterator[tuple[str, str]]:
         yield from ((join("/definitions", name), other) for other in references(definition.type))
     for index, method in enumerate(protocol.methods):
         here = join("/methods", index)
-        types = [type for type in (method.params, method.result, *method.alternatives) if type is not None]
+        types = [type for type in (method.params, *method.answers) if type is not None]
         yield from ((here, other) for type in types for other in references(type))
         yield here, method.definition
         if method.filter is not None:

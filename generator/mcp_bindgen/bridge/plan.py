@@ -59,9 +59,8 @@ class _Methods:
             none = Object(())
             found = self._planner.outcome(method.params or none, other.params or none, (method.name, "params"))
             yield Payload(method.name, "params", found.edit, found.places)
-        if method.result is not None and other.result is not None:
-            ours, theirs = (method.result, *method.alternatives), (other.result, *other.alternatives)
-            found = self._planner.answers(ours, theirs, (method.name, "result"))
+        if method.answers and other.answers:
+            found = self._planner.answers(method.answers, other.answers, (method.name, "result"))
             yield Payload(method.name, "results", found.edit, found.places)
 
 
