@@ -34,8 +34,8 @@ GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
 MAX_KERNEL_LINES = 5193
-MAX_HTTP_LINES = 3827
-MAX_LINES = 23584
+MAX_HTTP_LINES = 3829
+MAX_LINES = 23586
 """Lines of code of the kernel, of its HTTP transports, and of these and the features together."""
 
 MAX_BARE_ANY_SHARE = 0.04

@@ -99,7 +99,8 @@ class OpenSession(Transport):
         self.standing: Stream = listen(key, LISTEN_STREAM, (), self.store, last=self.last, queue=self.queue)
         self.standing.persisted = self.store is not None and self.worker_epoch > 0
         self.requests = 0
-        self.seen = self._begun = time.monotonic()
+        self.seen: float = time.monotonic()
+        self._begun = self.seen
         self.before_sending: Callable[[], Awaitable[None]] | None = None
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}

@@ -68,6 +68,7 @@ class HttpProtocol(HttpToolsProtocol):
     """
 
     answering: Any = None
+    timeout_keep_alive: int
     _writer: ResponseWriter
     _alarm: asyncio.TimerHandle
     _waiting_since = 0.0
