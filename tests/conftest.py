@@ -14,7 +14,6 @@ import sys
 from collections.abc import Generator, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from inspect import iscoroutinefunction, signature
-from itertools import count
 from pathlib import Path
 
 import anyio
@@ -100,20 +99,17 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-_RUNS_OF_MYPY = count(1)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown() -> Generator[None]:
-    """Collect what mypy leaves behind, after each fourth test that ran it in this process.
+    """Collect the garbage of mypy, which grows to gigabytes in a process of `make test-all`.
 
-    mypy puts all objects into the oldest generation, also those that were frozen above, and Python would not look there
-    before it has made several gigabytes of others.
+    mypy moves all objects to the oldest generation, frozen ones too, and Python rarely collects that.
     """
     yield
-    if gc.get_freeze_count() == 0:
-        if next(_RUNS_OF_MYPY) % 4 == 0:
-            gc.collect()
+    count = len(gc.get_objects(generation=2))
+    if count > 4_000_000:
+        gc.collect()
+    if count > 500_000:
         gc.freeze()
 
 
