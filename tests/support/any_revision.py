@@ -1,4 +1,4 @@
-"""Servers of any revision, made of one class of handlers."""
+"""Build servers of any revision from one class of handlers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support.checked_connections import STATELESS
 
 
 class Tools:
-    """Handlers for all revisions, without tools that are listed."""
+    """Handlers for all revisions; the list of tools is empty."""
 
     types: Any
     revision: str
@@ -18,11 +18,11 @@ class Tools:
         return self.types.ListToolsResult(tools=[], **more)
 
     def text(self, text: str) -> Any:
-        """Make the result of a tool."""
+        """Return a tool result with one text block."""
         return self.types.CallToolResult(content=[self.types.TextContent(text=text)])
 
 
 def of_revision(handlers: type, package: Any) -> Any:
-    """Make a class of servers for a revision, given as its package."""
+    """Return a server class for the revision of `package`, with these handlers."""
     info = package.types.Implementation(name="tools", version="1")
     return type(handlers.__name__, (handlers, package.Server), {"types": package.types, "info": info})

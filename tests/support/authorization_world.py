@@ -1,7 +1,7 @@
-"""An authorization server and an MCP server that it issues tokens for, on loopback, which a test can turn hostile.
+"""An authorization server and a protected MCP server on loopback; tests can make either of them misbehave.
 
-Both are honest unless a test overrides what they answer. A token is `at-N`, a refresh token `rt-N`: it can be used
-once, and using it again ends everything that came of the same login, as real servers with rotation do.
+Both behave correctly unless a test overrides a response. Access tokens are `at-N`, refresh tokens `rt-N`. A refresh
+token can be used once. Using it again revokes all tokens of the same login, as real servers with rotation do.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Edit = Callable[[dict[str, Any]], Any]
 
 
 class World:
-    """The two servers.
+    """An authorization server and an MCP server.
 
     Attributes:
         mcp: The MCP server.
         issuing: The authorization server.
-        edit_resource: Changes the metadata of the resource before it is sent; what it returns is sent instead.
-        edit_server: Changes that of the authorization server.
-        edit_response: Changes the parameters with which a user comes back.
-        edit_token: Changes what the token endpoint answers.
-        scopes_of: A tool's name -> the scopes that calling it takes.
-        lifetime: Seconds that access tokens live.
-        log: What was asked of either server: `GET /path`, and what tokens were asked for.
+        edit_resource: Hook that receives the protected resource metadata and returns the metadata to send.
+        edit_server: The same hook for the metadata of the authorization server.
+        edit_response: Hook for the parameters of the authorization response.
+        edit_token: Hook for the token response.
+        scopes_of: Tool name -> scopes that a call needs.
+        lifetime: Lifetime of access tokens in seconds.
+        log: Requests to either server, as `GET /path`, and token requests.
     """
 
     def __init__(self) -> None:
@@ -76,31 +76,31 @@ class World:
 
     @property
     def url(self) -> str:
-        """The URL of the MCP server."""
+        """URL of the MCP server."""
         return self.mcp.url
 
     @property
     def issuer(self) -> str:
-        """The issuer."""
+        """Issuer identifier."""
         return self.issuing.url.removesuffix("/mcp")
 
     @property
     def metadata_url(self) -> str:
-        """Return where the metadata of the resource is."""
+        """Return the URL of the protected resource metadata."""
         return self.url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")
 
     def counts(self, line: str) -> int:
-        """Count how often something was asked."""
+        """Return how often a line occurs in the log."""
         return sum(one.startswith(line) for one in self.log)
 
     async def let_in(self, auth: Any, **options: Any) -> str:
-        """Send a request to the MCP server, which answers it; return the token that it was shown."""
+        """Send a request that the MCP server accepts; return the access token that the client used."""
         (token,) = await call(self.url, auth, **options)
         assert str(token).startswith("at-"), token
         return str(token)
 
     async def denied(self, auth: Any, why: str = "", **options: Any) -> AuthorizationError:
-        """Send a request to the MCP server, for which no token can be had; return the error, which says why."""
+        """Send a request for which the client gets no token; return the error, whose text contains `why`."""
         (error,) = await call(self.url, auth, **options)
         assert isinstance(error, AuthorizationError), error
         assert why in str(error)
@@ -210,7 +210,7 @@ class World:
         return edited
 
     def proof(self, heard: Heard, method: str, url: str, token: str | None) -> dict[str, Any] | None:
-        """The claims of a proof of possession, and the thumbprint of its key; it must be right in every way."""
+        """Return the claims of a valid DPoP proof and its key thumbprint, or None if the request has no proof."""
         text = heard.headers.get("dpop")
         if text is None:
             return None
@@ -240,7 +240,7 @@ class World:
             await self.serve(heard)
 
     async def serve(self, heard: Heard) -> None:
-        """Answer a message as an honest server does."""
+        """Answer a message as a correct server does."""
         scheme, _, token = heard.headers.get("authorization", "").partition(" ")
         known = self.tokens.get(token)
         if known is None or known["family"] not in self.families:
@@ -263,13 +263,13 @@ class World:
             await heard.result(token)
 
     async def refuse(self, heard: Heard, status: int, **parameters: str) -> None:
-        """Answer with a challenge."""
+        """Answer with a status and a challenge."""
         given = {"resource_metadata": self.metadata_url, **self.challenge, **parameters}
         shown = ", ".join(f'{name}="{value}"' for name, value in given.items() if value)
         await heard.end(status, www_authenticate=f"Bearer {shown}")
 
     async def _send(self, heard: Heard, document: Any) -> None:
-        """Send a document or a status."""
+        """Send a JSON document, or an empty response if `document` is a status."""
         if isinstance(document, int):
             await heard.end(document)
         else:
@@ -288,12 +288,12 @@ async def playing(made: W) -> AsyncGenerator[W]:
 
 
 def world() -> AbstractAsyncContextManager[World]:
-    """Run two honest servers."""
+    """Run both servers, without any misbehaviour."""
     return playing(World())
 
 
 def visit(url: str) -> str:
-    """Return where a user is sent who visits a URL and agrees to everything."""
+    """Return the redirect target for a user who opens a URL and agrees to everything."""
     parts = urlsplit(url)
     connection = HTTPConnection(parts.netloc, timeout=10)
     try:
@@ -304,12 +304,12 @@ def visit(url: str) -> str:
 
 
 async def agree(url: str) -> str:
-    """Log in as a user who says yes at once."""
+    """Log in as a user who agrees at once."""
     return await to_thread.run_sync(visit, url)
 
 
 def slowly(seconds: float) -> Manual:
-    """Log in as a user who takes some time."""
+    """Return a login in which the user takes some seconds to agree."""
 
     async def visit(url: str) -> str:
         await sleep(seconds)
@@ -319,14 +319,14 @@ def slowly(seconds: float) -> Manual:
 
 
 def oauth(store: Store | None = None, **options: Any) -> OAuth:
-    """A way to log in that asks nobody."""
+    """Return an OAuth client whose login needs no interaction."""
     options.setdefault("login", Manual(agree, CALLBACK))
     options.setdefault("fetcher", Fetcher(timeout=5))
     return OAuth(store=store or MemoryStore(), **options)
 
 
 async def call(url: str, auth: Any, *methods: str, opened: Any = http, **options: Any) -> list[Any]:
-    """Send requests to an MCP server, one after the other; return the results, and the errors in place of them."""
+    """Send requests to an MCP server in sequence; return the results, with errors in place of missing results."""
     found: list[Any] = []
     async with opened(url, auth=auth, **options) as transport:
         for number, method in enumerate(methods or ("tools/list",), 1):
@@ -339,5 +339,5 @@ async def call(url: str, auth: Any, *methods: str, opened: Any = http, **options
 
 
 def parts(address: str) -> Mapping[str, str]:
-    """The query of an address."""
+    """Return the query parameters of a URL."""
     return dict(parse_qsl(urlsplit(address).query))

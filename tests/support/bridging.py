@@ -1,4 +1,4 @@
-"""Payloads of every revision, what converts them, and who judges them: for tests of bridges."""
+"""Payloads of every revision, and their conversions and validators, for tests of bridges."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Payload:
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
-        """The schema's own words for it, and for what may come instead."""
+        """Schemas of the params, or of the result and its alternatives."""
         method = next(one for one in protocol(self.revision).methods if one.name == self.method)
         if self.part == "params":
             found: dict[str, Any] = definitions(self.revision)[method.definition]["properties"]["params"]
@@ -74,12 +74,12 @@ class Payload:
         return _validator(self)
 
     def counterpart(self, revision: str) -> Payload | None:
-        """The same in another revision; `None` where that has no such method, or it has no such part."""
+        """Return the same payload in another revision, or None if that revision does not have it."""
         other = Payload(revision, self.method, self.part)
         return other if other in payloads(revision) else None
 
     def of(self, chain: Chain) -> Conversion | None:
-        """What converts it."""
+        """Return the conversion of this payload in a chain."""
         return chain.params(self.method) if self.part == "params" else chain.results(self.method)
 
 
@@ -97,7 +97,7 @@ def _validator(payload: Payload) -> jsonschema_rs.Draft202012Validator:
 
 @cache
 def payloads(revision: str) -> tuple[Payload, ...]:
-    """All params and results of a revision."""
+    """Return all params and results of a revision."""
     return tuple(_payloads(revision))
 
 
@@ -111,7 +111,7 @@ def _payloads(revision: str) -> Iterator[Payload]:
 
 @cache
 def names(*revisions: str) -> tuple[str, ...]:
-    """All members that some revisions name."""
+    """Return all member names that occur in some revisions."""
     found: dict[str, None] = {}
 
     def collect(node: Any) -> None:
@@ -131,13 +131,13 @@ def names(*revisions: str) -> tuple[str, ...]:
 
 @cache
 def instances(revision: str) -> Instances:
-    """Valid values, with members in them that only other revisions name."""
+    """Return a source of valid values that also have members which only other revisions define."""
     return of_definitions(definitions(revision), names=odd_names(*names(*REVISIONS)))
 
 
 @cache
 def values(payload: Payload) -> st.SearchStrategy[Json]:
-    """Valid values of a payload. What tells kinds of result apart by its default, and by no schema, has just that."""
+    """Return valid values of a payload; a `resultType` always has its default, as schemas do not restrict it."""
     return st.one_of([_marked(payload, schema) for schema in payload.schemas])
 
 
@@ -149,18 +149,18 @@ def _marked(payload: Payload, schema: dict[str, Any]) -> st.SearchStrategy[Json]
 
 
 def text(value: Json) -> bytes:
-    """A value as we write it: compact, with nothing escaped that need not be."""
+    """Return a value as compact JSON without unnecessary escapes, as the product writes it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def converted(conversion: Conversion | None, value: Json, notes: LossReport | None = None) -> Json:
-    """What a conversion makes of a copy; raises `NotConvertible`."""
+    """Convert a copy of a value; raise `NotConvertible` if that is impossible."""
     own = copy.deepcopy(value)
     return own if conversion is None else conversion.convert(own, notes or LossReport())
 
 
 def settled(value: Json, payload: Payload, conversion: Conversion | None, claims: frozenset[str]) -> Json:
-    """A converted value as an adapter hands it on: with what its connection knows, and without claims that clash."""
+    """Return a converted value as an adapter passes it on: with connection metadata, without colliding fields."""
     value = _introduced(value, payload)
     for _ in range(100):
         error = next(payload.validator.iter_errors(value), None)
@@ -175,7 +175,7 @@ def _location(error: jsonschema_rs.ValidationError) -> Sequence[str | int]:
 
 
 def _introduced(value: Json, payload: Payload) -> Json:
-    """What a connection adds to the params of a request of the stateless era."""
+    """Add the `_meta` of a connection to the params of a stateless request."""
     is_request = any(
         m.name == payload.method and m.kind == "request" and m.carrier == "message"
         for m in protocol(payload.revision).methods

@@ -1,4 +1,4 @@
-"""Headless Chromium, to use a page as its readers do: keys, windows of any size, light and dark."""
+"""Headless Chromium to test pages with the keyboard, windows of any size, and light and dark colour schemes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PHONE = (360, 740)
 
 @dataclass
 class Visit:
-    """A page in a window of its own.
+    """A page in its own window.
 
     Attributes:
         page: The page.
-        complaints: Errors and warnings in the console, and exceptions of scripts.
-        requests: Everything that was asked for over a network, answered or not.
+        complaints: Errors and warnings in the console, and uncaught exceptions of scripts.
+        requests: URLs of all network requests, with or without a response.
     """
 
     page: Page
@@ -37,7 +37,7 @@ class Visit:
     requests: list[str] = field(default_factory=list)
 
     def watch(self) -> None:
-        """Starts to collect complaints and requests."""
+        """Start to collect complaints and requests."""
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", self._asked)
@@ -52,7 +52,7 @@ class Visit:
 
 
 def check_accessibility(page: Page) -> Any:
-    """Run axe on a page, which must find no violation; return its results."""
+    """Run axe on a page and assert that it finds no violation; return its results."""
     results: Any = import_module("axe_playwright_python.sync_playwright").Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
     return results
@@ -60,7 +60,7 @@ def check_accessibility(page: Page) -> Any:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A running browser; the test is skipped where none is installed, except in CI, where it fails."""
+    """Yield a running browser; skip the test if none is installed, or fail in CI."""
     from playwright.sync_api import sync_playwright
 
     binary = next(filter(None, map(shutil.which, NAMES)), None)
@@ -68,7 +68,7 @@ def chromium() -> Iterator[Browser]:
         missing = f"no browser: none of {', '.join(NAMES)} is installed"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
     with sync_playwright() as driver:
-        # the sandbox needs a user of its own, which containers do not have; the pages are ours
+        # the sandbox needs a separate user, which containers do not have; the pages are ours
         browser = driver.chromium.launch(executable_path=binary, args=["--no-sandbox"])
         try:
             yield browser
@@ -86,7 +86,7 @@ def visiting(
     scheme: Literal["light", "dark"] = "light",
     scripts: bool = True,
 ) -> Iterator[Visit]:
-    """The page in `file`, opened at `place` (what stands behind the `#`) in a window of `size` CSS pixels."""
+    """Yield the page in `file`, opened at the fragment `place` in a window of `size` CSS pixels."""
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, java_script_enabled=scripts
     )
@@ -100,7 +100,7 @@ def visiting(
 
 
 class Outline(HTMLParser):
-    """The elements of a page, and what stands in its script and its styles."""
+    """Elements of a page, and the text of its script and its styles."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

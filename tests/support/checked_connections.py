@@ -1,4 +1,4 @@
-"""Connections in memory whose every message is held against the schema of its revision."""
+"""Connections in memory that validate every message against the schema of its revision."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
 STATEFUL = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"
 ERROR_NEEDS_ID = STATEFUL[:-1]
-"""The revisions whose schema has no error without an id, though JSON-RPC demands one for what cannot be read."""
+"""Revisions whose schema requires an id in errors, though JSON-RPC has errors without one for unreadable messages."""
 
 Arguments = ParamSpec("Arguments")
 AnyClient = TypeVar("AnyClient", bound=Client)
@@ -50,17 +50,17 @@ AnyEvent = TypeVar("AnyEvent")
 
 
 def bindings(revision: str) -> ModuleType:
-    """The package of a revision."""
+    """Return the package of a revision."""
     return import_module(f"mcp_bindgen.v{revision.replace('-', '_')}")
 
 
 def bounded(
     seconds: float = HANG_SECONDS,
 ) -> Callable[[Callable[Arguments, Awaitable[None]]], Callable[Arguments, None]]:
-    """Makes a test of a coroutine function, which fails when it takes too long.
+    """Turn a coroutine function into a test that fails after some seconds.
 
-    `tests/conftest.py` does this for each test that is a coroutine function. Needed are only other limits, and
-    functions that are no test themselves or that Hypothesis calls.
+    `tests/conftest.py` does this for every test that is a coroutine function. Use it only for another time limit, for
+    helper functions, and for functions that Hypothesis calls.
     """
 
     def decorate(test: Callable[Arguments, Awaitable[None]]) -> Callable[Arguments, None]:
@@ -81,7 +81,7 @@ def bounded(
 
 
 class Oracle:
-    """Says what the schema of a revision thinks of a message.
+    """Validator of the messages of a revision.
 
     Args:
         revision: The revision.
@@ -100,18 +100,18 @@ class Oracle:
 
     @cache  # noqa: B019 - there is one oracle for each revision
     def validator(self, name: str) -> Any:
-        """Validates a definition."""
+        """Return the validator of a definition."""
         return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": self.definitions})
 
     def problems(self, name: str, document: Any) -> list[str]:
-        """Say why `document` is not a `name`."""
+        """Return the reasons why `document` is not a valid `name`."""
         return [
             f"{name}: {error.message} at {'/'.join(map(str, error.instance_path))}: {json.dumps(document)[:500]}"
             for error in self.validator(name).iter_errors(document)
         ]
 
     def message(self, message: Any) -> list[str]:
-        """Return what is wrong with a message as far as it can be told from itself."""
+        """Return the problems of a message, without knowledge of the request that it answers."""
         if isinstance(message, list):
             inner = [problem for part in message for problem in self.message(part)]
             return self.problems("JSONRPCMessage", message) + inner
@@ -126,7 +126,7 @@ class Oracle:
         return found
 
     def result(self, method: str, result: Any) -> list[str]:
-        """Return what is wrong with the result of a method; nothing is known of the methods of others."""
+        """Return the problems of the result of a method; results of unknown methods have none."""
         if method not in self.methods:
             return []
         described = self.methods[method]
@@ -136,7 +136,7 @@ class Oracle:
 
 @cache
 def oracle(revision: str) -> Oracle:
-    """The oracle of a revision."""
+    """Return the oracle of a revision."""
     return Oracle(revision)
 
 
@@ -144,7 +144,7 @@ def oracle(revision: str) -> Oracle:
 
 
 def strictly(data: bytes) -> Any:
-    """`data` as JSON, without NaN and other liberties of Python."""
+    """Parse JSON strictly: reject NaN and other constants that only Python accepts."""
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not JSON")
@@ -153,17 +153,17 @@ def strictly(data: bytes) -> Any:
 
 
 class Recording(Transport):
-    """A transport that keeps what travels over it, and whose `close` fails when something we sent breaks the schema.
+    """Transport that records its messages; `close` fails if a sent message violates the schema.
 
     Args:
-        transport: Does the work.
-        revisions: Whose schema counts. Of several, an answer belongs to the stateless one that its request names, else
-            to the first; other messages may belong to any.
+        transport: The transport to wrap.
+        revisions: The revisions to validate against. With several, a response is validated against the stateless
+            revision that its request declares, else against the first one; other messages may be valid in any of them.
 
     Attributes:
         sent: The messages that were sent, parsed.
-        received: The messages that came and could be parsed.
-        violations: What is wrong with the messages that were sent.
+        received: The messages that arrived and could be parsed.
+        violations: Problems of the messages that were sent.
     """
 
     def __init__(self, transport: Transport, *revisions: str) -> None:
@@ -192,15 +192,15 @@ class Recording(Transport):
         self.check()
 
     def check(self) -> None:
-        """Fails when something that we sent breaks the schema."""
+        """Fail if a sent message violates the schema."""
         assert not self.violations, "\n".join(self.violations)
 
     def methods(self) -> list[str]:
-        """The methods of the requests and notifications that were sent, in order."""
+        """Return the methods of the requests and notifications that were sent, in order."""
         return [message["method"] for message in self.sent if isinstance(message, dict) and "method" in message]
 
     def params(self, method: str) -> list[Any]:
-        """The params of the messages of one method that were sent."""
+        """Return the params of all sent messages of a method."""
         return [part.get("params") for part in self.sent if isinstance(part, dict) and part.get("method") == method]
 
     def _remember(self, data: bytes) -> None:
@@ -230,7 +230,7 @@ class Recording(Transport):
                 self.violations += wrong
 
     def _oracle_of(self, asked: Any) -> Oracle:
-        """Return whose schema counts for the answer to a request."""
+        """Return the oracle for the response to a request."""
         params = asked.get("params") if isinstance(asked, dict) else None
         meta = params.get("_meta") if isinstance(params, dict) else None
         stated = meta.get(VERSION) if isinstance(meta, dict) else None
@@ -238,10 +238,10 @@ class Recording(Transport):
 
 
 class Raw:
-    """One side of a connection, played by hand.
+    """One side of a connection, controlled by the test message by message.
 
     Args:
-        transport: The way to the other side.
+        transport: The transport to the other side.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -249,12 +249,12 @@ class Raw:
         self._waiting: list[bytes | Oversized | Lost] = []
 
     async def send(self, *messages: object) -> None:
-        """Sends messages: JSON documents, or bytes and what a transport tells of a request as they are."""
+        """Send messages: JSON documents, or raw bytes and `Lost` objects unchanged."""
         sent: list[Any] = [part if isinstance(part, bytes | Lost) else json.dumps(part).encode() for part in messages]
         await self._transport.send(sent)
 
     async def receive(self) -> Any:
-        """The next message; fails when there is none."""
+        """Return the next message; fail if the other side has closed the connection."""
         if not self._waiting:
             self._waiting += await self._transport.receive()
             assert self._waiting, "the other side closed the connection"
@@ -263,18 +263,18 @@ class Raw:
         return strictly(data)
 
     async def ask(self, message: object) -> Any:
-        """Sends one message and gives the next that comes."""
+        """Send one message and return the next message that arrives."""
         await self.send(message)
         return await self.receive()
 
     async def introduce(self, revision: str, capabilities: object = None) -> Any:
-        """Does the handshake of a client; gives the answer to `initialize`."""
+        """Do the handshake as a client; return the response to `initialize`."""
         answer = await self.ask(initialize(revision, capabilities))
         await self.send(INITIALIZED)
         return answer
 
     async def welcome(self, capabilities: object = None) -> Any:
-        """Does the handshake of a server, in the revision that the client asks for; gives its `initialize`."""
+        """Do the handshake as a server, in the revision that the client requests; return its `initialize` request."""
         asked = await self.receive()
         result = {
             "protocolVersion": asked["params"]["protocolVersion"],
@@ -286,7 +286,7 @@ class Raw:
         return asked
 
     async def close(self) -> None:
-        """Hangs up."""
+        """Close the connection."""
         await self._transport.close()
 
 
@@ -294,27 +294,27 @@ class Raw:
 
 
 def request(id_: object, method: str, params: object = None) -> dict[str, Any]:
-    """A request."""
+    """Return a request."""
     return {"jsonrpc": "2.0", "id": id_, "method": method, **({} if params is None else {"params": params})}
 
 
 def notification(method: str, params: object = None) -> dict[str, Any]:
-    """A notification."""
+    """Return a notification."""
     return {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
 
 
 def answer(id_: object, result: object) -> dict[str, Any]:
-    """A result."""
+    """Return a response with a result."""
     return {"jsonrpc": "2.0", "id": id_, "result": result}
 
 
 def refusal(id_: object, code: int, message: str = "no") -> dict[str, Any]:
-    """An error."""
+    """Return an error response."""
     return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}
 
 
 def initialize(revision: str, capabilities: object = None, id_: object = 0) -> dict[str, Any]:
-    """The first request of a client."""
+    """Return an `initialize` request."""
     info = {"name": "test", "version": "1"}
     params = {"protocolVersion": revision, "capabilities": capabilities or {}, "clientInfo": info}
     return request(id_, "initialize", params)
@@ -324,13 +324,13 @@ INITIALIZED = notification("notifications/initialized")
 
 
 def stating(capabilities: object = None, *, revision: object = STATELESS, **more: object) -> dict[str, Any]:
-    """Return what a stateless request says of itself in its `_meta`."""
+    """Return the `_meta` of a stateless request."""
     info = {"name": "test", "version": "1"}
     return {VERSION: revision, CLIENT_CAPABILITIES: capabilities or {}, CLIENT_INFO: info, **more}
 
 
 def lone(id_: object, method: str, capabilities: object = None, **params: object) -> dict[str, Any]:
-    """A stateless request, which says all there is to know."""
+    """Return a stateless request with its complete `_meta`."""
     return request(id_, method, {"_meta": stating(capabilities), **params})
 
 
@@ -338,7 +338,7 @@ def lone(id_: object, method: str, capabilities: object = None, **params: object
 
 
 def pipe_pair(limit: int = MAX_MESSAGE) -> tuple[Transport, Transport]:
-    """Two ends of a connection through the kernel; for use inside of an event loop."""
+    """Return two connected transports over pipes; call this inside an event loop."""
     there, back = os.pipe(), os.pipe()
     return Pipes(back[0], there[1], limit), Pipes(there[0], back[1], limit)
 
@@ -348,9 +348,9 @@ class Connection(Generic[AnyClient]):
     """A client that is connected to a server.
 
     Attributes:
-        client: The client.
-        ours: What the client sends and receives.
-        theirs: What the server sends and receives.
+        client: The connected client.
+        ours: Recording of the client's side.
+        theirs: Recording of the server's side.
     """
 
     client: AnyClient
@@ -362,7 +362,7 @@ class Connection(Generic[AnyClient]):
 async def connected(
     client: AnyClient, *servers: Server, revisions: Sequence[str] | None = None, exactly: bool = False
 ) -> AsyncGenerator[Connection[AnyClient]]:
-    """Connects a client to servers; afterwards both sides must have kept to the schema of the client's revision."""
+    """Connect a client to servers; afterwards check that both sides kept to the schema of the client's revision."""
     left, right = pair()
     ours, theirs = Recording(left, client.revision), Recording(right, client.revision)
     async with (
@@ -375,13 +375,13 @@ async def connected(
 
 
 def own(*servers: Server) -> list[str]:
-    """The revisions that servers are written for, to serve these and no others."""
+    """Return the revisions that servers are written for, to serve only these."""
     return [server.revision for server in servers]
 
 
 @asynccontextmanager
 async def played(*servers: Server, revisions: Sequence[str] | None = None) -> AsyncGenerator[tuple[Raw, Recording]]:
-    """Servers, for a client that is played by hand, and what they send; by default in their own revisions alone."""
+    """Run servers; yield a raw client and a recording of the servers, by default only in their own revisions."""
     left, right = pair()
     served = own(*servers) if revisions is None else revisions
     recording = Recording(right, *served)
@@ -397,7 +397,7 @@ async def played(*servers: Server, revisions: Sequence[str] | None = None) -> As
 async def scripted(
     client: AnyClient, script: Callable[[Raw], Coroutine[Any, Any, None]], wire: str = ""
 ) -> AsyncGenerator[AnyClient]:
-    """Connects a client to a server that `script` plays, of the client's revision unless `wire` names another one."""
+    """Connect a client to a server that `script` plays, in the client's revision or in `wire`."""
     left, right = pair()
     raw, ours = Raw(right), Recording(left, wire or client.revision)
     async with running(script(raw)), client.connected(ours) as connected:
@@ -408,7 +408,7 @@ async def scripted(
 
 @asynccontextmanager
 async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Runs `work` beside the block, and waits for its end after the block; a block that fails ends it."""
+    """Run `work` next to the block and wait for it after the block; cancel it if the block raises."""
     failures: list[Exception] = []
 
     async def go() -> None:
@@ -429,14 +429,14 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
 
 
 async def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Waits for a condition to hold; the limit is for what hangs, not for what is slow."""
+    """Wait for a condition; the time limit only detects hanging tests."""
     with anyio.fail_after(seconds):
         while not condition():
             await anyio.sleep(0.005)
 
 
 async def refused(call: Awaitable[object], kind: Any = ProtocolError, match: str | None = None) -> Any:
-    """Return the error of a call, of the expected class or classes."""
+    """Return the error that a call raises, of the expected class or classes."""
     with pytest.raises(kind, match=match) as caught:
         await call
     return caught.value
@@ -446,7 +446,7 @@ async def refused(call: Awaitable[object], kind: Any = ProtocolError, match: str
 
 
 def takes(revision: str, role: Role, target: type | None = None) -> Dispatcher:
-    """Return what a side of a revision takes."""
+    """Return the dispatcher for the messages that a role receives in a revision."""
     package: Any = bindings(revision)
     kind: Any = target or (package.Server if role == "server" else package.Client)
     dispatcher: Dispatcher = kind.dispatcher
@@ -467,19 +467,19 @@ async def dispatch(dispatcher: Dispatcher, target: object, method: str, params: 
 
 
 def feed(peer: Peer, message: object) -> list[Event]:
-    """Return what a message means: a JSON document, or bytes as they are."""
+    """Return the events of a message, which is a JSON document or raw bytes."""
     return peer.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
 
 
 def only(kind: type[AnyEvent], events: list[Event]) -> AnyEvent:
-    """Return the one event, which has to be of a kind."""
+    """Return the only event after a check of its class."""
     (event,) = events
     assert isinstance(event, kind)
     return event
 
 
 def introduce(peer: Peer, revision: str) -> None:
-    """Does the handshake with a server."""
+    """Do the handshake with a server."""
     asked = only(Requested, feed(peer, initialize(revision)))
     peer.negotiated()
     peer.respond(asked.id, {})
@@ -488,7 +488,7 @@ def introduce(peer: Peer, revision: str) -> None:
 
 
 def ready(revision: str, role: Role = "server", target: type | None = None) -> Peer:
-    """A peer whose handshake is done."""
+    """Return a peer after its handshake."""
     peer = Peer(role, {revision: takes(revision, role, target)})
     if role == "server":
         introduce(peer, revision)
@@ -503,21 +503,21 @@ class _Slow(Peer):
 
 
 def copied(peer: Peer) -> Peer:
-    """A peer to which the same was said."""
+    """Return a copy of a peer in the same state."""
     twin = copy.copy(peer)
     twin.handling, twin.pending = dict(peer.handling), dict(peer.pending)
     return twin
 
 
 def slow(peer: Peer) -> Peer:
-    """A peer to which the same was said, but which never guesses."""
+    """Return a copy of a peer that never uses the fast path for parsing."""
     twin = copied(peer)
     twin.__class__ = _Slow
     return twin
 
 
 def essence(events: list[Event]) -> list[object]:
-    """Events in a form that can be compared."""
+    """Return events in a comparable form."""
     found: list[object] = []
     for event in events:
         match event:
@@ -537,7 +537,7 @@ def essence(events: list[Event]) -> list[object]:
 
 
 def spelled(document: Any, dice: random.Random) -> str:
-    """One of the many texts of a JSON document: other whitespace, order and escapes."""
+    """Return a random serialization of a JSON document, with varied whitespace, order and escapes."""
 
     def space() -> str:
         return dice.choice(["", "", "", " ", "\t", "\r\n ", "  "])

@@ -1,4 +1,4 @@
-"""Workers of `examples/cluster_server.py` behind a real nginx without affinity, on Redis, and a patient client."""
+"""Workers of `examples/cluster_server.py` behind nginx without affinity, on Redis, and a client that reconnects."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ OLD, NEW = "2025-11-25", "2026-07-28"
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 LONG_LEASE = 20.0
-"""Lease in seconds with which no worker that lives counts as dead, on a machine however busy."""
+"""Lease in seconds that is long enough that no living worker counts as dead, even on a busy machine."""
 
 
 @contextmanager
 def nginx(folder: Path, ports: Sequence[int]) -> Iterator[str]:
-    """nginx in front of two workers, configured by the example with nothing but other ports; gives its address.
+    """Run nginx in front of two workers with the configuration of the example, on other ports; yield its URL.
 
-    The certificate is made by the command that the example shows. While nginx runs, this process trusts it, and finds
-    the public name of the example on this machine.
+    The command that the example shows creates the certificate. While nginx runs, this process trusts the certificate
+    and resolves the public name of the example to this machine.
     """
     example = NGINX_CONF.read_text("utf-8")
     (shown,) = re.findall(r"^# +(openssl (?:.*\\\n)*.*)", example, re.MULTILINE)
@@ -81,7 +81,7 @@ http {{
 
 @contextmanager
 def plain_nginx(folder: Path, ports: Sequence[int]) -> Iterator[str]:
-    """nginx without TLS in front of workers, for clients that only take local addresses; gives its address."""
+    """Run nginx without TLS, for clients that only accept local addresses; yield its URL."""
     front = free_port()
     workers = " ".join(f"server 127.0.0.1:{port} max_fails=0;" for port in ports)
     with _running(folder, _PLAIN.format(workers=workers, front=front), front):
@@ -101,7 +101,7 @@ def _running(folder: Path, conf: str, front: int) -> Iterator[None]:
 
 @contextmanager
 def _found_here(certificate: Path) -> Iterator[None]:
-    """Resolve the public name to this machine, and trust its certificate."""
+    """Resolve the public name to this machine and trust its certificate."""
     resolve: Any = socket.getaddrinfo
 
     def here(host: Any, *arguments: Any, **more: Any) -> Any:
@@ -121,13 +121,13 @@ class Cluster:
     """Workers of one server.
 
     Args:
-        folder: Where logs go.
-        redis: What they share.
-        lease: Seconds after which a worker that is not heard of counts as dead.
-        timeout: Seconds that workers wait for Redis.
+        folder: The folder for logs.
+        redis: The Redis that the workers share.
+        lease: Seconds without a heartbeat after which a worker counts as dead.
+        timeout: Timeout of Redis commands in seconds.
 
     Attributes:
-        url: Where nginx serves; that of the first worker before.
+        url: URL of nginx, or of the first worker before nginx runs.
         workers: Port -> process id.
     """
 
@@ -148,7 +148,7 @@ class Cluster:
         )
 
     def start(self, port: int | None = None) -> int:
-        """Starts a worker, and waits until it listens; returns its port."""
+        """Start a worker and wait until it listens; return its port."""
         port = port or free_port()
         assert self._starter.stdin is not None
         assert self._starter.stdout is not None
@@ -161,7 +161,7 @@ class Cluster:
         return port
 
     def _reach(self, port: int) -> None:
-        """Waits until a worker listens."""
+        """Wait until a worker listens."""
         end = time.monotonic() + PATIENCE
         while True:
             with suppress(OSError):
@@ -171,19 +171,19 @@ class Cluster:
             time.sleep(0.01)
 
     def signal(self, port: int, number: int) -> None:
-        """Sends a worker a signal."""
+        """Send a signal to a worker."""
         os.kill(self.workers[port], number)
 
     def kill(self, port: int) -> None:
-        """Kills a worker as it is."""
+        """Kill a worker with SIGKILL."""
         self.signal(port, signal.SIGKILL)
 
     def at(self, port: int) -> str:
-        """The address of a worker."""
+        """Return the URL of a worker."""
         return f"http://127.0.0.1:{port}/mcp"
 
     def wait(self, port: int) -> None:
-        """Waits until a worker is gone."""
+        """Wait until a worker has exited."""
         end = time.monotonic() + PATIENCE
         with suppress(ProcessLookupError):
             while True:
@@ -192,7 +192,7 @@ class Cluster:
                 time.sleep(0.01)
 
     def stop(self) -> None:
-        """Ends all of it."""
+        """Stop all workers."""
         for pid in self.workers.values():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -204,14 +204,14 @@ class Cluster:
 
 
 class ShippedCluster(Cluster):
-    """Workers that are started by the command line of the example."""
+    """Workers started by the command line that the example documents."""
 
     def __init__(self, folder: Path, redis: RedisServer, lease: float, timeout: float) -> None:
         super().__init__(folder, redis, lease, timeout)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, port: int | None = None) -> int:
-        """Starts a worker, and waits until it listens; returns its port."""
+        """Start a worker and wait until it listens; return its port."""
         port = port or free_port()
         command: list[Any] = [sys.executable, ROOT / "examples" / "cluster_server.py", "--port", str(port)]
         self._processes[port] = subprocess.Popen(
@@ -225,11 +225,11 @@ class ShippedCluster(Cluster):
         return port
 
     def wait(self, port: int) -> None:
-        """Waits until a worker is gone."""
+        """Wait until a worker has exited."""
         self._processes[port].wait(PATIENCE)
 
     def stop(self) -> None:
-        """Ends all of it."""
+        """Stop all workers."""
         super().stop()
         for one in self._processes.values():
             one.wait(PATIENCE)
@@ -239,7 +239,7 @@ class ShippedCluster(Cluster):
 def cluster(
     folder: Path, lease: float = LONG_LEASE, timeout: float = ANSWER_SECONDS, kind: type[Cluster] = Cluster
 ) -> Iterator[Cluster]:
-    """Two workers behind nginx."""
+    """Run two workers behind nginx."""
     with redis_server(folder) as redis:
         made = kind(folder, redis, lease, timeout)
         try:
@@ -254,15 +254,15 @@ def cluster(
 
 
 class Lost(Exception):
-    """A request to send again: it was refused for now, or its connection broke before a client could come back."""
+    """The request must be sent again: the server refused it for now, or the connection broke before the first event."""
 
 
 class Patient:
-    """A client by hand, that sees each event and comes back to its streams: a checker counts what it gets.
+    """Raw client that resumes its streams and rejects duplicate events.
 
     Attributes:
-        seen: The ids of all events, each once.
-        session: The session.
+        seen: Event ids received so far.
+        session: The session id.
     """
 
     def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
@@ -273,7 +273,7 @@ class Patient:
         self._next = 0
 
     async def begin(self, capabilities: Any = None) -> None:
-        """Shakes hands."""
+        """Do the handshake."""
         response = await self.insist(initialize(OLD, {"elicitation": {}} if capabilities is None else capabilities))
         assert response.status_code == 200, response.text
         self.headers["mcp-session-id"] = response.headers["mcp-session-id"]
@@ -281,16 +281,16 @@ class Patient:
         assert response.status_code == 202, response.text
 
     def id(self) -> int:
-        """An id that was not used yet."""
+        """Return an unused request id."""
         self._next += 1
         return self._next
 
     async def post(self, message: dict[str, Any], url: str | None = None) -> httpx2.Response:
-        """Posts a message, and reads whatever answers it to the end."""
+        """Post a message and read the whole response."""
         return await self.http.post(url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **message})
 
     async def insist(self, message: dict[str, Any], url: str | None = None) -> httpx2.Response:
-        """Posts a message that may be sent twice until a worker takes it."""
+        """Post an idempotent message again until a worker accepts it."""
         with anyio.fail_after(PATIENCE):
             while True:
                 with suppress(httpx2.HTTPError):
@@ -300,38 +300,38 @@ class Patient:
                 await anyio.sleep(0.05)
 
     def calling(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """A call of a tool."""
+        """Return a `tools/call` request."""
         id_ = self.id()
         params = {"name": name, "arguments": arguments, "_meta": {"progressToken": id_}}
         return {"id": id_, "method": "tools/call", "params": params}
 
     async def call(self, name: str, **arguments: Any) -> list[Any]:
-        """Calls a tool; gives all messages until the answer, which comes last."""
+        """Call a tool; return all messages including the response, which is the last one."""
         return [one async for one in self.messages(self.calling(name, **arguments))]
 
     async def hello(self, url: str) -> httpx2.Response:
-        """Asks for another session."""
+        """Send `initialize` for another session."""
         return await self.http.post(url, headers=HEADERS, json=initialize(OLD))
 
     async def ping(self, url: str | None = None) -> int:
-        """Sends a ping; gives the status."""
+        """Send a ping; return the HTTP status."""
         return (await self.post({"id": self.id(), "method": "ping"}, url)).status_code
 
     async def subscribe(self, uri: str, url: str | None = None) -> None:
-        """Follows a resource."""
+        """Subscribe to a resource."""
         await self.insist({"id": self.id(), "method": "resources/subscribe", "params": {"uri": uri}}, url)
 
     def stream(self, url: str, request: dict[str, Any] | None = None, last: Sequence[str] = ()) -> Any:
-        """A response that is read by hand: to a request, or with the stream that has the last of these ids."""
+        """Return an open response: to a request, or to a GET that resumes after the last of these event ids."""
         if request is not None:
             return self.http.stream("POST", url, headers=self.headers, json={"jsonrpc": "2.0", **request})
         return self.http.stream("GET", url, headers={**self.headers, **({"last-event-id": last[-1]} if last else {})})
 
     async def messages(self, request: dict[str, Any], url: str | None = None) -> AsyncIterator[Any]:
-        """Yields what comes on the stream of a request until its answer, from whichever workers.
+        """Yield the messages on the stream of a request until its response, from any of the workers.
 
         Raises:
-            Lost: The server cannot take requests at the moment, or the connection broke before the first event.
+            Lost: The server cannot accept requests now, or the connection broke before the first event.
         """
         last: list[str] = []
         attempt = self.http.stream("POST", url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **request})
@@ -361,7 +361,7 @@ class Patient:
             attempt = self.http.stream("GET", self.url, headers=headers)
 
     async def listen(self, last: list[str], url: str | None = None) -> AsyncGenerator[Any]:
-        """Yields what comes on the standing stream, for ever; comes back to it with the last id in `last`."""
+        """Yield messages of the GET stream forever; resume it after the last id in `last`."""
         while True:
             more = {"last-event-id": last[-1]} if last else {}
             with suppress(httpx2.HTTPError):
@@ -384,7 +384,7 @@ class Patient:
 
 
 class Reader:
-    """The stream of one request, read from one worker after another.
+    """The stream of one request, read from several workers in turn.
 
     Attributes:
         said: The messages.
@@ -395,7 +395,7 @@ class Reader:
         self._client, self._request, self._last = client, request, list[str]()
 
     async def read(self, url: str, most: int | None = None, then: Callable[[], object] | None = None) -> list[Any]:
-        """Reads on until the end, or until there are so many messages; then does something, or hangs up."""
+        """Read to the end, or until there are `most` messages; then call `then`, or close the connection."""
         asked = None if self._last else self._request
         async with self._client.stream(url, asked, self._last) as response:
             assert response.status_code == 200
@@ -409,13 +409,13 @@ class Reader:
 
 
 def connections() -> httpx2.AsyncClient:
-    """A client of HTTP that is not patient for ever."""
+    """Return an HTTP client with a timeout."""
     return httpx2.AsyncClient(timeout=PATIENCE, limits=httpx2.Limits(max_connections=1000))
 
 
 @asynccontextmanager
 async def patient(cluster: Cluster, url: str | None = None) -> AsyncIterator[Patient]:
-    """Connect a client with a session, that is not patient for ever."""
+    """Connect a client, with a session and a timeout."""
     async with connections() as http:
         client = Patient(http, url or cluster.url)
         await client.begin()
@@ -424,24 +424,24 @@ async def patient(cluster: Cluster, url: str | None = None) -> AsyncIterator[Pat
 
 @asynccontextmanager
 async def meeting(cluster: Cluster) -> AsyncIterator[tuple[Patient, int, int]]:
-    """A client with a session, and the ports of the first two workers."""
+    """Yield a client with a session, and the ports of the first two workers."""
     async with patient(cluster) as client:
         first, second, *_ = cluster.workers
         yield client, first, second
 
 
 def answer(response: httpx2.Response) -> Any:
-    """The answer to a request, be it JSON or the last event of a stream: that is a matter of time."""
+    """Return the response to a request; depending on timing it is JSON or the last event of a stream."""
     lines = [line[6:] for line in response.text.splitlines() if line.startswith("data: ") and line[6:]]
     return json.loads(lines[-1]) if lines else response.json()
 
 
 def numbers(messages: Sequence[Any]) -> list[int]:
-    """What was counted."""
+    """Return the numbers in progress notifications."""
     return [one["params"]["progress"] for one in messages if one.get("method") == "notifications/progress"]
 
 
 def text(message: Any) -> str:
-    """What a result says."""
+    """Return the text of a result."""
     said: str = message["result"]["content"][0]["text"]
     return said

@@ -1,8 +1,8 @@
-"""Starts workers of `examples/cluster_server.py` quickly: everything is imported, and each worker is a fork.
+"""Start workers of `examples/cluster_server.py` quickly, as forks of a process that has imported everything.
 
     python -m tests.support.cluster_worker REDIS LEASE TIMEOUT
 
-Each line of its input is a port, `PORT`; what it writes is the port and the process id of the worker, `PORT PID`.
+Each line of stdin is a port, `PORT`. For each, a line `PORT PID` on stdout has the process id of the new worker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.commands import ROOT
 
 
 def example(path: Path) -> Any:
-    """An example as a module."""
+    """Return an example as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -31,7 +31,7 @@ def example(path: Path) -> Any:
 
 
 def main() -> None:
-    """Starts a worker for each line."""
+    """Start a worker for each line."""
     url, lease, timeout = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
     serve = example(ROOT / "examples" / "cluster_server.py").serve
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""The real command and other programs, run to their end, and what they leave in a folder."""
+"""Run the real command and other programs to completion, and compare the files that they write."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from tests.support.forks import INSTALLED, PYTHON
 ROOT = Path(__file__).parents[2]
 UPSTREAM = Path(__file__).parents[3] / "shared" / "upstream"
 COMMAND = Path(PYTHON).with_name(INSTALLED.name)
-"""A stand-in of the installed `mcp-bindgen`, which starts at once."""
+"""A wrapper of the installed `mcp-bindgen` that starts at once."""
 
 Done = subprocess.CompletedProcess[str]
 
 PATIENCE = 900.0
-"""Seconds that a program may take before it counts as hanging."""
+"""Time limit of a program in seconds."""
 
 
 def execute(
     *command: object, cwd: Path | None = None, stdin: str = "", code: int | None = None, **variables: str
 ) -> Done:
-    """Run a program to its end, which must come in time, and with this exit code if one is given.
+    """Run a program to its end; fail if it takes too long or if its exit code is not `code`, if given.
 
-    Settings of the caller's shell for colour do not count.
+    Colour settings in the caller's environment are ignored.
     """
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
     words, env = list(map(str, command)), plain | variables
@@ -49,7 +49,7 @@ def bindgen(*arguments: object, cwd: Path | None = None, code: int | None = None
 
 
 def inside(*arguments: object, cwd: Path | None = None, code: int | None = None, **variables: str) -> Done:
-    """Run `mcp-bindgen` in this process: quicker, and a crash shows where; `code` is its exit code, if given."""
+    """Run `mcp-bindgen` in this process: faster, and crashes show a traceback; `code` is the exit code, if given."""
     out, err = io.StringIO(), io.StringIO()
     words = list(map(str, arguments))
     found: object = 0
@@ -71,14 +71,14 @@ def inside(*arguments: object, cwd: Path | None = None, code: int | None = None,
 
 
 def on_terminal(*arguments: str, **variables: str) -> str:
-    """Return what `mcp-bindgen` prints to a terminal that is 80 columns wide."""
+    """Return the output of `mcp-bindgen` in a terminal with 80 columns."""
     ours, theirs = os.openpty()
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "CI")}
     environment = {**plain, "TERM": "xterm-256color", "COLUMNS": "80", **variables}
     parts: list[bytes] = []
     with subprocess.Popen([COMMAND, *arguments], stdin=theirs, stdout=theirs, env=environment) as process:
         os.close(theirs)
-        with suppress(OSError), os.fdopen(ours, "rb", 0) as terminal:  # an error says that the other end is closed
+        with suppress(OSError), os.fdopen(ours, "rb", 0) as terminal:  # an error means that the other end is closed
             while part := terminal.read(4096):
                 parts.append(part)
     assert process.returncode == 0, parts
@@ -86,14 +86,14 @@ def on_terminal(*arguments: str, **variables: str) -> str:
 
 
 def answered(*arguments: object, code: int = 0, cwd: Path | None = None) -> str:
-    """Return what `mcp-bindgen` prints, which ends with this exit code and writes nothing to stderr."""
+    """Return the output of `mcp-bindgen`; its exit code must be `code` and its stderr empty."""
     done = inside(*arguments, cwd=cwd, code=code)
     assert done.stderr == ""
     return done.stdout
 
 
 def complaint(*arguments: object, code: int = 2, cwd: Path | None = None) -> str:
-    """Return the one line with which `mcp-bindgen` fails; it prints nothing else."""
+    """Return the single line of stderr with which `mcp-bindgen` fails; stdout must be empty."""
     done = inside(*arguments, cwd=cwd, code=code)
     assert done.stdout == ""
     assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
@@ -101,13 +101,13 @@ def complaint(*arguments: object, code: int = 2, cwd: Path | None = None) -> str
 
 
 def python(code: str, path: Path, *arguments: object, stdin: str = "") -> str:
-    """Return what a fresh interpreter prints that imports from `path`; it must not fail."""
+    """Return the output of code in a new interpreter that imports from `path`; the code must not fail."""
     command = (PYTHON, "-W", "error", "-c", code, *arguments)
     return execute(*command, stdin=stdin, code=0, PYTHONPATH=str(path)).stdout
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    """Relative name -> content of all files below `folder`, except for what Python caches."""
+    """Return relative name -> content of all files below `folder`, except Python's caches."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -116,13 +116,13 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def save(path: Path, document: object) -> Path:
-    """Writes `document` as JSON."""
+    """Write `document` as JSON."""
     path.write_text(json.dumps(document), "utf-8")
     return path
 
 
 def shuffled(node: Any, seed: int) -> Any:
-    """A copy of a JSON document whose objects have their members in another order."""
+    """Return a copy of a JSON document with the members of its objects in another order."""
     if is_object(node):
         members = [(name, shuffled(child, seed)) for name, child in node.items()]
         random.Random(seed).shuffle(members)

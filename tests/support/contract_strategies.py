@@ -1,4 +1,4 @@
-"""Contracts for tests, and random JSON Schemas."""
+"""Contracts for tests, and strategies for random JSON Schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Schema = dict[str, Any]
 
 _PLAIN = ["a", "b", "A b", "1", "$", "ü", "", "\0", "quote'\""]
 PROPERTY_NAMES = [*_PLAIN, "a-b", "a_b", "self", "class", "_meta", "meta", "json", "model_dump"]
-"""Names of properties, some of which become one in Python."""
+"""Names of properties; several of them map to the same Python name."""
 
 _NAMES = st.sampled_from(PROPERTY_NAMES)
 _REFERENCES = ["#", "#/$defs/One", "#/$defs/Two", "#/properties/a", "#/$defs/One/properties/b"]
@@ -20,12 +20,12 @@ _KINDS = ["string", "integer", "number", "boolean", "null", "array", "object"]
 
 
 def tool(schema: Any, name: str = "t", **members: Any) -> Schema:
-    """A contract of one tool."""
+    """Return a contract with one tool."""
     return {"tools": [{"name": name, "inputSchema": schema, **members}]}
 
 
 def taking(schema: Any, **members: Any) -> Schema:
-    """A contract of one tool with one argument, `a`."""
+    """Return a contract with one tool that has one argument, `a`."""
     return tool({"type": "object", "properties": {"a": schema}, **members})
 
 
@@ -49,7 +49,7 @@ def _leaves() -> st.SearchStrategy[Any]:
 def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     several = st.lists(inner, min_size=1, max_size=3)
     members = st.dictionaries(_NAMES, inner, max_size=4)
-    # `#/properties/a` may then lead straight back, so references stand below a member or an item
+    # `#/properties/a` could refer directly to itself, so references are only below a member or an item
     below = inner | st.sampled_from(_REFERENCES).map(lambda place: {"$ref": place})
     records = st.fixed_dictionaries(
         {"type": st.just("object"), "properties": st.dictionaries(_NAMES, below, max_size=4)},
@@ -78,12 +78,12 @@ def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 SCHEMAS = st.recursive(_leaves(), _larger, max_leaves=8)
-"""Schemas of any type that may refer to `$defs` `One` and `Two`, to the root and to its member `a`."""
+"""Schemas of any type that may refer to `One` and `Two` in `$defs`, to the root and to its member `a`."""
 
 
 @st.composite
 def inputs(draw: st.DrawFn) -> Schema:
-    """Schemas for the input of a tool."""
+    """Draw a schema for the input of a tool."""
     schema: Schema = {"type": "object", "properties": draw(st.dictionaries(_NAMES, SCHEMAS, max_size=4))}
     schema["properties"].setdefault("a", draw(SCHEMAS))
     if draw(st.booleans()):

@@ -1,7 +1,7 @@
-"""Checks of a wheel and a source distribution: `python -m tests.support.distribution dist`, which `make dist` runs.
+"""Checks of a wheel and a source distribution: `python -m tests.support.distribution dist`, run by `make dist`.
 
-Each extra is installed in an environment of its own and the public names that need it are imported there. In the
-environment of the generator, the commands of a new user run. All dependencies come from the package index.
+Each extra is installed in a separate environment, where its public names are imported. The commands of a new user
+run in the environment of the generator. All dependencies come from the package index.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ COMMANDS: Sequence[tuple[tuple[str, ...], str]] = (
 
 
 def public_packages() -> dict[str, str]:
-    """Public package -> extra that it needs, from the table of docs/reference/versions.md."""
+    """Return public package -> extra that it needs, from the table of docs/reference/versions.md."""
     return dict(re.findall(r"^\| `(mcp_bindgen[\w.]+)` \| `?(\w*)`? ?\|$", PAGE.read_text("utf-8"), re.MULTILINE))
 
 
 def project() -> dict[str, Any]:
-    """The table `project` of pyproject.toml."""
+    """Return the table `project` of pyproject.toml."""
     found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     return found
 
 
 def tracked() -> set[str]:
-    """The files of this checkout that Git tracks or would track."""
+    """Return the files of this checkout that Git tracks or would track."""
     listed = execute("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT)
     assert listed.returncode == 0, listed.stderr
     return {name for name in listed.stdout.splitlines() if (ROOT / name).is_file()}
 
 
 def wheel_contents() -> set[str]:
-    """The names that the wheel must have beside its metadata."""
+    """Return the expected files of the wheel, without its metadata."""
     own = {
         name.partition("/")[2] for name in tracked() if name.startswith(tuple(f"{root}/mcp_bindgen/" for root in ROOTS))
     }
@@ -75,7 +75,7 @@ def wheel_contents() -> set[str]:
 
 
 def check_contents(wheel: Path, sdist: Path) -> None:
-    """Compare the names in both files with those of the checkout."""
+    """Compare the file names in both distributions with the checkout."""
     with zipfile.ZipFile(wheel) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
     _same(wheel.name, names, wheel_contents())
@@ -106,7 +106,7 @@ def check_metadata(wheel: Path) -> None:
 
 
 def check_release(tag: str, repository: str, changelog: str) -> None:
-    """Compare a tag and the address of a repository with pyproject.toml and the text of the changelog."""
+    """Compare a tag and a repository URL with pyproject.toml and the changelog."""
     stated = project()
     assert tag == f"v{stated['version']}", f"the tag is {tag}, pyproject.toml has the version {stated['version']}"
     assert repository == stated["urls"]["Repository"], f"{repository} is not the repository of project.urls"
@@ -115,7 +115,7 @@ def check_release(tag: str, repository: str, changelog: str) -> None:
 
 
 def untyped(python: Path, package: str) -> list[str]:
-    """The public symbols of an installed package that have no complete type, according to pyright."""
+    """Return the public symbols of an installed package whose types are incomplete according to pyright."""
     search = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
     words = ("-m", "pyright", "--ignoreexternal", "--verifytypes", package, "--outputjson")
     with TemporaryDirectory() as empty:
@@ -126,7 +126,7 @@ def untyped(python: Path, package: str) -> list[str]:
 
 
 def environment(folder: Path, requirement: str) -> Path:
-    """Make an environment with a requirement; return its Python."""
+    """Create an environment with a requirement; return its Python."""
     venv.create(folder, with_pip=True, symlinks=os.name != "nt")
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     for words in (("install", "--quiet", "--disable-pip-version-check", requirement), ("check",)):
@@ -136,7 +136,7 @@ def environment(folder: Path, requirement: str) -> Path:
 
 
 def check_extra(folder: Path, wheel: Path, extra: str, packages: Mapping[str, str]) -> str:
-    """Install one extra and resolve the public names of the packages that need no other; return a line to print."""
+    """Install one extra and resolve the public names of packages that need only it; return a line to print."""
     python = environment(folder, f"mcp-bindgen{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}")
     chosen = [package for package, needed in packages.items() if needed in ("", extra)]
     done = execute(python, "-W", "error", "-c", RESOLVE, *chosen, cwd=folder)
@@ -158,7 +158,7 @@ def check_commands(folder: Path, wheel: Path) -> str:
 
 
 def typed_packages() -> list[str]:
-    """The public packages with a marker `py.typed`, which covers the packages below it."""
+    """Return the public packages that contain a `py.typed` marker, which also covers their subpackages."""
     return list(dict.fromkeys(re.sub(r"^(mcp_bindgen\.extensions)\..*", r"\1", name) for name in public_packages()))
 
 
@@ -171,7 +171,7 @@ def check_types(python: Path, packages: Sequence[str]) -> str:
 
 
 def main() -> int:
-    """Check the files of a folder and print what was seen; an `AssertionError` ends the program."""
+    """Check the distributions in a folder and print the results; raise `AssertionError` if a check fails."""
     (wheel,), (sdist,) = (list(Path(sys.argv[1]).resolve().glob(f"mcp_bindgen-*{end}")) for end in (".whl", ".tar.gz"))
     if tag := os.environ.get("RELEASE_TAG"):
         check_release(tag, os.environ["RELEASE_REPOSITORY"], (ROOT / "CHANGELOG.md").read_text("utf-8"))

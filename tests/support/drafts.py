@@ -1,4 +1,4 @@
-"""Malformed and half-finished schemas: each breaks one rule, and can be read all the same."""
+"""Malformed and unfinished schemas; each breaks one rule but is still readable."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Draft:
     """A schema that breaks one rule.
 
     Attributes:
-        kind: The kind of decision that it needs.
+        kind: The kind of decision that the reader must make.
         schema: The whole document.
-        pointer: Where.
-        says: A part of the reason.
-        reading: A part of the decision.
-        accepts: Values of `X` that the schema accepts; what reads it must accept them too.
+        pointer: JSON pointer to the problem.
+        says: Part of the reason in the diagnostic.
+        reading: Part of the decision in the diagnostic.
+        accepts: Values of `X` that the schema accepts; the generated code must accept them too.
     """
 
     kind: str
@@ -37,17 +37,17 @@ class Draft:
 
 
 def change(more: Schema | None = None, /, accepts: tuple[Any, ...] = (), **changes: Any) -> tuple[Schema, Any]:
-    """The small schema with some definitions changed, and values of `X` that it accepts."""
+    """Return the small schema with changed definitions, and values of `X` that it accepts."""
     return small(more, **changes), accepts
 
 
 def x(schema: Any, *accepts: Any) -> tuple[Schema, Any]:
-    """The small schema with one more definition, `X`, beside two to refer to."""
+    """Return the small schema with a new definition `X`, and two definitions that it may refer to."""
     return change({"X": schema, "Text": TEXT, "Part": record(a=TEXT)}, accepts=accepts)
 
 
 def find(**changes: Any) -> Schema:
-    """The message of the small schema, changed."""
+    """Return the request of the small schema with changes."""
     return {**message("books/find", ref("FindBookRequestParams")), **changes}
 
 

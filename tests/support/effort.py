@@ -1,4 +1,4 @@
-"""How much a run of the suite tries: `make test` a quick selection, `make test-all` everything, with more examples."""
+"""Amount of testing in a run: `make test` runs a quick selection, `make test-all` everything with more examples."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from hypothesis import settings
 Amount = TypeVar("Amount")
 
 HANG_SECONDS = 180.0
-"""Time after which a test hangs: no test of this suite takes as long, on a machine however busy."""
+"""Seconds after which a test counts as hanging; every test is faster, even on a busy machine."""
 
 
 def examples(quick: int, deep: int) -> int:
-    """Choose a number of examples.
+    """Return a number of examples.
 
     Args:
-        quick: What `make test` tries.
-        deep: What the Hypothesis profile `deep` tries (`tests/conftest.py`); `make test-all` tries a quarter of it.
+        quick: The number for `make test`.
+        deep: The number for the Hypothesis profile `deep` (`tests/conftest.py`); `make test-all` uses a quarter of it.
     """
     return {"quick": quick, "full": max(quick, deep // 4)}.get(settings.get_current_profile_name(), deep)
 
 
 def selection(quick: Amount, full: Amount) -> Amount:
-    """Choose what `make test` tries, or what `make test-all` tries."""
+    """Return `quick` under `make test`, and `full` under `make test-all`."""
     return quick if settings.get_current_profile_name() == "quick" else full
 
 
@@ -36,24 +36,24 @@ def cases(every: Iterable[Any], *, quick: Collection[Any]) -> list[Any]:
     """Mark the parameters of a test that only `make test-all` runs.
 
     Args:
-        every: All parameters, each a tuple where the test takes several arguments.
-        quick: Those that `make test` runs too.
+        every: All parameters, as tuples if the test takes several arguments.
+        quick: The parameters that `make test` also runs.
     """
     return [case if case in quick else _full(case) for case in every]
 
 
 def rows(table: Mapping[str, Iterable[Any]]) -> list[tuple[Any, str]]:
-    """Return each value of a table with what it stands under, as the parameters of a test."""
+    """Return each value of a table with its key, as the parameters of a test."""
     return [(value, name) for name, values in table.items() for value in values]
 
 
 def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Make one test of all rows of a table, which fails with the errors of all its rows.
+    """Run all rows of a table in one test, which reports the errors of all failing rows.
 
-    It stands for `parametrize` where a row takes less time than to collect a test. The rows share the fixtures.
+    Use it in place of `parametrize` if a row runs faster than pytest collects a test. The rows share fixtures.
 
     Args:
-        names: The arguments of the test that a row has; one name for rows that are the values themselves.
+        names: Names of the arguments that a row provides; a single name if rows are plain values.
         rows: The rows.
     """
     named = [{names: row} if isinstance(names, str) else dict(zip(names, row, strict=True)) for row in rows]
@@ -95,7 +95,7 @@ def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[
 
 
 def _full(case: Any) -> Any:
-    if hasattr(case, "marks"):  # it has an id, by `pytest.param`
+    if hasattr(case, "marks"):  # it has an id from `pytest.param`
         return pytest.param(*case.values, id=case.id, marks=(*case.marks, pytest.mark.full))
     values = case if isinstance(case, tuple) else (case,)
     return pytest.param(*values, marks=pytest.mark.full)
