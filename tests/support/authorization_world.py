@@ -86,7 +86,7 @@ class World:
 
     @property
     def metadata_url(self) -> str:
-        """Return the URL of the protected resource metadata."""
+        """URL of the protected resource metadata."""
         return self.url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")
 
     def counts(self, line: str) -> int:

@@ -1,4 +1,4 @@
-"""Two revisions of the protocol of a library, and what a comparison would say about them, written by hand."""
+"""Two revisions of the protocol of a library, and the expected comparison of them, written by hand."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ EVERYTHING = (FIND, LEND, MOVED, ASK)
 
 
 def record(required: str, /, **fields: Type) -> Object:
-    """An object; `required` lists the names of some fields."""
+    """Return an object type; `required` lists its required fields."""
     return Object(tuple(Field(name, type, name in required.split()) for name, type in fields.items()))
 
 
 def library(revision: str, *methods: Method, **definitions: Type) -> Protocol:
-    """A revision with these definitions; each has a few words."""
+    """Return a revision with these definitions, each with a short description."""
     named = {name: Definition(name, type, f"About `{name}`.") for name, type in sorted(definitions.items())}
     return Protocol(revision, "stateful", revision, named, methods, (ErrorCode("Closed", -32001),))
 
@@ -161,7 +161,7 @@ EVIL = """</script></style></pre><script>boo()</script><img src=x onerror=boo()>
 
 
 def hostile() -> Comparison:
-    """A comparison whose every name and word tries to be more than text."""
+    """Return a comparison in which every name and text contains markup or code."""
     definition = Definition(EVIL, Object((Field(EVIL, Ref(EVIL), True, EVIL, EVIL),)), EVIL + "\ud800")
     other = replace(definition, type=Union((Ref(EVIL), Const((EVIL,)), TEXT)))
     old, new = library(EVIL), library(f"{EVIL} 2")

@@ -1,4 +1,4 @@
-"""HTTP requests that an ASGI application answers in this process, played by hand."""
+"""HTTP requests to an ASGI application in this process, with every ASGI message under the test's control."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ PATIENCE = 60.0
 
 
 class Exchange:
-    """An HTTP request that an application answers, in this process.
+    """An HTTP request to an application in this process.
 
     Args:
         app: The application.
-        method: GET, POST...
-        headers: Names and values, several of a name if need be.
-        parts: The parts of the body; `None` stands for a part that never comes.
+        method: HTTP method.
+        headers: Pairs of name and value; a name may occur several times.
+        parts: Chunks of the body; at `None`, the body stalls.
         path: The path.
-        pause: Seconds before each part.
-        scope: More of ASGI's scope.
+        pause: Seconds before each chunk.
+        scope: Further entries of the ASGI scope.
 
     Attributes:
-        status: The status; 0 before it is known.
+        status: HTTP status; 0 until the response has begun.
         headers: The headers of the response.
-        body: The part of the body that has arrived.
-        over: True if the body is complete.
-        flows: Cleared, the client reads nothing: what is written to it gets stuck.
+        body: The part of the response body that has arrived.
+        over: True if the response body is complete.
+        flows: While this event is cleared, the client reads nothing, so writes of the application block.
     """
 
     def __init__(
@@ -73,66 +73,66 @@ class Exchange:
         self._news.set()
 
     def cut(self) -> None:
-        """Hangs up."""
+        """Disconnect."""
         self._gone.set()
         self.flows.set()
 
     async def gone(self) -> None:
-        """Hangs up, and waits until the application has noticed."""
+        """Disconnect and wait until the application has noticed."""
         self.cut()
         await self.end()
 
     async def end(self) -> Self:
-        """Waits for the application to end."""
+        """Wait until the application has returned."""
         async with asyncio.timeout(PATIENCE):
             await self.task
         assert self.over or self._gone.is_set()
         return self
 
     async def until(self, fact: Callable[[], object]) -> None:
-        """Waits until something is true of what came, or all came."""
+        """Wait until a condition on the response holds, or until the response is complete."""
         async with asyncio.timeout(PATIENCE):
             while not fact() and not self.over:
                 self._news.clear()
                 await self._news.wait()
 
     async def head(self) -> int:
-        """The status, once it is there."""
+        """Return the status as soon as the response has begun."""
         await self.until(lambda: self.status)
         return self.status
 
     async def primed(self) -> None:
-        """Waits for an event."""
+        """Wait for the first event."""
         await self.until(lambda: self.blocks)
 
     async def whole(self) -> bytes:
-        """The whole body."""
+        """Return the complete body."""
         await self.until(lambda: False)
         await self.end()
         return self.body
 
     async def rest(self) -> list[Any]:
-        """All messages of a response that ends."""
+        """Return all messages of a response that ends."""
         await self.whole()
         return self.messages
 
     async def answered(self) -> Any:
-        """The last message, which answers."""
+        """Return the last message, which is the response to the request."""
         return (await self.rest())[-1]
 
     async def several(self, count: int) -> list[Any]:
-        """The first messages."""
+        """Return the first `count` messages."""
         await self.until(lambda: len(self.messages) >= count)
         return self.messages
 
     @property
     def kind(self) -> str:
-        """The content type."""
+        """Content type."""
         return self.headers.get("content-type", "")
 
     @property
     def blocks(self) -> list[dict[str, str]]:
-        """The events that have arrived as a whole; a field that is repeated is one of several lines."""
+        """Complete events so far; the values of a repeated field are joined as lines."""
         found: list[dict[str, str]] = []
         for block in self.body.decode().split("\n\n")[:-1]:
             if not block.startswith(":"):
@@ -143,12 +143,12 @@ class Exchange:
 
     @property
     def messages(self) -> list[Any]:
-        """The messages that have arrived."""
+        """Messages that have arrived."""
         if self.kind == "text/event-stream":
             return [json.loads(block["data"]) for block in self.blocks if block.get("data")]
         return [json.loads(self.body)] if self.over and self.body and self.kind == "application/json" else []
 
     @property
     def last_id(self) -> str:
-        """The id of the last event."""
+        """Id of the last event."""
         return [block["id"] for block in self.blocks if "id" in block][-1]

@@ -1,4 +1,4 @@
-"""A store that can be away."""
+"""An event store that can be unavailable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcp_bindgen.http import MemoryEventStore
 
 
 class FailingStore(MemoryEventStore):
-    """Store in memory that raises `error` in each call while there is one."""
+    """Store in memory that raises `error` in each call while `error` is set."""
 
     def __init__(self, error: Exception | None = None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A web server of this machine that answers as a test says."""
+"""A local web server with scripted responses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class FileServer(ThreadingHTTPServer):
-    """A server with an answer for each path; it remembers what it was asked."""
+    """Server with a response for each path; it records requests."""
 
     daemon_threads = True
 
@@ -24,7 +24,7 @@ class FileServer(ThreadingHTTPServer):
         return f"http://{f'{user}@' if user else ''}127.0.0.1:{self.server_port}{path}"
 
     def file(self, path: str, content: bytes, status: int = 200, **headers: str) -> str:
-        """Serves a file; returns its address."""
+        """Serve a file; return its URL."""
 
         def answer(handler: BaseHTTPRequestHandler) -> None:
             handler.send_response(status)
@@ -37,7 +37,7 @@ class FileServer(ThreadingHTTPServer):
         return self.url(path)
 
     def redirect(self, path: str, location: str, status: int = 302) -> str:
-        """Redirects; returns the address that does."""
+        """Serve a redirect; return its URL."""
         return self.file(path, b"", status, Location=location)
 
 
@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[FileServer]:
-    """A server that runs meanwhile."""
+    """Run a server during the block."""
     with FileServer() as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()

@@ -1,7 +1,8 @@
 """The client of `forks.py`: `python -IS fork_client.py SOCKET WORD...` acts as `python WORD...`.
 
-It imports next to nothing, as it has to start quicker than any program. It becomes a new `python` where a fork would
-differ: with settings that Python or typer reads once, on a terminal, with closed streams.
+It imports very few modules because it must start faster than any program. It replaces itself with a new `python`
+where a fork would behave differently: with settings that Python or typer reads once, on a terminal, or with closed
+streams.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -11,17 +12,17 @@ import os
 import sys
 
 ELSEWHERE = {"build", "ensurepip", "mypy", "pip", "pyright", "ruff", "venv"}
-"""Modules that look at how Python has been started, or at what has been imported."""
+"""Modules that depend on how Python was started, or on the modules that are already imported."""
 HARMLESS = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 ONCE = {"FORCE_COLOR", "NO_COLOR", "PY_COLORS", "TERMINAL_WIDTH"}
 
 
 def may_fork(words: list[str]) -> bool:
-    """Return True if a fork of the process that has imported everything does what a new process does."""
+    """Return True if a fork of the preloaded process behaves like a new process."""
     rest = words[2:] if words[:1] == ["-W"] else words
     if not rest or (rest[0].startswith("-") and (rest[0] not in ("-c", "-m") or rest[1] in ELSEWHERE)):
         return False
-    if rest[0] == "-c" and "sys.modules" in rest[1]:  # it looks at what has been imported
+    if rest[0] == "-c" and "sys.modules" in rest[1]:  # the code looks at the imported modules
         return False
     settings = {name for name in os.environ if name.startswith("PYTHON") and not name.startswith("PYTHON_")}
     if settings - HARMLESS or ONCE.intersection(os.environ):
@@ -39,7 +40,7 @@ def _checked(number: int) -> int:
 
 
 def ask(path: str, words: list[str]) -> None:
-    """Start a program as a fork, pass on signals, and end as it does."""
+    """Start a program as a fork, pass on signals, and exit as the program does."""
     if not may_fork(words):
         os.execv(sys.executable, [sys.executable, *words])
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)

@@ -1,7 +1,8 @@
-"""Python programs that start at once: a process that has imported what they need forks for each start.
+"""Start Python programs at once, as forks of a process that has imported their modules.
 
-`python -m tests.support.forks NUMBER` forks. It has imported all of `mcp_bindgen`, and the official SDK.
-`fork_client.py` starts a program: it passes on streams, folder, environment and signals, and ends as the program does.
+`python -m tests.support.forks NUMBER` is the process that forks. It has imported all of `mcp_bindgen` and the official
+SDK. `fork_client.py` starts a program: it passes on streams, folder, environment and signals, and exits as the program
+does.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ CLIENT = Path(__file__).with_name("fork_client.py")
 ROOT = Path(__file__).parents[2]
 INSTALLED = Path(sys.executable).with_name("mcp-bindgen")
 VARIABLE = "FORKS_OF_TESTS"
-"""Has the folder of the stand-ins, for the processes of one test run, which share them; and the checkout."""
+"""Environment variable with the folder of the wrappers, which the processes of a test run share, and the checkout."""
 OTHERS = (
     *("anyio._backends._asyncio", "email.policy", "httpcore2", "importlib.metadata", "pytest", "truststore"),
     *("uvicorn.lifespan.on", "uvicorn.protocols.http.httptools_impl"),
     *("mcp.client.client", "mcp.server.lowlevel", "mcp.server.mcpserver", "mcp.server.streamable_http_manager"),
 )
-"""Modules of other packages that programs import, some of them late."""
+"""Modules of other packages that programs import, including late imports."""
 LEFT_OUT = "mcp_bindgen.testing", "mcp_bindgen.cli.__main__", "mcp_bindgen.__main__"
-"""Modules that are not imported: plugins of pytest, and programs."""
+"""Modules that must not be imported in advance: pytest plugins and programs."""
 
 
 def _stand_ins() -> Path:
-    """Make stand-ins of `python` and `mcp-bindgen`; the first use starts the process that forks for all of them."""
+    """Create wrappers of `python` and `mcp-bindgen`; the first use starts the process that forks for all of them."""
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name, program in (("python", ""), (INSTALLED.name, INSTALLED)):
@@ -72,7 +73,7 @@ def _stand_ins() -> Path:
 
 
 def _shared() -> Path:
-    """Return the folder of the stand-ins of this test run."""
+    """Return the folder of the wrappers of this test run."""
     if not hasattr(os, "fork"):
         return INSTALLED.parent
     if not os.environ.get(VARIABLE, "").endswith(f":{ROOT}"):
@@ -81,21 +82,21 @@ def _shared() -> Path:
 
 
 PYTHON = str(_shared() / "python")
-"""A stand-in of this Python that starts programs at once; `mcp-bindgen` is beside it."""
+"""Wrapper of this Python that starts programs at once; `mcp-bindgen` is in the same folder."""
 
 
 def prepare() -> None:
-    """Start the process that forks, which takes seconds, before a program is needed."""
+    """Start the forking process, which takes seconds, before a test needs it."""
     if hasattr(os, "fork"):
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(str(Path(PYTHON).with_name("socket")))
 
 
 def serve(number: int) -> None:
-    """Fork for each start, until the tests are gone.
+    """Fork for each request until the test run ends.
 
     Args:
-        number: The file descriptor of the socket that listens.
+        number: File descriptor of the listening socket.
     """
     package = import_module("mcp_bindgen")
     ours, plugins = walk_packages(package.__path__, "mcp_bindgen."), entry_points(group="pytest11")
@@ -124,13 +125,13 @@ def serve(number: int) -> None:
                         os.kill(pid, signal.SIGKILL)
                     return
                 else:
-                    for pid in [pid for pid, line in started.items() if line is ready]:  # a signal, or it was killed
+                    for pid in [pid for pid, line in started.items() if line is ready]:  # a signal, or the client died
                         os.kill(pid, (ready.recv(1) or bytes([signal.SIGKILL]))[0])
 
 
 def _start(line: socket.socket, started: dict[int, socket.socket], own: tuple[socket.socket, ...]) -> None:
     size, streams, _, _ = socket.recv_fds(line, 4, 3)
-    if not size:  # `prepare`
+    if not size:  # a request by `prepare`
         line.close()
         return
     words, folder, variables = marshal.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
@@ -150,7 +151,7 @@ def _start(line: socket.socket, started: dict[int, socket.socket], own: tuple[so
         os.close(stream)
         errors = "backslashreplace" if number == 2 else "strict"
         opened = os.fdopen(number, "w" if number else "r", 1, "utf-8", errors, closefd=False)
-        setattr(sys, name, opened)  # those of the serving process remember other files
+        setattr(sys, name, opened)  # the streams of the serving process belong to other files
         setattr(sys, f"__{name}__", opened)
     os.chdir(folder)
     os.environ.clear()
@@ -178,11 +179,11 @@ def _start(line: socket.socket, started: dict[int, socket.socket], own: tuple[so
     with suppress(BrokenPipeError):
         sys.stdout.flush()
     atexit._run_exitfuncs()  # noqa: SLF001 - a fork has no other way
-    os._exit(code & 255)  # quickly: without taking modules apart
+    os._exit(code & 255)  # quickly: without tearing down modules
 
 
 def _run(words: list[str]) -> None:
-    """Do what `python WORD...` does."""
+    """Run `python WORD...`."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
         del sys.modules[name]
     sys.path[:] = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *sys.path[1:]]
@@ -193,7 +194,7 @@ def _run(words: list[str]) -> None:
     option, *rest = words
     if option == "-m":
         if rest[0] == "pytest":
-            for module in list(sys.modules.values()):  # else it warns that it cannot rewrite what has been imported
+            for module in list(sys.modules.values()):  # otherwise pytest warns that it cannot rewrite imported modules
                 if type(module) is types.ModuleType:
                     module.__doc__ = "PYTEST_DONT_REWRITE"
         sys.argv = rest
@@ -211,11 +212,11 @@ def _run(words: list[str]) -> None:
 
 
 def _reap(started: dict[int, socket.socket]) -> None:
-    """Tell how the programs ended that have."""
+    """Report the exit codes of programs that have ended."""
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             line = started.pop(ended[0])
-            with line, suppress(OSError):  # the client may be gone
+            with line, suppress(OSError):  # the client may have ended
                 line.sendall(os.waitstatus_to_exitcode(ended[1]).to_bytes(2, "big", signed=True))
 
 

@@ -17,7 +17,7 @@ from tests.support.protected import Protected, running
 
 @dataclass
 class Guarded:
-    """The two servers.
+    """A protected MCP server and its authorization server.
 
     Attributes:
         world: The authorization server; its MCP server is not used.
@@ -29,16 +29,16 @@ class Guarded:
 
     @property
     def url(self) -> str:
-        """The URL of the MCP server."""
+        """URL of the MCP server."""
         return self.server.url
 
     def secrets(self) -> list[str]:
-        """All that nobody may see of tokens."""
+        """Return all tokens that must not appear in any output."""
         return [*self.world.tokens, *self.world.refreshes]
 
 
 class _Verifier:
-    """Knows the tokens of the authorization server."""
+    """Verifier of the tokens of the authorization server."""
 
     def __init__(self, world: World) -> None:
         self.issuers = (world.issuer,)
@@ -54,7 +54,7 @@ class _Verifier:
 
 @contextmanager
 def guarded() -> Iterator[Guarded]:
-    """Runs both."""
+    """Run both servers."""
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(world()) as made,
@@ -64,17 +64,17 @@ def guarded() -> Iterator[Guarded]:
 
 
 class Browser:
-    """Stands in for the browser of a user who agrees to everything.
+    """Browser of a user who agrees to everything.
 
     Attributes:
-        visited: What was opened.
+        visited: URLs that were opened.
     """
 
     def __init__(self) -> None:
         self.visited: list[str] = []
 
     def open(self, url: str) -> bool:
-        """Show a page, beside what the program does; the last redirect leads back to the program."""
+        """Open a URL in a background thread; the last redirect leads back to the program."""
         self.visited.append(url)
         threading.Thread(target=lambda: visit(visit(url))).start()
         return True

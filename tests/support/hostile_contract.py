@@ -1,4 +1,4 @@
-"""A contract that tries everything: names that Python lacks or owns, schemas of all kinds, and code where words belong.
+"""A contract of edge cases: names that Python lacks or reserves, schemas of all kinds, and code in texts.
 
 The schemas are in `hostile_contract.json`: tool name -> input or output schema.
 """
@@ -20,7 +20,7 @@ SCHEMAS = Path(__file__).with_suffix(".json")
 
 
 def payloads(marker: Path) -> list[str]:
-    """Texts that would do harm if they reached source code, a template or a shell: they make a file."""
+    """Return texts that create the file `marker` if source code, a template or a shell executes them."""
     code = f"__import__('pathlib').Path({str(marker)!r}).touch()"
     return [
         f'"""\n{code}\n"""',
@@ -55,7 +55,7 @@ def _object(required: str = "", /, **properties: Any) -> Schema:
 
 
 NAMES = [
-    *["get.forecast", "get-forecast", "get_forecast", "Get_Forecast", "getForecast"],  # they would be one or two
+    *["get.forecast", "get-forecast", "get_forecast", "Get_Forecast", "getForecast"],  # these nearly collide
     *["class", "import", "None", "print", "match", "str", "list", "dict", "super", "object", "abstractmethod"],
     *["self", "ctx", "arguments", "app", "contract", "models", "client", "connect", "servers", "lifespan", "complete"],
     *[
@@ -75,7 +75,7 @@ NAMES = [
     *["wetter-für-tübingen", "天気", "погода", "ﬁ", "fi", "e\u0301", "é", "ª", "🌦", "🌦🌦", "1st", "2", "-", ".", " "],
     *["a b", "a/b", "a\\b", "two\nlines", "quo\"te'", "{{ name }}", "%s", "\u202eabc", "x" * 200, "x" * 199 + "y"],
 ]
-"""Names of tools whose schema is the same."""
+"""Names of tools that share one schema."""
 
 PROPERTIES = [
     *["self", "cls", "class", "_meta", "a-b", "a_b", "a b", "a.b", "", "_", "__", "__class__", "__dict__"],
@@ -86,14 +86,14 @@ PROPERTIES = [
     *["ﬁ", "fi", "é", "e\u0301", "天", "🌦", "1", "01", "'", '"', "\\", "\n", "{x}", "x" * 200],
     *["fromJSON", "from_json", "FromJson"],
 ]
-"""Names of properties, all in one schema."""
+"""Names of properties in a single schema."""
 
 
 def contract(marker: Path) -> Document:
-    """The contract.
+    """Return the contract.
 
     Args:
-        marker: A file that does not exist, and which code in the contract would make.
+        marker: A file that does not exist, and which injected code would create.
     """
     words = payloads(marker)
     take = cycle(words)
@@ -133,7 +133,7 @@ def contract(marker: Path) -> Document:
 
 
 def _said(schema: Schema, words: Iterator[str]) -> Schema:
-    """A copy of a schema with words on its properties."""
+    """Return a copy of a schema with descriptions on its properties."""
     new = copy.deepcopy(schema)
     for child in new.get("properties", {}).values():
         if isinstance(child, dict) and "$ref" not in child:
@@ -142,7 +142,7 @@ def _said(schema: Schema, words: Iterator[str]) -> Schema:
 
 
 def _tool_of(text: str) -> Document:
-    """A tool that has the same text wherever there may be any."""
+    """Return a tool that has the same text in every possible place."""
     schema = _object(
         choice={"enum": [text, "other"], "title": text},
         fixed={"const": text},
@@ -155,7 +155,7 @@ def _tool_of(text: str) -> Document:
 
 
 def many(count: int) -> Document:
-    """A contract of many tools, each with a handful of properties and an output."""
+    """Return a contract with many tools, each with a few properties and an output schema."""
     inner = {"type": "array", "items": _object("x y", x={"type": "number"}, y={"type": "number"}, label=TEXT)}
     return {
         "tools": [

@@ -1,4 +1,4 @@
-"""HTTP spoken by hand, over real connections to an application that is served here."""
+"""Raw HTTP over real connections to an application that runs in this process."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ BOB, EVE = {"x_user": "bob"}, {"x_user": "eve"}
 
 
 def who(scope: Scope) -> str | None:
-    """Who sends a request, as a header says."""
+    """Return the user that the `x-user` header names."""
     name = dict(scope["headers"]).get(b"x-user")
     return None if name is None else name.decode()
 
 
 class Observed:
-    """Application in front of another one that counts what passes through.
+    """Application wrapper that counts body bytes.
 
     Args:
-        app: The application behind.
+        app: The wrapped application.
 
     Attributes:
-        bodies: Bytes of the body that the application has read so far, of each request in flight.
-        bytes_read: Bytes of all bodies that it has read.
-        bytes_sent: Bytes of all bodies that it has sent, also those that wait for the connection.
+        bodies: For each request in flight, the bytes of the body that the application has read.
+        bytes_read: Total bytes of bodies that the application has read.
+        bytes_sent: Total bytes of bodies that the application has sent, including bytes that the server buffers.
     """
 
     def __init__(self, app: AsgiApp) -> None:
@@ -49,7 +49,7 @@ class Observed:
 
     @property
     def held(self) -> int:
-        """Bytes of the bodies of all requests in flight."""
+        """Bytes read from all requests in flight."""
         return sum(self.bodies.values())
 
     def leave(self) -> None:
@@ -57,7 +57,7 @@ class Observed:
         self._app.leave()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one ASGI scope on."""
+        """Handle one ASGI scope."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -83,11 +83,11 @@ class Observed:
 
 @asynccontextmanager
 async def listening(app: AsgiApp | Observed, protocol: Any = "auto") -> AsyncGenerator[int]:
-    """Serves an application here, and gives the port."""
+    """Serve an application in this process; yield its port."""
     config = uvicorn.Config(app, "127.0.0.1", 0, http=protocol, lifespan="on", log_config=None)
-    config.timeout_graceful_shutdown, config.timeout_keep_alive = 1, 60  # longer than clients use connections again
+    config.timeout_graceful_shutdown, config.timeout_keep_alive = 1, 60  # longer than clients reuse connections
     server = uvicorn.Server(config)
-    vars(server)["capture_signals"] = nullcontext  # signals are for who runs the tests
+    vars(server)["capture_signals"] = nullcontext  # the test runner handles signals
     serving = asyncio.create_task(server.serve())
     await until(lambda: server.started)
     try:
@@ -99,14 +99,14 @@ async def listening(app: AsgiApp | Observed, protocol: Any = "auto") -> AsyncGen
 
 
 class Wire:
-    """A connection on which HTTP is spoken by hand."""
+    """A connection for raw HTTP."""
 
     def __init__(self, stream: SocketStream) -> None:
         self.stream = stream
         self.received = b""
 
     async def send(self, method: str, path: str, body: bytes, length: int | None, headers: Headers) -> None:
-        """Sends a request, or only a part of its body if `length` says that there is more."""
+        """Send a request; with a larger `length`, `body` is only the first part of the announced body."""
         known = {"host": "localhost", "accept": BOTH, "content-type": "application/json"}
         known |= {name.replace("_", "-"): value for name, value in headers.items()}
         if method == "POST":
@@ -115,24 +115,24 @@ class Wire:
         await self.stream.send(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
 
     async def until(self, fact: Callable[[bytes], Any]) -> None:
-        """Reads until something is true of what came."""
+        """Read until a condition on the received bytes holds."""
         while not fact(self.received):
             self.received += await self.stream.receive()
 
     async def status(self) -> int:
-        """Reads a whole response; gives its status."""
+        """Read a complete response; return its status."""
         await self.until(_is_whole)
         return int(self.received.split(None, 2)[1])
 
     @property
     def headers(self) -> Headers:
-        """The headers of the response."""
+        """Headers of the response."""
         lines = self.received.partition(b"\r\n\r\n")[0].decode().splitlines()[1:]
         return {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
 
     @property
     def json(self) -> Any:
-        """The body of the response."""
+        """Body of the response, parsed from JSON."""
         return json.loads(self.received.partition(b"\r\n\r\n")[2])
 
 
@@ -149,18 +149,18 @@ class Wires:
         self.port, self.stack = port, stack
 
     async def open(self) -> Wire:
-        """Opens a connection."""
+        """Open a connection."""
         return Wire(await self.stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", self.port)))
 
     async def ask(self, method: str, content: Any = None, path: str = "/mcp", **headers: str) -> Wire:
-        """Sends a request on a connection of its own."""
+        """Send a request on a new connection."""
         wire = await self.open()
         body = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
         await wire.send(method, path, body, None, headers)
         return wire
 
     async def begin(self, revision: str = LATEST, initialized: bool = True, user: Headers | None = None) -> Headers:
-        """Begins a session; gives the headers that name it."""
+        """Begin a session; return the headers that identify it."""
         begun = await self.ask("POST", initialize(revision), **(user or {}))
         assert await begun.status() == 200, begun.received
         session = {"mcp_session_id": begun.headers["mcp-session-id"], **(user or {})}
@@ -169,11 +169,11 @@ class Wires:
         return session
 
     async def call(self, session: Headers, name: str = "x", id_: int = 1) -> Wire:
-        """Calls a tool in a session."""
+        """Call a tool in a session."""
         return await self.ask("POST", request(id_, "tools/call", {"name": name}), **session)
 
     async def open_sse(self, initialized: bool = True, **headers: str) -> tuple[Wire, str]:
-        """Opens a session of HTTP+SSE; gives its stream, and where messages go."""
+        """Open a session of HTTP+SSE; return its stream and the URL for messages."""
         wire = await self.ask("GET", path="/sse", **headers)
         await wire.until(lambda received: b"\n\n" in received.partition(b"data: ")[2])
         path = wire.received.partition(b"data: ")[2].split()[0].decode()
@@ -186,19 +186,19 @@ class Wires:
 
 @asynccontextmanager
 async def wires(app: AsgiApp | Observed, protocol: Any = "auto") -> AsyncGenerator[Wires]:
-    """Connections to an application while it is served."""
+    """Serve an application; yield a factory of connections to it."""
     async with listening(app, protocol) as port, AsyncExitStack() as stack:
         yield Wires(port, stack)
 
 
 @asynccontextmanager
 async def in_session(app: AsgiApp | Observed, protocol: Any = "auto") -> AsyncGenerator[tuple[Wires, Headers]]:
-    """Connections to an application while it is served, and the headers that name a session."""
+    """Serve an application; yield a factory of connections, and the headers of a new session."""
     async with wires(app, protocol) as made:
         yield made, await made.begin()
 
 
 def stateless(message: Any) -> Headers:
-    """The headers that a stateless client sends."""
+    """Return the headers of a stateless request."""
     found = {"mcp_protocol_version": STATELESS, "mcp_method": message["method"]}
     return found | ({"mcp_name": message["params"]["name"]} if "name" in message["params"] else {})

@@ -1,4 +1,4 @@
-"""What a change means for whom: the table of impacts, and which side sends what."""
+"""Impact of changes on compatibility: the table of impacts, and the sender of each message."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ CELLS: dict[str, tuple[Impact, Impact]] = {
     for old, new, rules in re.findall(r"(\w+) (\w+): (.+)", _CELLS)
     for rule in rules.split()
 }
-"""What a change does where the client sends it: old client with new server, new client with old server."""
+"""Impact of a change in a message from the client: on old client with new server, and on new client with old server."""
 
 
 class Reach:
-    """The messages that a definition is a part of, and who sends it there.
+    """Messages that contain each definition, and the senders of these messages.
 
     Args:
         protocols: Protocol models.
@@ -46,10 +46,10 @@ class Reach:
     def _read(self, protocol: Protocol) -> None:
         self.loose |= _loose(protocol)
         errors = [error.definition for error in protocol.errors if error.definition]
-        self._add(protocol, errors, "server", None)  # as the rules have it, servers send them
+        self._add(protocol, errors, "server", None)  # the rules assume that servers send errors
         for method in protocol.methods:
             if method.carrier == "embedded":
-                continue  # reached through what carries it
+                continue  # reached through the message that embeds it
             answers = [answer for answer in (method.result, *method.alternatives) if answer is not None]
             for sender in method.senders:
                 known = Message(method.name, method.kind, sender)
@@ -68,7 +68,7 @@ class Reach:
                 names.extend(references(protocol.definitions[name].type))
 
     def impacts(self, definition: str, rule: str) -> tuple[Impact, Impact] | None:
-        """Return what the table says of a change in a definition; `None` where it says nothing, or nobody sends it."""
+        """Return the impact of a change in a definition, or None without an entry in the table or a sender."""
         if rule not in CELLS or definition not in self.senders:
             return None
         sent = [CELLS[rule] if sender == "client" else CELLS[rule][::-1] for sender in self.senders[definition]]
@@ -76,7 +76,7 @@ class Reach:
 
 
 def _loose(protocol: Protocol) -> set[str]:
-    """Definitions below a union whose members nothing tells apart: what one rejects, another may accept."""
+    """Return definitions below an untagged union: a value that one member rejects may fit another member."""
     names = [
         name
         for definition in protocol.definitions.values()
@@ -93,7 +93,7 @@ def _loose(protocol: Protocol) -> set[str]:
 
 
 def _options(type: Type) -> Iterator[Type]:
-    """The members of untagged unions in `type`."""
+    """Yield the members of untagged unions in `type`."""
     match type:
         case Union(members, tag):
             yield from members if tag is None else ()

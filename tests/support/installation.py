@@ -1,4 +1,4 @@
-"""An installation apart from this checkout: a folder of packages, the user's folder, and the commands in it."""
+"""An installation separate from this checkout: a folder of packages, a home folder, and its commands."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MAIN = "from mcp_bindgen.cli import main; main()"
 
 @dataclass(frozen=True)
 class Installation:
-    """What is installed, and for whom.
+    """An installed package and the home folder of its user.
 
     Attributes:
         python: The interpreter.
-        site: The folder with our packages.
-        home: The user's folder.
+        site: The folder with this project's packages.
+        home: The home folder.
     """
 
     python: Path
@@ -30,23 +30,23 @@ class Installation:
     home: Path
 
     def bindgen(self, *arguments: object, **variables: str) -> Done:
-        """Runs `mcp-bindgen`."""
+        """Run `mcp-bindgen`."""
         return self.run("-c", _MAIN, *arguments, **variables)
 
     def run(self, *arguments: object, **variables: str) -> Done:
-        """Runs Python in an empty folder."""
+        """Run Python in an empty folder."""
         own = {"MCP_BINDGEN_HOME": str(self.home), "PYTHONPATH": ""}
         place = self.home.parent / "elsewhere"
         place.mkdir(exist_ok=True)
         return execute(self.python, *arguments, cwd=place, code=None, **{**own, **variables})
 
     def files(self) -> dict[str, bytes]:
-        """What is installed of ours."""
+        """Return the installed files of this project."""
         return snapshot(self.site / "mcp_bindgen")
 
 
 def wheel(folder: Path, source: Path) -> Path:
-    """Build a package without what it depends on."""
+    """Build a wheel without its dependencies."""
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
     done = subprocess.run(build, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -55,7 +55,7 @@ def wheel(folder: Path, source: Path) -> Path:
 
 
 def installed(folder: Path, built: Path) -> Installation:
-    """A wheel of ours, in an environment of its own that shares what it depends on with ours."""
+    """Install a wheel in a separate environment that shares the dependencies of the current one."""
     venv.create(folder / "venv", symlinks=os.name != "nt")
     python = folder / "venv" / "bin" / "python"
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"

@@ -1,6 +1,6 @@
-"""An authorization server as far as a resource server sees it: keys, metadata, tokens, introspection, proofs.
+"""An authorization server from the viewpoint of a resource server: keys, metadata, tokens, introspection, proofs.
 
-It signs whatever a test wants, also what no issuer would.
+It signs any token that a test requests, including invalid tokens.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from mcp_bindgen.auth.dpop import token_hash
 
 
 class At(NamedTuple):
-    """So many seconds after now."""
+    """A time in seconds from now."""
 
     seconds: float
 
 
 def encoded(value: Any) -> bytes:
-    """A JSON value, or bytes, as a part of a JWS."""
+    """Return a JSON value or bytes as a part of a JWS."""
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     return urlsafe_b64encode(data).rstrip(b"=")
 
 
 def signed(header: dict[str, Any], payload: Any, key: Any) -> str:
-    """A compact JWS by whatever algorithm its header names; bytes are the secret of an HMAC."""
+    """Return a compact JWS, signed with the algorithm of its header; a key in bytes is the secret of an HMAC."""
     text = encoded(header) + b"." + encoded(payload)
     if isinstance(key, bytes):
         signature = hmac.digest(key, text, f"sha{header['alg'][2:]}")
@@ -46,14 +46,14 @@ def signed(header: dict[str, Any], payload: Any, key: Any) -> str:
 
 
 class Issuer:
-    """An issuer with one RSA key, `k1`; tests add others.
+    """An issuer with an RSA key, `k1`; tests add other keys.
 
     Attributes:
-        url: Its identifier, once it listens.
-        fetched: How often its keys were fetched.
-        asked: How often it was asked about a token.
-        is_down: Whether it answers nothing but 500.
-        known: Token -> what it says of it when it is asked.
+        url: Issuer identifier, valid while it listens.
+        fetched: Number of requests for its keys.
+        asked: Number of introspection requests.
+        is_down: True if every response is 500.
+        known: Token -> introspection response.
     """
 
     def __init__(self, url: str = "http://127.0.0.1:1") -> None:
@@ -66,7 +66,7 @@ class Issuer:
         self.changes: dict[str, Any] = {}
 
     def jwks(self) -> dict[str, Any]:
-        """Its JWK Set."""
+        """Return the JWK Set."""
         return {"keys": [{**key.as_dict(private=False), "kid": id_} for id_, key in self.keys.items()]}
 
     def metadata(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Issuer:
         }
 
     def claims(self, resource: str, **changes: Any) -> dict[str, Any]:
-        """The claims of a good access token; one that is `...` is left out."""
+        """Return the claims of a valid access token with changes; the value `...` removes a claim."""
         exactly = time.time()
         now = int(exactly)
         claims = {
@@ -96,7 +96,7 @@ class Issuer:
         return {name: value for name, value in (claims | times).items() if value is not ...}
 
     def token(self, resource: str, *, header: dict[str, Any] | None = None, key: Any = None, **changes: Any) -> str:
-        """An access token; `header` and what else is named differ from those of a good one."""
+        """Return an access token; `header`, `key` and `changes` make it differ from a valid one."""
         whole = {"typ": "at+jwt", "alg": "RS256", "kid": "k1", **(header or {})}
         whole = {name: value for name, value in whole.items() if value is not ...}
         return signed(whole, self.claims(resource, **changes), key or self.key)
@@ -111,14 +111,14 @@ class Issuer:
             return 200, self.jwks()
         if path == "/introspect":
             self.asked += 1
-            if authorization != "Basic bWNwOnMlM0FlY3JldA==":  # mcp, s:ecret, encoded as a form is
+            if authorization != "Basic bWNwOnMlM0FlY3JldA==":  # mcp, s:ecret, form-encoded
                 return 401, {}
             return 200, self.known.get(form["token"][0], {"active": False})
         return 404, {}
 
     @contextmanager
     def listening(self) -> Iterator[Issuer]:
-        """Listens on this machine, and is named after that."""
+        """Listen on this machine, and set the URL."""
         issuer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -151,11 +151,11 @@ class Issuer:
 
 
 class Prover:
-    """A client that has a key.
+    """A client with a DPoP key.
 
     Attributes:
         key: The key.
-        thumbprint: What tokens that are bound to it say in `cnf.jkt`.
+        thumbprint: The `cnf.jkt` of tokens that are bound to the key.
     """
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ class Prover:
         key: Any = None,
         **changes: Any,
     ) -> str:
-        """A proof for a request; `header` and what else is named differ from those of a good one."""
+        """Return a DPoP proof for a request; `header`, `key` and `changes` make it differ from a valid one."""
         public = {"jwk": self.key.as_dict(private=False)}
         whole = {"typ": "dpop+jwt", "alg": "ES256", **public, **(header or {})}
         claims = {
@@ -191,7 +191,7 @@ class Prover:
 
 
 def other_keys() -> dict[str, tuple[str, Key]]:
-    """Algorithm -> the id of a key for it, and the key, for algorithms beside that of `k1`."""
+    """Return algorithm -> (key id, key) for the algorithms that `k1` does not use."""
     edwards = OKPKey.generate_key("Ed25519")
     return {
         "ES256": ("p256", ECKey.generate_key("P-256")),

@@ -1,7 +1,7 @@
-"""Random JSON values for any JSON Schema: most of them fit it, and the rest miss it by little; a validator says which.
+"""Random JSON values for any JSON Schema: most are valid, the others nearly; a validator tells them apart.
 
-The module reads schemas as they are and shares no code with the product, so that its values can judge the product.
-Choices come from a seed, or from Hypothesis, which then shrinks the values.
+The module reads schemas directly and shares no code with the product, so its values can test the product. Choices
+come from a seed, or from Hypothesis, which then shrinks the values.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCALARS = st.one_of(
 )
 _FLAT = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(TEXT, SCALARS, max_size=3)
 JSON = _FLAT | st.lists(_FLAT, max_size=2) | st.dictionaries(TEXT, _FLAT, max_size=2)
-"""Any JSON, three levels deep; `st.recursive`, whose depth is not bounded, takes several times as long."""
+"""Any JSON, three levels deep; `st.recursive`, whose depth is unbounded, is several times slower."""
 
 # --- JSON for a schema ----------------------------------------------------------------------------------------
 
@@ -47,7 +47,7 @@ _WORDS = (
 )
 _FORMATS = "2026-01-02 2024-02-29 12:30 12:00:00 https://example.com/a urn:isbn:0451450523 192.0.2.1 #a1b2c3 abc-1"
 TEMPTING = ("meta", "next_cursor", "is_error", "x")
-"""Python names of fields, which a model might accept by mistake."""
+"""Python names of fields, which a model might wrongly accept."""
 
 _UUID = "00000000-0000-4000-8000-000000000000"
 STRINGS = ("", *_WORDS.split(), *_FORMATS.split(), "a b", "Grüße 🌍", '"\\\n', "x" * 12, "x" * 300, _MOMENT, _UUID)
@@ -56,26 +56,26 @@ _EXTREMES = (-_BIG, 2**64, 10**30, 1e300, 5e-324, 0.1)
 _CHARACTERS = (range(0x20, 0x7F), range(0x20), range(0x7F, 0x3000), range(0x3000, 0xD800), range(0xE000, 0x110000))
 
 MAX_DEPTH = 6
-"""Depth below which values of recursive schemas are arbitrary; required recursion has no end."""
+"""Depth below which values of recursive schemas are arbitrary, because required recursion never ends."""
 
 _KINDS = {"string": str, "number": int | float, "integer": int | float}
 _LIMITS = re.compile(r"^(min|max|exclusiveM).*(Length|imum)$|^(pattern|format|multipleOf)$")
 
 
 def any_names(schema: Schema, depth: int) -> Sequence[str]:
-    """Return the names of members that nobody declares, for any object that is not closed."""
+    """Return undeclared member names for any open object."""
     return NAMES
 
 
 def map_names(schema: Schema, depth: int) -> Sequence[str]:
-    """Return names for the entries of maps only, so that objects have the members that their schema declares."""
+    """Return names for the entries of maps only; other objects get only the members that their schema declares."""
     rest = schema.get("additionalProperties", True)
     is_map = not schema.get("properties") or (isinstance(rest, dict) and bool(rest))
     return ("key", "a/b", "x1") if is_map else ()
 
 
 def odd_names(*names: str) -> Names:
-    """Return odd names beside these ones, for any object that is not closed."""
+    """Return a function that adds these names and odd names to any open object."""
     return lambda schema, depth: (*names, *STRINGS)
 
 
@@ -83,13 +83,13 @@ class Instances:
     """Random values for a schema and its parts.
 
     Args:
-        schema: The root, to which references refer.
-        seed: The source of choices, or its seed. Strategies do not use it.
-        near: Other schemas whose constants and limits are tried.
-        names: Names of members for an object whose schema does not declare them, by that schema and its depth. With
-            None, objects have no members but those that are declared.
-        is_strict: True if all values shall fit, with any text for a format and any integer without limits. Schemas of
-            the protocol, without keywords such as `not`, `if` and `contains`, allow that.
+        schema: The root schema, the target of references.
+        seed: A source of random choices, or its seed. Strategies do not use it.
+        near: Other schemas; their constants and limits are also tried.
+        names: Function from a schema and its depth to undeclared member names for an object. With None, objects have
+            only declared members.
+        is_strict: True if all values must be valid, with any text for a format and any integer without limits. This
+            works for schemas without keywords such as `not`, `if` and `contains`, like the schemas of the protocol.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class Instances:
     # --- values -----------------------------------------------------------------------------------------------
 
     def valid(self, count: int, tries: int = 400) -> list[Document]:
-        """Return objects that the schema accepts, each another one; fewer where there are no more."""
+        """Return distinct objects that the schema accepts; fewer if no more are found."""
         return self._chosen(count, tries, True, self.value)
 
     def invalid(self, count: int, tries: int = 400) -> list[Document]:
-        """Return objects that the schema refuses; fewer where there are none."""
+        """Return objects that the schema rejects; fewer if no more are found."""
         return self._chosen(count, tries, False, lambda: self.mutant(self.value()))
 
     def _chosen(self, count: int, tries: int, fits: bool, make: Callable[[], Any]) -> list[Document]:
@@ -137,7 +137,7 @@ class Instances:
         return list(found.values())
 
     def sample(self, index: int) -> Any:
-        """Return a value, every fourth one a mutant."""
+        """Return a value; every fourth value is a mutant."""
         value = self.value()
         return self.mutant(value) if index % 4 == 3 else value
 
@@ -146,7 +146,7 @@ class Instances:
         return self.value(_reference(definition))
 
     def strategy(self, schema: Any | None = None) -> st.SearchStrategy[Any]:
-        """Return a strategy of Hypothesis for the values of a part of the schema; the root by default."""
+        """Return a Hypothesis strategy for values of a part of the schema, by default the root."""
 
         def drawn(rng: random.Random) -> Any:
             self._rng = rng
@@ -155,11 +155,11 @@ class Instances:
         return st.randoms(use_true_random=False).map(drawn)
 
     def strategy_of(self, definition: str) -> st.SearchStrategy[Any]:
-        """Return a strategy of Hypothesis for the values of a definition of the root."""
+        """Return a Hypothesis strategy for values of a definition of the root."""
         return self.strategy(_reference(definition))
 
     def value(self, schema: Any | None = None, depth: int = 0) -> Any:
-        """Return a value that probably fits a part of the schema; the root by default."""
+        """Return a probably valid value for a part of the schema, by default the root."""
         rng = self._rng
         schema = self._root if schema is None else schema
         is_stray = not self._is_strict and self._names is any_names and self._happens(2)
@@ -182,18 +182,18 @@ class Instances:
         return rng.choice([True, False]) if type == "boolean" else self._any(depth)
 
     def _spelled(self, constant: Any) -> Any:
-        """Return a copy of a constant, an integer sometimes as a float."""
+        """Return a copy of a constant, with an integer sometimes as a float."""
         is_integer = isinstance(constant, int) and not isinstance(constant, bool) and abs(constant) < _BIG
         if is_integer and not self._is_strict and self._happens(20):
             return float(constant)
         return copy.deepcopy(constant)
 
     def _happens(self, percent: int) -> bool:
-        """Return True in so many of a hundred cases. Hypothesis shrinks it to False."""
+        """Return True with a probability in percent; Hypothesis shrinks it to False."""
         return self._rng.randrange(100) >= 100 - percent
 
     def _merged(self, schema: Schema, depth: int) -> Schema:
-        """Return a schema without references and combinators: one branch of each."""
+        """Return a schema without references and combinators, with one branch of each combinator."""
         found = {word: value for word, value in schema.items() if word not in ("allOf", "anyOf", "oneOf", "$ref", "if")}
         parts: list[Any] = list(schema.get("allOf", ()))
         parts += [self._rng.choice(schema[word]) for word in ("anyOf", "oneOf") if schema.get(word)]
@@ -253,7 +253,7 @@ class Instances:
         return [self.value(part, depth + 1) for part in parts]
 
     def _scalar(self, kind: str, schema: Schema) -> Any:
-        """Return a scalar of the pool or a random one, mostly one that the limits of the schema allow."""
+        """Return a scalar from the pool or a random one, usually within the limits of the schema."""
         rng = self._rng
         is_valid, fitting, valid = self._candidates(kind, schema)
         if self._is_strict and self._happens(40):
@@ -265,7 +265,7 @@ class Instances:
         return int(chosen) if kind == "integer" and (self._is_strict or not self._happens(10)) else chosen
 
     def _candidates(self, kind: str, schema: Schema) -> tuple[Callable[[Any], bool], list[Any], list[Any]]:
-        """Return what judges scalars, the scalars of the pool that have the type, and those that fit the limits."""
+        """Return a validator of scalars, the scalars of the pool with this type, and the valid ones among them."""
         limits = {word: limit for word, limit in schema.items() if _LIMITS.match(word)}
         if self._is_strict:
             limits.pop("format", None)
@@ -279,7 +279,7 @@ class Instances:
         return self._candidates_of[key]
 
     def _text(self) -> str:
-        """Return a short text of any characters."""
+        """Return a short text of arbitrary characters."""
         rng = self._rng
         return "".join(chr(rng.choice(rng.choice(_CHARACTERS))) for _ in range(rng.randrange(9)))
 
@@ -297,11 +297,11 @@ class Instances:
     # --- damage -----------------------------------------------------------------------------------------------
 
     def mutant(self, value: Any, *, allows_infinite: bool = False) -> Any:
-        """Return a copy of a value that differs in one place, or does not.
+        """Return a copy of a value with a change in one place; the change may have no effect.
 
         Args:
             value: Any JSON.
-            allows_infinite: True if a number may become infinite or NaN, which are no JSON.
+            allows_infinite: True if a number may become infinite or NaN, which are not valid JSON.
         """
         root: list[Any] = [copy.deepcopy(value)]
         holder, key = self._rng.choice(list(_places(root)))
@@ -329,7 +329,7 @@ class Instances:
 
 
 def damaged(instances: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Return a strategy for mutants of values, also with numbers that are no JSON."""
+    """Return a strategy for mutants of values, including numbers that are not valid JSON."""
 
     def mutant(value: Any, rng: random.Random) -> Any:
         return Instances({}, rng).mutant(value, allows_infinite=True)
@@ -338,7 +338,7 @@ def damaged(instances: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def of_definitions(definitions: Mapping[str, Schema], seed: object = 0, *, names: Names | None = None) -> Instances:
-    """Return the generator of values that fit definitions of the protocol, with odd members where they may be."""
+    """Return a generator of valid values for definitions of the protocol, with odd members in open objects."""
     return Instances({"$defs": dict(definitions)}, seed, names=names or odd_names(*TEMPTING), is_strict=True)
 
 
@@ -368,7 +368,7 @@ def _parts(node: Any) -> Iterator[Schema]:
 
 
 def _places(document: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every place in a document, as a container and a key."""
+    """Yield every place in a document as a container and a key."""
     entries = document.items() if isinstance(document, dict) else enumerate(document)
     for key, value in entries:
         yield document, key

@@ -1,4 +1,4 @@
-"""A clock that leaps to the next timer of the event loop when nothing else is to be done."""
+"""A clock that jumps to the next timer of the event loop when the loop has no other work."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from unittest import mock
 
 @asynccontextmanager
 async def leaping_clock() -> AsyncGenerator[None]:
-    """Let `time.monotonic` stand still while the event loop works, and leap while the loop waits.
+    """Freeze `time.monotonic` while the event loop works, and advance it to the next timer while the loop waits.
 
-    Time limits are exact on a machine however busy, and no test waits for them. Only for connections in memory: with a
-    thread, a process or a socket, the loop waits for something that takes time.
+    Time limits are exact on any machine, and tests do not wait for them. Use it only for connections in memory: with a
+    thread, a process or a socket, the loop waits for work in real time.
     """
     loop: Any = asyncio.get_running_loop()
     selector = loop._selector  # noqa: SLF001 - the only place where a loop waits

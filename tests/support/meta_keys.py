@@ -1,4 +1,4 @@
-"""The members of `_meta` that MCP 2026-07-28 defines, written by hand so that they can judge what is generated."""
+"""Members of `_meta` that MCP 2026-07-28 defines, written by hand to check the generated code."""
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"

@@ -1,7 +1,7 @@
-"""A revision that does not exist: the newest one with the kinds of change that the next one may bring.
+"""A fictional revision: the newest one with the kinds of change that the next one may bring.
 
-Each step changes a schema in place, as the people who publish schemas could: it keeps the conventions, and nothing says
-beside it what was changed.
+Each step changes a schema in place, as the publishers of the schema could: it keeps the conventions and adds no
+information about the change.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ FACTS = f"""
 "resources/fetch" = "uri"
 "tools/preview" = "name"
 """
-"""What a person writes after a look at `schema status`."""
+"""Facts that a maintainer writes after reading `schema status`."""
 
 
 def next_revision() -> Schema:
-    """The schema file of the revision."""
+    """Return the schema file of the revision."""
     definitions: Schema = copy.deepcopy(dict(Store().effective(BASIS).definitions))
     add_a_method_and_a_notification(definitions)
     rename(definitions, "resources/read", "resources/fetch", "ReadResource", "FetchResource")
@@ -63,7 +63,7 @@ def next_revision() -> Schema:
 
 
 def request(method: str, params: str) -> Schema:
-    """The definition of a request as upstream publishes it since 2025-11-25."""
+    """Return the definition of a request in the form that upstream has published since 2025-11-25."""
     return record(
         "id jsonrpc method params",
         id=ref("RequestId"),
@@ -89,7 +89,7 @@ def notification(method: str, params: str) -> Schema:
 
 
 def add_a_method_and_a_notification(definitions: Schema) -> None:
-    """`tools/preview` tells what a call would do, if `tools.preview` is declared; tools may be retired."""
+    """Add `tools/preview`, which needs the capability `tools.preview`, and a notification of retired tools."""
     definitions["PreviewToolRequest"] = request("tools/preview", "PreviewToolRequestParams")
     definitions["PreviewToolRequestParams"] = record(
         "_meta name",
@@ -116,7 +116,7 @@ def add_a_method_and_a_notification(definitions: Schema) -> None:
 
 
 def rename(definitions: Schema, old: str, new: str, old_stem: str, new_stem: str) -> None:
-    """Rename a method and its definitions, wherever they are named."""
+    """Rename a method and its definitions wherever their names occur."""
     text = json.dumps(definitions)
     changed: Schema = json.loads(text.replace(json.dumps(old), json.dumps(new)).replace(old_stem, new_stem))
     definitions.clear()
@@ -124,25 +124,25 @@ def rename(definitions: Schema, old: str, new: str, old_stem: str, new_stem: str
 
 
 def move_to_a_capability_of_its_own(definitions: Schema) -> None:
-    """`resources/templates/list` becomes `templates/list`, which servers declare apart."""
+    """Rename `resources/templates/list` to `templates/list`, with a separate server capability."""
     rename(definitions, "resources/templates/list", "templates/list", "ListResourceTemplates", "ListTemplates")
     definitions["ServerCapabilities"]["properties"]["templates"] = record()
 
 
 def let_clients_tell_progress(definitions: Schema) -> None:
-    """Both sides send `notifications/progress`; the union of one, which was published inlined, is one of two."""
+    """Let both sides send `notifications/progress`; a union of one member, published inlined, gets a second member."""
     definitions["ClientNotification"] = {"anyOf": [ref("CancelledNotification"), ref("ProgressNotification")]}
 
 
 def pull_out_logging(definitions: Schema) -> None:
-    """Logging leaves the core for an extension: capability, notification, level, and the key of `_meta`."""
+    """Move logging from the core to an extension: capability, notification, level, and the key of `_meta`."""
     remove(definitions, "LoggingLevel", "LoggingMessageNotification", "LoggingMessageNotificationParams")
     del definitions["ServerCapabilities"]["properties"]["logging"]
     del definitions["RequestMetaObject"]["properties"]["io.modelcontextprotocol/logLevel"]
 
 
 def pull_out_sampling_and_roots(definitions: Schema) -> None:
-    """Elicitation alone is left of what servers ask inside of results; its union of one is published inlined."""
+    """Leave elicitation as the only request inside of results; its union of one member is published inlined."""
     for name in ("sampling", "roots"):
         del definitions["ClientCapabilities"]["properties"][name]
     gone = [name for name in definitions if name.startswith(("CreateMessage", "Sampling", "ListRoots", "Model"))]
@@ -153,7 +153,7 @@ def pull_out_sampling_and_roots(definitions: Schema) -> None:
 
 
 def add_envelope_members(definitions: Schema) -> None:
-    """Every request counts its attempts and may be traced, and every result of a server carries advice."""
+    """Add an attempt count and an optional trace to every request, and advice to every result of a server."""
     meta = definitions["RequestMetaObject"]
     meta["properties"] |= {ATTEMPT: {"type": "integer", "minimum": 1}, TRACE: TEXT}
     meta["required"] = sorted([*meta["required"], ATTEMPT])
@@ -181,11 +181,11 @@ EXTENSIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "subscriptions": ("", ("subscriptions/listen", "notifications/subscriptions/acknowledged")),
     "cancelled": ("", ("notifications/cancelled",)),
 }
-"""Part of the core -> who declares it, and its methods."""
+"""Part of the core -> definition with its capability, and its methods."""
 
 
 def without(extension: str) -> Schema:
-    """The newest revision's schema without a part."""
+    """Return the newest revision's schema without a part."""
     definitions: Schema = copy.deepcopy(dict(Store().effective(BASIS).definitions))
     owner, methods = EXTENSIONS[extension]
     messages = [
@@ -207,7 +207,7 @@ def method_of(definition: Schema) -> str | None:
 
 
 def remove(definitions: Schema, *names: str) -> None:
-    """Remove definitions, and the variants of unions that they were."""
+    """Remove definitions, also as members of unions."""
     for name in names:
         del definitions[name]
     gone = [ref(name) for name in names]

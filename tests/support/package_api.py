@@ -1,4 +1,4 @@
-"""What a generated package offers to code that uses it, read from its text alone."""
+"""Public API of a generated package, read from its source code alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.commands import ROOT
 
 View = frozenset[tuple[Any, ...]]
-"""A type as the alternatives that it consists of."""
+"""A type as the set of its alternatives."""
 
 NONE: View = frozenset({("null",)})
 SCALARS = {
@@ -28,7 +28,7 @@ SCALARS = {
 
 @dataclass
 class Parameter:
-    """A field of a class or an argument of a call."""
+    """A field of a class or a parameter of a call."""
 
     annotation: ast.expr
     default: str | None
@@ -36,7 +36,7 @@ class Parameter:
 
     @property
     def needed(self) -> bool:
-        """Whether it must be given."""
+        """True if a value is required."""
         return self.default is None
 
 
@@ -50,13 +50,13 @@ class Stub:
 
     @property
     def whole(self) -> bool:
-        """Whether it takes its params as a whole."""
+        """True if it takes its params as a single argument."""
         return list(self.parameters) == ["params"]
 
 
 @dataclass
 class Offer:
-    """One package."""
+    """API of one package."""
 
     classes: dict[str, dict[str, Parameter]] = field(default_factory=dict[str, dict[str, Parameter]])
     open: set[str] = field(default_factory=set[str])
@@ -69,13 +69,13 @@ class Offer:
     errors: dict[str, str] = field(default_factory=dict[str, str])
 
     def asked(self) -> dict[str, ast.expr]:
-        """The classes that `Context.ask_params` tells questions apart by, with what answers them."""
+        """Return the classes of requests that `Context.ask_params` distinguishes, with the types of their responses."""
         own = {name: name for name in (*self.classes, *self.aliases)}
         found = [(self.named(name, own, ()), answer) for name, answer in self.questions.items()]
         return {str(name): answer for view, answer in found for _, name in view}
 
     def view(self, node: ast.expr | None, rename: dict[str, str], trail: tuple[str, ...] = ()) -> View:
-        """A type expression as its alternatives; classes go by the names that `rename` gives them."""
+        """Return the alternatives of a type expression; `rename` maps the names of classes."""
         match node:
             case None | ast.Constant(value=None):
                 return NONE
@@ -133,7 +133,7 @@ class Offer:
 
 
 def fits(view: View, into: View) -> bool:
-    """Tell whether each alternative is one of another type."""
+    """Return True if each alternative of `view` fits an alternative of `into`."""
     return all(any(_fits(one, other) for other in into) for one in view)
 
 
@@ -166,7 +166,7 @@ def _fits(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 @cache
 def offer(revision: str) -> Offer:
-    """Return what our package of a revision offers."""
+    """Return the API of this project's package of a revision."""
     folder = ROOT / "generated" / "mcp_bindgen" / f"v{revision.replace('-', '_')}"
     found = Offer()
     for node in _parse(folder / "types.py").body:

@@ -1,4 +1,4 @@
-"""Code that uses everything of a generated package, and what of it differs from another package."""
+"""Code that uses the whole API of a generated package, and the expected differences from another package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.package_api import NONE, Offer, Parameter, Stub, View, fits, 
 
 
 def uses_of_everything(revision: str) -> str:
-    """A module that uses every name, field, handler and call of a revision."""
+    """Return a module that uses every name, field, handler and call of a revision."""
     old = offer(revision)
     lines = [f"from mcp_bindgen.v{revision.replace('-', '_')} import Client, Context, Server, errors, methods, types"]
     lines += [f"types.{name}" for name in (*old.classes, *old.aliases)]
@@ -37,7 +37,7 @@ def uses_of_everything(revision: str) -> str:
 
 
 class Truth:
-    """The differences between two generated packages for code that uses the old one."""
+    """Differences between two generated packages for code that uses the old one."""
 
     def __init__(self, old: Offer, new: Offer, renames: dict[str, str]) -> None:
         self.old, self.new = old, new
@@ -78,7 +78,7 @@ class Truth:
         return differs
 
     def accepts(self, was: Parameter, now: Parameter) -> bool:
-        """Tell whether what was given may still be given; nobody gives the `None` that stands for nothing."""
+        """Return True if old arguments are still accepted; a default of None, which means absence, is never passed."""
         given = self.was(was.annotation)
         return fits(given - NONE if was.default == "None" else given, self.now(now.annotation))
 
@@ -110,7 +110,7 @@ class Truth:
         return differs
 
     def needs_more(self, key: str, was: Stub, now: Stub) -> bool:
-        """Tell whether a call travels otherwise, or needs a capability that it did not need."""
+        """Return True if a call changes its carrier, or needs a new capability."""
         side = "client" if key.startswith("Client") else "server"
         before, after = self.old.methods[was.method], self.new.methods[now.method]
         old, new = (_literal(one.get("capabilities")).get(side) for one in (before, after))
@@ -159,7 +159,7 @@ class Truth:
         return plain, view(descriptor["params"]), view(descriptor.get("result")), frozenset(map(view, alternatives))
 
     def gone(self) -> set[str]:
-        """Everything that a type checker sees without the type of a value: names, members and arguments."""
+        """Return the missing names, members and arguments, which a type checker reports without the type of a value."""
         names = {name for name in (*self.old.classes, *self.old.aliases) if name not in self.after}
         found = {f"types.{name}" for name in names}
         for name, fields in self.old.classes.items():
@@ -182,7 +182,7 @@ class Truth:
         return found | {f"methods.{name}" for name in self.old.methods if name not in self.new.methods}
 
     def all(self) -> set[str]:
-        """Everything that differs."""
+        """Return all differences."""
         return (
             self.names()
             | self.fields()
@@ -195,7 +195,7 @@ class Truth:
 
 
 def missing(old: dict[str, Parameter], new: dict[str, Parameter]) -> set[str]:
-    """Return what has to be given now and had not to be before."""
+    """Return the parameters that have become required."""
     return {name for name, parameter in new.items() if parameter.needed and not (name in old and old[name].needed)}
 
 

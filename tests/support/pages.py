@@ -1,17 +1,17 @@
-"""Pages of documentation, read as a reader follows them: files to save, commands with their output, and fragments.
+"""Execute pages of documentation as a reader would: files to save, commands with their output, and fragments.
 
-A page is followed in an empty folder, from its first block to its last:
+A page runs in an empty folder, from its first block to its last:
 
 - A block below a line that ends with a file name, "Save this as `server.py`:", is saved.
-- The commands of a `console` block begin with `$ `; each prints the lines below it. A line `...` stands for any lines,
-  and `...` in a line for any text. Ports, times and random ids may differ everywhere (`VARYING`).
+- The commands of a `console` block begin with `$ `; each prints the lines below it. A line `...` matches any lines,
+  and `...` in a line matches any text. Ports, times and random ids may differ everywhere (`VARYING`).
 - The commands of a `bash` block run, and their output is not compared. `$CHECKOUT` is the folder of this checkout. A
-  server that would stay in the foreground ends after it printed its address.
-- A command succeeds, unless the next one is `echo $?`.
+  foreground server is stopped after it has printed its address.
+- A command must succeed, unless the next one is `echo $?`.
 - Python without a file name is a fragment. The fragments of a page are type-checked as one module.
 - An HTML comment `<!-- LANGUAGE [NAME]` is a block that readers do not see: names that fragments use, files that a
   reader has.
-- A comment `<!-- not run: REASON -->` takes the next block out.
+- A comment `<!-- not run: REASON -->` excludes the next block.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ VARYING = {
     "TIME": r"\b\d+(\.\d+)? ?(ms|s|seconds)\b|^ *\d+\.\d{3}(?= [<>] )|\b\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)",
     "ID": r"\b[0-9a-f]{16,}\b",
 }
-"""Text of outputs that differs from run to run."""
+"""Patterns of output that varies between runs."""
 LANGUAGES = {"bash", "console", "json", "mermaid", "python", "text", "toml", "typescript", "yaml"}
 
 _BLOCK = re.compile(
@@ -73,9 +73,9 @@ class Block:
     Attributes:
         language: The language, in one word.
         text: The content.
-        line: The number of its first line, from 1.
-        name: The file to save it as.
-        reason: The reason why it is not run.
+        line: The number of the first line, from 1.
+        name: The file to save the block as.
+        reason: The reason why the block is not run.
     """
 
     language: str
@@ -94,16 +94,16 @@ class Command:
 
     @property
     def is_installation(self) -> bool:
-        """True if the command installs packages, which the tests have."""
+        """True if the command installs packages, which the test environment already has."""
         return self.line.startswith("pip install")
 
     @property
     def is_plain(self) -> bool:
-        """True for `mcp-bindgen` without syntax of the shell and without a server: it can run in this process."""
+        """True if `mcp-bindgen` runs without shell syntax and without a server: it can run in this process."""
         return self.line.startswith("mcp-bindgen ") and not _NOT_PLAIN.search(self.line)
 
     def prints(self, output: str) -> bool:
-        """Return True if the output is the one shown."""
+        """Return True if the output matches the page."""
         if self.shown is None:
             return True
         shown = re.escape(_constant(self.shown)).replace(r"\.\.\.", r"(?s:.*)")
@@ -111,7 +111,7 @@ class Command:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """Yield the blocks of a page, in their order."""
+    """Yield the blocks of a page in order."""
     text = page.read_text("utf-8")
     for found in _BLOCK.finditer(text):
         part = "content" if found["hidden"] else "text"
@@ -138,9 +138,9 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 def modules(page: Path) -> Iterator[str]:
-    """Yield the Python of a page: each program, and all fragments as one module.
+    """Yield the Python code of a page: each program, and all fragments as one module.
 
-    Each block stands on its own lines. Fragments that await are functions.
+    Each block keeps its line numbers. Fragments with `await` become functions.
     """
     fragments: list[str] = []
     for block in blocks(page):
@@ -158,14 +158,14 @@ def modules(page: Path) -> Iterator[str]:
 
 
 def follow(page: Path, folder: Path) -> None:
-    """Save the files of a page and run its commands, in one folder and one shell.
+    """Save the files of a page and run its commands in one folder and one shell.
 
     Args:
         page: The page.
         folder: An empty folder.
 
     Raises:
-        AssertionError: A command prints another output than the one shown, or fails.
+        AssertionError: A command fails, or its output differs from the page.
     """
     with _Reader(folder, page.read_text("utf-8")) as reader:
         for block in blocks(page):
@@ -179,7 +179,7 @@ def follow(page: Path, folder: Path) -> None:
 
 
 class _Reader:
-    """A shell in a folder, with the ports that are free instead of those of the page."""
+    """A shell in a folder, with free ports in place of the ports of the page."""
 
     def __init__(self, folder: Path, text: str) -> None:
         self._folder = folder
@@ -228,7 +228,7 @@ class _Reader:
         assert command.prints(printed.strip("\n")), f"$ {command.line}\n{printed}"
 
     def _address(self, printed: str) -> str:
-        """Read until a server in the background has printed its address."""
+        """Read until a background server has printed its address."""
         assert self._shell.stdout is not None
         later = ""
         while "listening on " not in printed + later:
@@ -252,7 +252,7 @@ class _Reader:
         raise AssertionError(f"$ {line}\n{printed}the shell ended")
 
     def _inside(self, line: str) -> tuple[str, int]:
-        """Run `mcp-bindgen` in this process, as the shell would start an installation that is no checkout."""
+        """Run `mcp-bindgen` in this process, with the state of the shell, as an installed package."""
         state, _ = self._outside("pwd; env")
         working, *variables = state.splitlines()
         known = dict(one.split("=", 1) for one in variables if re.match(r"\w+=", one))
@@ -273,7 +273,7 @@ class _Reader:
             except SystemExit as stop:
                 code = stop.code
         sys.path[:] = path
-        for name in set(sys.modules) - modules:  # modules of the page, which another page has, too
+        for name in set(sys.modules) - modules:  # another page may have modules with the same names
             if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(self._folder)):
                 del sys.modules[name]
         assert isinstance(code, int)

@@ -1,4 +1,4 @@
-"""A real PostgreSQL in a folder of its own."""
+"""A real PostgreSQL in its own folder."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _program(name: str) -> str:
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """Run a PostgreSQL that listens at a socket in a folder; gives how to connect.
+    """Run a PostgreSQL that listens on a socket in a folder; yield its connection string.
 
-    It does not run as root: there it runs as the user that its packages make for it.
+    PostgreSQL refuses to run as root. As root, this runs it as the user that the PostgreSQL packages create.
     """
     initdb, server, is_ready = map(_program, ("initdb", "postgres", "pg_isready"))
     other = _USER if os.geteuid() == 0 else None

@@ -1,4 +1,4 @@
-"""Servers in processes of their own that run `worker.py`, and clients for them."""
+"""Servers that run `worker.py` in separate processes, and clients for them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.commands import ROOT
 
 PATIENCE = 60.0
-"""Seconds after which something has gone wrong."""
+"""Time limit in seconds."""
 
 PARSERS = ("httptools", "h11")
-"""What reads HTTP for uvicorn: the one that comes with the extra `http`, and the one where that cannot be had."""
+"""HTTP parsers of uvicorn: the one from the extra `http`, and its fallback."""
 
 
 class New(v2026_07_28.Client):
-    """Answers questions, and counts the news."""
+    """Client that answers elicitations and counts notifications."""
 
     def __init__(self) -> None:
         self.news = 0
@@ -41,7 +41,7 @@ class New(v2026_07_28.Client):
 
 
 class Old(v2025_11_25.Client):
-    """Answers questions."""
+    """Client that answers elicitations."""
 
     def on_elicit(self, params: Any, ctx: Any) -> v2025_11_25.types.ElicitResult:
         (key,) = params.requested_schema.properties
@@ -49,7 +49,7 @@ class Old(v2025_11_25.Client):
 
 
 async def text(client: Any, name: str, **arguments: Any) -> str:
-    """Return what a tool says; it must say something in time."""
+    """Return the text of a tool result; fail if it takes too long."""
     with anyio.fail_after(PATIENCE):
         said: str = (await client.call_tool(name, arguments)).content[0].text
         return said
@@ -59,9 +59,9 @@ _reserved: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Return a port that nothing uses.
+    """Return an unused port.
 
-    It is none of those that the system gives to connections, and no other process of tests gets it while this one runs.
+    It is outside the range of ephemeral ports, and no other test process gets it while this one runs.
     """
     while True:
         port = random.SystemRandom().randrange(20_000, 32_768)
@@ -79,7 +79,7 @@ def free_port() -> int:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that only waits for its parent to take notice does not."""
+    """Return True if a process runs; a zombie does not count as running."""
     if sys.platform == "linux":
         try:
             state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2]
@@ -92,7 +92,7 @@ def alive(pid: int) -> bool:
 
 @contextmanager
 def process(command: Sequence[object], port: int, log: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a program that listens on a port."""
+    """Run a program that listens on a port."""
     with log.open("wb") as output:
         running = subprocess.Popen(
             list(map(str, command)), cwd=ROOT, env=os.environ | variables, stdout=output, stderr=output

@@ -1,4 +1,4 @@
-"""A protected server that runs, with tools that show who calls them, and a client that sends what it is told."""
+"""A running protected server whose tools show the identity of the caller, and a raw client for it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BOTH = "application/json, text/event-stream"
 
 
 class Tools:
-    """Tools of any revision."""
+    """Tools for servers of any revision."""
 
     types: Any
 
@@ -57,22 +57,22 @@ class Tools:
         return json.dumps([ctx.identity.subject, ctx.identity.client, sorted(ctx.identity.scopes)])
 
     async def _admin(self, ctx: Any) -> str:
-        """Finds out that it needs a scope."""
+        """Requires a scope."""
         ctx.identity.require("mcp:admin")
         return "done"
 
     async def _odd(self, ctx: Any) -> str:
-        """Needs scopes that no token has, as somebody else may have named them."""
+        """Requires scopes that no token has, with characters that a challenge cannot contain."""
         ctx.identity.require("größe", 'a"b', "x y\r\nset-cookie: a=b", "offline_access", "mcp:admin")
         return "never"
 
     async def _late(self, ctx: Any) -> str:
-        """Finds that out when the response has begun."""
+        """Requires a scope after the response has begun."""
         await ctx.progress(1)
         return await self._admin(ctx)
 
     async def _ask(self, ctx: Any) -> str:
-        """Asks the client, and so sends it away with a state."""
+        """Ask the client twice, so that a stateless response contains a sealed state."""
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         wire = {"mode": "form", "message": "Who?", "requestedSchema": schema}
         for key in ("first", "second"):
@@ -80,13 +80,13 @@ class Tools:
         return str(ctx.identity.subject)
 
     async def _flood(self, ctx: Any) -> str:
-        """Tells everybody something all the time."""
+        """Send notifications to all listening clients in an endless loop."""
         while True:
             await self.broadcast(lambda client: client.notify_tool_list_changed())  # type: ignore[attr-defined]
             await anyio.sleep(0)
 
     async def _announce(self, ctx: Any) -> str:
-        """Tells those who listen which of them are known as whom."""
+        """Notify all listening clients; return the identities of the connections."""
         await self.broadcast(lambda client: client.notify_tool_list_changed())  # type: ignore[attr-defined]
         return json.dumps([one.identity.subject for one in self.connections])  # type: ignore[attr-defined]
 
@@ -100,8 +100,8 @@ class Protected:
     """A protected endpoint.
 
     Attributes:
-        url: The resource.
-        issuer: Who issues its tokens.
+        url: URL of the protected resource.
+        issuer: Issuer of its tokens.
     """
 
     def __init__(self, url: str, issuer: Issuer | None = None) -> None:
@@ -118,12 +118,12 @@ class Protected:
         return f"{self.origin}/.well-known/oauth-protected-resource/mcp"
 
     def token(self, **changes: Any) -> str:
-        """A token for this server, which differs in some ways from a good one."""
+        """Return a token for this server with some changes to a valid one."""
         assert self.issuer is not None
         return self.issuer.token(self.url, **changes)
 
     def post(self, body: Any, *, token: str | None = None, headers: Mapping[str, str] | None = None) -> Any:
-        """The response to a message, or to bytes."""
+        """Post a message or raw bytes; return the response."""
         sent = {"content-type": "application/json", "accept": BOTH}
         if token is not None:
             sent["authorization"] = f"Bearer {token}"
@@ -133,7 +133,7 @@ class Protected:
     def ask(
         self, method: str, token: str | None = None, session: Any = None, headers: Any = None, **params: Any
     ) -> Any:
-        """The response to a request of a session, or to a stateless one, whose headers repeat what it is about."""
+        """Send a request in a session, or a stateless request with matching headers; return the response."""
         if session is not None:
             body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             return self.post(body, token=token, headers={**session, **(headers or {})})
@@ -143,11 +143,11 @@ class Protected:
         return self.post(stateless(method, **params), token=token, headers={**told, **(headers or {})})
 
     def call(self, name: str, **more: Any) -> Any:
-        """The response to `tools/call`."""
+        """Send `tools/call`; return the response."""
         return self.ask("tools/call", name=name, **more)
 
     def session(self, token: str, revision: str = LATEST) -> dict[str, str]:
-        """Begin a session; returns the headers of its requests."""
+        """Begin a session; return the headers of its requests."""
         begun = self.post(initialize(revision), token=token)
         assert begun.status_code == 200, begun.text
         headers = {"mcp-session-id": begun.headers["mcp-session-id"], "mcp-protocol-version": revision}
@@ -157,22 +157,22 @@ class Protected:
 
 
 def called(name: str, id_: int = 1, **more: Any) -> dict[str, Any]:
-    """A `tools/call` of a stateful revision."""
+    """Return a `tools/call` request of a stateful revision."""
     return request(id_, "tools/call", {"name": name, **more})
 
 
 def stateless(method: str, **params: Any) -> dict[str, Any]:
-    """A request of a stateless revision."""
+    """Return a request of a stateless revision."""
     return lone(1, method, {"elicitation": {"form": {}}}, **params)
 
 
 def said(response: Any) -> Any:
-    """The text of the result of a tool, in a response that is JSON or a stream."""
+    """Return the text of a tool result from a JSON or SSE response."""
     return answer(response)["result"]["content"][0]["text"]
 
 
 def answer(response: Any) -> Any:
-    """The last message of a response."""
+    """Return the last message of a response."""
     if response.headers["content-type"] == "application/json":
         return response.json()
     return json.loads([line for line in response.text.splitlines() if line.startswith("data: {")][-1][6:])
@@ -182,7 +182,7 @@ def answer(response: Any) -> Any:
 def running(
     *verifiers: TokenVerifier, servers: Any = (), issuer: Issuer | None = None, **options: Any
 ) -> Iterator[Protected]:
-    """Runs a protected endpoint in a thread: `/mcp`, and `/sse` around it."""
+    """Run a protected endpoint in a thread, with `/mcp` and `/sse`."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
@@ -195,7 +195,7 @@ def running(
             await chosen(scope, receive, send)
 
         config = uvicorn.Config(either, http="auto", lifespan="on", ws="none", log_config=None)
-        config.timeout_graceful_shutdown, config.timeout_keep_alive = 1, 60  # longer than clients use connections again
+        config.timeout_graceful_shutdown, config.timeout_keep_alive = 1, 60  # longer than clients reuse connections
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

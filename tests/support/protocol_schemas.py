@@ -1,6 +1,6 @@
-"""Definitions of the protocol as JSON Schema: without envelopes, with a validator, and made of the protocol model.
+"""Definitions of the protocol as JSON Schema: without envelopes, with a validator, and derived from the protocol model.
 
-A receiver tolerates members that it does not know. Nothing here shares code with the generator's own comparison.
+A receiver tolerates unknown members. This module shares no code with the generator's comparison.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ Schema = dict[str, Any]
 Definitions = Mapping[str, Schema]
 
 ENVELOPE = ("jsonrpc", "id")
-"""The members that carry a message: some revisions write them into every message, others do not."""
+"""Members of the message envelope; some revisions include them in the definition of each message."""
 
 
 def validator(definitions: Definitions, node: Schema) -> Any:
-    """Judges instances of `node`, which may refer to `definitions`."""
+    """Return a validator of `node`, which may refer to `definitions`."""
     return jsonschema_rs.Draft202012Validator({"allOf": [node], "$defs": dict(definitions)})
 
 
 def named(definitions: Definitions, name: str) -> Any:
-    """Judges instances of a definition."""
+    """Return a validator of a definition."""
     return validator(definitions, {"$ref": f"#/$defs/{name}"})
 
 
 def without_envelope(definitions: Definitions) -> dict[str, Schema]:
-    """The definitions, their messages without what carries them."""
+    """Return the definitions, with messages that lack the envelope members."""
     return {name: _content(schema) if _is_message(schema) else schema for name, schema in definitions.items()}
 
 
@@ -50,7 +50,7 @@ def _content(schema: Schema) -> Schema:
 
 
 def as_schemas(protocol: Protocol) -> dict[str, Schema]:
-    """All definitions of a model, those that were inline in the schema too, as JSON Schema."""
+    """Return all definitions of a model as JSON Schema, including definitions that were inline in the schema."""
     return {name: _as_schema(definition.type) for name, definition in protocol.definitions.items()}
 
 

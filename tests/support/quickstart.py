@@ -1,9 +1,9 @@
-"""A newcomer's path, as README.md shows it: from nothing to the first answer of a tool of one's own, timed.
+"""The path of a new user in README.md, timed: from nothing to the first response of the user's own tool.
 
     python -m tests.support.quickstart
 
-The commands run in an empty folder, with an empty virtual environment; only the package is ours instead of the package
-of the index. They have to print the output that the README shows.
+The commands run in an empty folder, with an empty virtual environment. They install the package of this checkout in
+place of the package from the index. They must print the output that the README shows.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from .pages import Command, blocks, commands
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 SECONDS = 120.0
-"""Limit for all commands together, on a machine that does nothing else."""
+"""Time limit in seconds for all commands together, on an idle machine."""
 PATIENCE = 600.0
-"""Seconds after which a command has gone wrong."""
+"""Time limit in seconds for each command, to detect hanging."""
 COMMANDS = 3
-"""Limit for the number of commands."""
+"""Maximum number of commands."""
 
 PACKAGE = re.compile(r"\bmcp-bindgen(\[[\w,]+\])")
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A command that ran.
+    """An executed command.
 
     Attributes:
         command: The command.
@@ -54,24 +54,24 @@ class Taken:
 
 
 def steps(readme: Path) -> list[Command]:
-    """Return the commands of the block of a README that begins with the installation."""
+    """Return the commands in the block of a README that begins with the installation."""
     found = [list(commands(block)) for block in blocks(readme)]
     return next(one for one in found if one and one[0].is_installation)
 
 
 def first_program(readme: Path) -> tuple[Command, str]:
-    """Return the installation above the first program of a README, and the program."""
+    """Return the installation command above the first program of a README, and the program."""
     block = next(block for block in blocks(readme) if block.language == "python")
     (command,) = re.findall(r"`(pip install [^`]+)`", readme.read_text("utf-8"))
     return Command(command), block.text
 
 
 def take(chosen: Sequence[Command], package: Path, home: Path) -> list[Taken]:
-    """Run commands in an empty folder, in an environment of its own that is activated.
+    """Run commands in an empty folder with an activated environment.
 
     Args:
         chosen: The commands.
-        package: The file to install instead of the package of the index.
+        package: The file to install in place of the package from the index.
         home: An empty folder.
     """
     environment, folder = home / "venv", home / "newcomer"
@@ -81,7 +81,7 @@ def take(chosen: Sequence[Command], package: Path, home: Path) -> list[Taken]:
     variables = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     variables |= {
         "PATH": f"{environment / 'bin'}{os.pathsep}{variables['PATH']}",
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # what pip says of itself depends on the day
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # the message about a new version of pip depends on the day
     }
     return [_taken(step, package, folder, variables) for step in chosen]
 
@@ -98,7 +98,7 @@ def _taken(step: Command, package: Path, folder: Path, variables: dict[str, str]
         env=variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if step.is_installation else subprocess.STDOUT,  # pip complains about its settings there
+        stderr=subprocess.PIPE if step.is_installation else subprocess.STDOUT,  # pip prints warnings there
         text=True,
         timeout=PATIENCE,
     )
@@ -108,8 +108,8 @@ def _taken(step: Command, package: Path, folder: Path, variables: dict[str, str]
 
 
 def main() -> int:
-    """Run the commands of README.md, and print outputs and durations; return 1 if one differs or takes too long."""
-    os.environ["PIP_NO_CACHE_DIR"] = "1"  # somebody new has none
+    """Run the commands of README.md and print outputs and durations; return 1 if one differs or takes too long."""
+    os.environ["PIP_NO_CACHE_DIR"] = "1"  # a new user has no cache
     chosen = steps(README)
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()

@@ -1,4 +1,4 @@
-"""A client that shares no code with ours: lines of JSON to a process, and back."""
+"""A client that shares no code with the product: lines of JSON to and from a process."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
 }
-"""Request -> the member of its result that is the list."""
+"""List request -> the result member with the list."""
 
 _METHOD_NOT_FOUND = -32601
 _INFO = {"name": "raw", "version": "1"}
 
 
 class Raw:
-    """A conversation with a server over its stdin and stdout.
+    """A connection to a server over its stdin and stdout.
 
     Args:
         process: The server.
-        meta: What each request says of the client.
+        meta: The `_meta` of each request.
     """
 
     def __init__(self, process: subprocess.Popen[str], meta: Mapping[str, Any]) -> None:
@@ -40,13 +40,13 @@ class Raw:
         self._ids = count(1)
 
     def say(self, message: Mapping[str, Any]) -> None:
-        """Sends a message."""
+        """Send a message."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         self._process.stdin.flush()
 
     def ask(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The answer to a request, with its `result` or `error`; what else the server says is left aside."""
+        """Send a request and return the response, with its `result` or `error`; ignore other messages."""
         id_ = next(self._ids)
         said = {"_meta": self._meta} if self._meta else {}
         self.say({"id": id_, "method": method, "params": {**(params or {}), **said}})
@@ -58,11 +58,11 @@ class Raw:
         raise AssertionError(f"the server went away instead of answering {method}")
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to `tools/call`."""
+        """Call a tool and return the response."""
         return self.ask("tools/call", {"name": name, "arguments": arguments})
 
     def lists(self) -> dict[str, Any]:
-        """Return what the server offers, as it came: all pages, `None` for what it does not know."""
+        """Return all lists of the server with all pages; None if the server does not know the method."""
         return {member: self._all(method, member) for method, member in LISTS.items()}
 
     def _all(self, method: str, member: str) -> list[Any] | None:
@@ -87,13 +87,13 @@ def raw(
     seconds: float = 60,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Raw]:
-    """A server, started and greeted; it is ended after the block, or when all of it takes too long.
+    """Start a server and do the handshake; end the server after the block or at the time limit.
 
     Args:
-        command: The words that start it.
-        revision: The revision to speak.
-        seconds: How long the block may take.
-        variables: What its environment says beyond ours.
+        command: The command line of the server.
+        revision: The revision to use.
+        seconds: Time limit of the block.
+        variables: Additional environment variables of the server.
     """
     process = subprocess.Popen(
         command,
@@ -128,5 +128,5 @@ def _stateless(process: subprocess.Popen[str]) -> Raw:
 
 
 def exact(document: Any) -> str:
-    """A JSON document as text that tells 1 from 1.0 and knows the order of members."""
+    """Return a JSON document as text that distinguishes 1 from 1.0 and keeps the order of members."""
     return json.dumps(document, indent=1, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A real Redis in a folder of its own, which tests may stop, kill and start again."""
+"""A real Redis in its own folder, which tests may stop, kill and restart."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 PATIENCE = 60.0
-"""Seconds after which something has gone wrong."""
+"""Time limit in seconds."""
 
 ANSWER_SECONDS = 30.0
-"""Timeout of stores whose Redis is not away: on a busy machine an answer takes longer than the two seconds that a store
-waits by default.
+"""Timeout in seconds for stores of a running Redis; on a busy machine, a response can take longer than the
+default of two seconds.
 """
 
 
 class RedisServer:
-    """A Redis that listens at a socket in a folder; it writes down each command before it answers.
+    """A Redis that listens on a socket in a folder; it persists each command before it responds.
 
     Args:
-        folder: The folder, whose path must be short.
-        options: More of its options.
+        folder: The folder; its path must be short.
+        options: Additional options of redis-server.
     """
 
     def __init__(self, folder: Path, *options: str) -> None:
@@ -43,7 +43,7 @@ class RedisServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start Redis and wait until it responds."""
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + PATIENCE
         while True:
@@ -56,7 +56,7 @@ class RedisServer:
                 time.sleep(0.02)
 
     def stop(self) -> None:
-        """Kill it, at any moment of its work."""
+        """Kill Redis, possibly in the middle of its work."""
         self.client.close()
         if self._process is not None:
             self._process.kill()
@@ -65,7 +65,7 @@ class RedisServer:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let it answer nobody while a block runs."""
+        """Suspend Redis during the block."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP)
         try:
@@ -84,7 +84,7 @@ def _program() -> str:
 
 @contextmanager
 def redis_server(folder: Path, *options: str) -> Iterator[RedisServer]:
-    """Run a Redis."""
+    """Run a Redis server."""
     server = RedisServer(folder, *options)
     server.start()
     try:

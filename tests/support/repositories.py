@@ -12,7 +12,7 @@ PATH = "schema/draft/schema.json"
 
 
 class Repo:
-    """A repository in a folder of its own; commits are made on the day after each other, from 2026-01-01 on."""
+    """A repository in its own folder; successive commits are one day apart, from 2026-01-01."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -21,7 +21,7 @@ class Repo:
         self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *arguments: str) -> str:
-        """What git prints; nothing but the repository itself configures it."""
+        """Run git and return its output; only the configuration of the repository applies."""
         day = f"2026-01-{max(self._days, 1):02}T12:00:00Z"
         person = {"NAME": "Ada", "EMAIL": "ada@example.org", "DATE": day}
         variables = {f"GIT_{role}_{name}": value for role in ("AUTHOR", "COMMITTER") for name, value in person.items()}
@@ -38,7 +38,7 @@ class Repo:
         return done.stdout.strip()
 
     def commit(self, subject: str, schema: Any, path: str = PATH) -> str:
-        """Commits a schema, or its end where it is `None`; returns the hash as reports show it."""
+        """Commit a schema, or its deletion if it is None; return the short hash that reports show."""
         self._days += 1
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -54,5 +54,5 @@ class Repo:
         return self.git("rev-parse", "HEAD")[:10]
 
     def at(self, revision: str, path: str = PATH) -> str:
-        """The source of a file in a commit, or in a range of them."""
+        """Return the source specification of a file in a commit or in a range of commits."""
         return f"git:{self.folder}@{revision}:{path}"

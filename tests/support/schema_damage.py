@@ -1,4 +1,4 @@
-"""Random damage to a schema: what an unfinished edit leaves behind, and worse."""
+"""Random damage to a schema, as unfinished edits and worse mistakes cause it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Damage = Callable[[Schema, Random], None]
 
 
 def damaged(document: Schema, random: Random) -> Schema:
-    """Return a copy of a schema with a few kinds of damage."""
+    """Return a copy of a schema with one to four kinds of damage."""
     document = copy.deepcopy(document)
     for _ in range(random.randint(1, 4)):
         random.choice(DAMAGES)(document, random)
@@ -30,7 +30,7 @@ def damaged(document: Schema, random: Random) -> Schema:
 
 
 def schemas(document: Schema) -> list[Schema]:
-    """Return every schema of a document, as far as it can be told."""
+    """Return all recognizable schemas of a document."""
     found: list[Schema] = []
     pending: list[Any] = list(document["$defs"].values())
     while pending:
@@ -65,7 +65,7 @@ def rename_definition(document: Schema, random: Random) -> None:
 
 
 def copy_definition(document: Schema, random: Random) -> None:
-    """A message twice, or a union under another name."""
+    """Duplicate a definition under another name, which may suggest another kind of definition."""
     name = random.choice(list(document["$defs"]))
     other = random.choice([f"{name}2", f"Other{name}", name.upper(), f"{name}Request", f"{name}Notification"])
     document["$defs"][other] = copy.deepcopy(document["$defs"][name])
@@ -88,7 +88,7 @@ def add_keyword(document: Schema, random: Random) -> None:
 
 
 def add_good_keyword(document: Schema, random: Random) -> None:
-    """A keyword with a value of its kind, where it may not belong."""
+    """Add a keyword with a well-typed value, in a place where it may be invalid."""
     some = copy.deepcopy(_some(document, random))
     name, value = random.choice(
         [

@@ -1,4 +1,4 @@
-"""The places of a real schema that can be changed, and what a comparison calls them."""
+"""Places of a real schema that mutations can change, and their names in a comparison."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Definitions = Mapping[str, Schema]
 
 ROLES = frozenset({"ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification", "InputRequest"})
 UNTOUCHED = ROLES | {"ClientResult", "ServerResult", "JSONValue", "JSONObject", "JSONArray"}
-"""They say who sends what, or "any JSON": not types of their own."""
+"""Definitions that assign messages to senders, or stand for any JSON: they are not types of the API."""
 
 FIXED = frozenset({"jsonrpc", "id", "method"})
 
@@ -25,9 +25,9 @@ class Place:
     """A schema inside of a definition.
 
     Attributes:
-        definition: The definition.
-        path: How to get there from its schema.
-        subjects: What it may be called.
+        definition: Name of the definition.
+        path: Path from the definition's schema.
+        subjects: Possible names in a comparison.
     """
 
     definition: str
@@ -35,7 +35,7 @@ class Place:
     subjects: frozenset[str]
 
     def below(self, *steps: Any, called: Iterable[str]) -> Place:
-        """A place further inside, with what is appended to its name."""
+        """Return a place further inside, with `called` appended to its names."""
         endings = tuple(called)
         return Place(
             self.definition,
@@ -48,21 +48,21 @@ class Place:
 
 
 def piece(name: str) -> tuple[str, ...]:
-    """Return how a member may be written in a subject."""
+    """Return the possible notations of a member in a subject."""
     if name.startswith("$"):
         return f'["{name}"]', f".{name}"
     return (f".{name}",) if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else (f'["{name}"]',)
 
 
 def at(schema: Any, path: Iterable[Any]) -> Any:
-    """Return what stands at a path."""
+    """Return the value at a path."""
     for step in path:
         schema = schema[step]
     return schema
 
 
 def put(definitions: Definitions, place: Place, schema: Schema) -> dict[str, Schema]:
-    """The definitions with another schema at a place."""
+    """Return the definitions with another schema at a place."""
     if not place.path:
         return {**definitions, place.definition: schema}
     changed = deepcopy(definitions[place.definition])
@@ -71,11 +71,11 @@ def put(definitions: Definitions, place: Place, schema: Schema) -> dict[str, Sch
 
 
 class Places:
-    """All places of a schema that a mutation may touch, and what each reaches.
+    """All places of a schema that a mutation may change, and the users of each definition.
 
     Args:
-        definitions: Its definitions.
-        protocol: Its protocol model, which knows the messages.
+        definitions: The definitions of the schema.
+        protocol: The protocol model with its messages.
     """
 
     def __init__(self, definitions: Definitions, protocol: Protocol) -> None:
@@ -93,7 +93,7 @@ class Places:
         ]
 
     def subjects(self, name: str) -> frozenset[str]:
-        """Return what a definition may be called: params are called after their message, if there is only one."""
+        """Return possible names of a definition; params of a single message are named after that message."""
         messages = [user for user in self.users[name] if _is_params(self.definitions[user], name)]
         called = {f"{user}.params" for user in messages}
         if len(messages) == 1 and self.users[name] == {messages[0]}:
@@ -105,16 +105,16 @@ class Places:
         return frozenset({name, *called})
 
     def is_capability(self, place: Place) -> bool:
-        """Tell whether a member of this object is a capability."""
+        """Return True if the members of this object are capabilities."""
         return place.definition in ("ClientCapabilities", "ServerCapabilities")
 
     def is_part(self, place: Place) -> bool:
-        """Tell whether other definitions are what this one is, and more."""
+        """Return True if other definitions include this one in an `allOf`."""
         return place.definition in self.parts
 
 
 def _inside(place: Place, schema: Schema) -> Iterator[Place]:
-    """A place and those inside of it; what is merged with others is left alone."""
+    """Yield a place and the places inside of it; skip schemas with `allOf`."""
     if "allOf" in schema:
         return
     yield place
@@ -139,7 +139,7 @@ def named_in(node: Any) -> Iterator[str]:
 
 
 def _users(definitions: Definitions) -> dict[str, set[str]]:
-    """Definition -> those that refer to it."""
+    """Return definition -> definitions that refer to it."""
     users: dict[str, set[str]] = {name: set() for name in definitions}
     for name, schema in definitions.items():
         for target in named_in(schema):
@@ -148,7 +148,7 @@ def _users(definitions: Definitions) -> dict[str, set[str]]:
 
 
 def _parts(definitions: Definitions) -> dict[str, set[str]]:
-    """Definition -> those that have it as a part of an `allOf`."""
+    """Return definition -> definitions that include it in an `allOf`."""
     found: dict[str, set[str]] = {}
 
     def look(owner: str, node: Any) -> None:

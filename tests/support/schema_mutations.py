@@ -1,4 +1,4 @@
-"""Small changes of real schemas, each with what a comparison must find: rules, subjects and impacts."""
+"""Small changes of real schemas with the expected findings of a comparison: rules, subjects and impacts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.small_schemas import Schema, message, record, ref
 from tests.support.small_schemas import union as union_of
 
 Edit = Callable[[Schema, Random], Schema | None]
-"""A schema -> what it becomes; `None` where the edit does not fit."""
+"""Function from a schema to the edited schema, or None if the edit does not apply."""
 
 MIRRORED = {
     "field-added-optional": "field-removed-optional",
@@ -42,36 +42,36 @@ MIRRORED = {
 MIRRORED |= {there: here for here, there in MIRRORED.items()}
 
 STRUCTURE = frozenset({"definition-added", "definition-removed", "ref-extracted", "ref-inlined"})
-"""Rules about how a schema is written down, never about the wire."""
+"""Rules about the notation of a schema; they never affect the wire."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """One finding: any of the rules, any of the subjects."""
+    """One expected finding, with alternatives for its rule and subject."""
 
     rules: frozenset[str]
     subjects: frozenset[str]
 
     def mirrored(self) -> Expected:
-        """The same, seen from the other end."""
+        """Return the finding of the reversed comparison."""
         return replace(self, rules=frozenset(MIRRORED.get(rule, rule) for rule in self.rules))
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """Two schemas that differ in one thing.
+    """Two schemas that differ by one change.
 
     Attributes:
-        kind: What was done.
-        place: Where.
-        old: Definitions before.
-        new: Definitions after.
-        expected: What must be found, and nothing else.
-        tolerated: Rules of further findings that are no change on the wire.
-        definition: The definition that was changed, where a value of it shows the change.
+        kind: The kind of change.
+        place: The place of the change.
+        old: Definitions before the change.
+        new: Definitions after the change.
+        expected: The expected findings; no other finding is allowed, except tolerated ones.
+        tolerated: Rules of additional findings that do not affect the wire.
+        definition: The changed definition, if its values show the change.
         semantics: Facts of `semantics.toml` that only the new schema has.
-        documented: Whether words count.
-        impacts: Whether the table of impacts applies as it is.
+        documented: True if changes of descriptions count.
+        impacts: True if the table of impacts applies without exceptions.
     """
 
     kind: str
@@ -86,7 +86,7 @@ class Mutation:
     impacts: bool = True
 
     def reversed(self) -> Mutation:
-        """The way back."""
+        """Return the mutation in the opposite direction."""
         return replace(
             self,
             kind=f"{self.kind}, backwards",
@@ -104,7 +104,7 @@ _OTHER = {"string": "integer", "integer": "string", "number": "boolean", "boolea
 
 
 def _kind(schema: Schema) -> str:
-    """The type of a scalar that nothing narrows; else an empty string."""
+    """Return the type of an unrestricted scalar, or an empty string."""
     return schema["type"] if set(schema) == {"type"} and schema["type"] in PLAIN else ""
 
 
@@ -227,7 +227,7 @@ def patterned(schema: Schema, random: Random) -> Schema | None:
 
 
 def formatted(schema: Schema, random: Random) -> Schema | None:
-    """Beside a constant a format says nothing."""
+    """A format beside a constant has no effect."""
     fits = schema.get("type") == "string" and set(schema) <= {"type", "format"}
     return {**schema, "format": "hostname"} if fits else None
 
@@ -301,11 +301,11 @@ NODE_EDITS: dict[str, tuple[Edit, frozenset[str], str]] = {
     "closed": (closed, frozenset({"additional-properties-closed"}), ""),
     "map narrowed": (map_narrowed, frozenset({"type-narrowed"}), "{}"),
 }
-"""Kind -> the edit, its rules, and what it appends to the subject."""
+"""Kind -> edit, its rules, and the suffix of the subject."""
 
 
 def node_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """One place, another schema."""
+    """Yield mutations that replace the schema of one place."""
     for place in places.nodes:
         schema = at(places.definitions[place.definition], place.path)
         if places.is_part(place):
@@ -315,7 +315,7 @@ def node_mutations(places: Places, random: Random) -> Iterator[Mutation]:
             if after is None or (kind == "made nullable" and not place.path):
                 continue
             if kind == "default added" and place.path[-2:-1] != ("properties",):
-                continue  # only what may be absent has a meaning when it is
+                continue  # a default only matters for optional members
             whole = place.below(called=[ending])
             yield one(kind, places, place, after, rules, whole.subjects)
         if (after := patterned(schema, random)) is not None:
@@ -331,7 +331,7 @@ def node_mutations(places: Places, random: Random) -> Iterator[Mutation]:
 
 
 def field_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """An object gains or loses a member, or must have one."""
+    """Yield mutations that add, remove, require or relax a member of an object."""
     for place in places.nodes:
         schema = at(places.definitions[place.definition], place.path)
         if not schema.get("properties") or places.is_part(place):
@@ -355,7 +355,7 @@ def field_mutations(places: Places, random: Random) -> Iterator[Mutation]:
             others = [known for known in schema.get("required", ()) if known != name]
             properties = {known: child for known, child in schema["properties"].items() if known != name}
             after = {**schema, "properties": properties, "required": others}
-            if not (place.definition in places.errors and name in ("error", "code")):  # that is what makes it an error
+            if not (place.definition in places.errors and name in ("error", "code")):  # these members define an error
                 rule = "field-removed-required" if required else _optional("removed", name, is_open)
                 rules = frozenset({"capability-removed" if capability else rule})
                 yield one("field removed", places, place, after, rules, subjects)
@@ -371,7 +371,7 @@ def field_mutations(places: Places, random: Random) -> Iterator[Mutation]:
 
 
 def _optional(how: str, name: str, is_open: bool) -> str:
-    """The rule for an optional member that comes or goes: an object that takes any member takes it all the same."""
+    """Return the rule for an optional member that is added or removed; an open object accepts it in either case."""
     return (
         {"added": "field-closed", "removed": "field-opened"}[how]
         if is_open and "/" not in name
@@ -380,7 +380,7 @@ def _optional(how: str, name: str, is_open: bool) -> str:
 
 
 def part_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """Change what others are, too, and more. In the model they are objects of their own, so each of them changes."""
+    """Yield changes of definitions inside an `allOf`. The model copies it into each object, so all of them change."""
     for name, holders in places.parts.items():
         schema = places.definitions[name]
         if not schema.get("properties"):
@@ -404,7 +404,7 @@ def part_mutations(places: Places, random: Random) -> Iterator[Mutation]:
 
 
 def _ways(places: Places, owner: str, part: str) -> list[tuple[str, bool]]:
-    """From an object to where it has a part of an `allOf`: the end of a subject, and whether that states to be open."""
+    """Return where an object includes `part`: the suffix of the subject, and True if the object is declared open."""
 
     def is_open(schema: Schema) -> bool:
         parts = [schema, *(known for name, known in places.definitions.items() if ref(name) in schema.get("allOf", ()))]
@@ -420,7 +420,7 @@ def _ways(places: Places, owner: str, part: str) -> list[tuple[str, bool]]:
 
 
 def move_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """A member goes where others are already."""
+    """Yield mutations that move a member into an object beside it."""
     for place in places.nodes:
         schema = at(places.definitions[place.definition], place.path)
         if places.is_part(place) or places.is_capability(place) or place.definition in places.errors:
@@ -441,7 +441,7 @@ def move_mutations(places: Places, random: Random) -> Iterator[Mutation]:
 
 
 def rename_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """A member gets another name that says nearly the same."""
+    """Yield mutations that rename a member to a similar name."""
     for place in places.nodes:
         schema = at(places.definitions[place.definition], place.path)
         if places.is_part(place) or places.is_capability(place) or place.definition in places.errors:
@@ -451,7 +451,7 @@ def rename_mutations(places: Places, random: Random) -> Iterator[Mutation]:
             if not name.isalpha() or (name in FIXED and "method" in schema["properties"]):
                 continue
             if name == "params" and not place.path:
-                continue  # its name is what makes it the params
+                continue  # the name identifies the params
             properties = {other if known == name else known: child for known, child in schema["properties"].items()}
             required = [other if known == name else known for known in schema.get("required", ())]
             after = {**schema, "properties": properties, "required": required}
@@ -469,7 +469,7 @@ def one(
     *,
     impacts: bool = True,
 ) -> Mutation:
-    """A mutation of one place that is one change."""
+    """Return a mutation of one place with one expected finding."""
     return Mutation(
         kind,
         str(place),
@@ -485,7 +485,7 @@ def one(
 
 
 def _grown(definitions: Definitions, name: str, *members: str) -> dict[str, Schema]:
-    """The definitions with more members in a union; the union of one that was published inlined is written out."""
+    """Return definitions with more members in a union; an inlined union of one member is expanded first."""
     known = definitions.get(name, {"anyOf": []})
     if "anyOf" not in known:
         method = known["properties"]["method"]["const"]
@@ -514,7 +514,7 @@ WAYS: dict[str, str] = {"Client": "client->server", "Server": "server->client"}
 
 
 def message_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """Messages come, go, and change their direction."""
+    """Yield mutations that add, remove or redirect messages."""
     definitions = places.definitions
     only = frozenset({"definition-added"})
     for number in range(4):
@@ -548,7 +548,7 @@ def _removals(places: Places) -> Iterator[Mutation]:
         unions = [user for user in places.users[name] if user in ROLES]
         inlined = any(_method(places.definitions.get(role, {})) == method.name for role in ROLES)
         if method.carrier == "embedded" or places.users[name] - ROLES or not unions or inlined:
-            continue  # others hold it, too
+            continue  # other definitions refer to it, too
         after: dict[str, Schema] = dict(places.definitions)
         for role in unions:
             after = _shrunk(after, role, name)
@@ -587,7 +587,7 @@ def _carriers(places: Places) -> Iterator[Mutation]:
 
 
 def error_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """Error codes come, go, and change."""
+    """Yield mutations that add or renumber error codes."""
     definitions = places.definitions
     for number in range(-32050, -32047):
         wrong = record("code message", code={"const": number, "type": "integer"}, message={"type": "string"})
@@ -603,7 +603,7 @@ def error_mutations(places: Places, random: Random) -> Iterator[Mutation]:
 
 
 def definition_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """Definitions come, go, and get another name."""
+    """Yield mutations that add or rename definitions."""
     definitions = places.definitions
     special = _special(places)
     for number in range(4):
@@ -623,7 +623,7 @@ def definition_mutations(places: Places, random: Random) -> Iterator[Mutation]:
 
 
 def _special(places: Places) -> set[str]:
-    """Definitions whose names mean something: they are bound to others by them."""
+    """Return definitions whose names have a meaning in the protocol."""
     bound = {"ClientCapabilities", "ServerCapabilities"}
     for method in places.protocol.methods:
         bound.add(method.definition)
@@ -642,7 +642,7 @@ def _rewritten(node: Any, name: str, other: str) -> Any:
 
 
 def word_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """Other words, and notices."""
+    """Yield mutations of descriptions and deprecation notices."""
     for name, schema in places.definitions.items():
         if name in UNTOUCHED:
             continue
@@ -661,7 +661,7 @@ def word_mutations(places: Places, random: Random) -> Iterator[Mutation]:
         found = Expected(frozenset({"description-changed"}), subjects)
         yield Mutation("words changed", name, base, after, (found,), documented=True)
         if name in places.notices:
-            continue  # it is deprecated already
+            continue  # it is already deprecated
         notice = {"since": "2020-01-01", "instead": "use something else", "definitions": [name]}
         found = Expected(frozenset({"deprecated"}), subjects)
         plain = places.definitions
@@ -672,7 +672,7 @@ def word_mutations(places: Places, random: Random) -> Iterator[Mutation]:
 
 
 def idle_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """The same protocol, written down in another way."""
+    """Yield other notations of the same protocol."""
     definitions = places.definitions
     for place in places.nodes:
         schema = at(definitions[place.definition], place.path)
@@ -680,7 +680,7 @@ def idle_mutations(places: Places, random: Random) -> Iterator[Mutation]:
         if target and place.path and target not in UNTOUCHED and target not in set(named_in(definitions[target])):
             after = put(definitions, place, deepcopy(definitions[target]))
             if places.users[target] == {place.definition} and _count(definitions[place.definition], target) == 1:
-                after = {name: known for name, known in after.items() if name != target}  # nobody needs it any more
+                after = {name: known for name, known in after.items() if name != target}  # it is unused now
             if target not in after or target != hoisted(place.definition, str(place.path[-1])):
                 yield Mutation("reference inlined", str(place), definitions, after, tolerated=STRUCTURE)
             after = put(definitions, place, {"allOf": [schema]})
@@ -723,7 +723,7 @@ def _legacy(node: Any) -> Any:
 
 
 def together(chosen: Iterable[Mutation], definitions: Definitions) -> Mutation:
-    """Several mutations of different definitions of one schema, at once."""
+    """Return one mutation with several mutations of different definitions."""
     several = list(chosen)
     changed = {mutation.definition: mutation.new[mutation.definition] for mutation in several}
     assert len(changed) == len(several)
@@ -737,7 +737,7 @@ def together(chosen: Iterable[Mutation], definitions: Definitions) -> Mutation:
 
 
 def bundles(places: Places, wanted: int, size: int, seed: int) -> Iterator[Mutation]:
-    """So many mutations that are `size` mutations at once, none of which takes another out of sight."""
+    """Yield `wanted` combinations of `size` mutations, none of which hides another mutation."""
     random = Random(seed)
     alone: dict[str, list[Mutation]] = {}
     for family in (node_mutations, field_mutations):
@@ -766,7 +766,7 @@ _ONE_WAY = {"words changed", "deprecated", "dialect"}
 
 
 def mutations(places: Places, wanted: int, seed: int) -> list[Mutation]:
-    """So many mutations of a schema: of each kind about as many, in either direction, always the same."""
+    """Return `wanted` mutations of a schema, evenly distributed over kinds, in random directions but reproducible."""
     random = Random(seed)
     kinds: dict[str, list[Mutation]] = {}
     for family in FAMILIES:

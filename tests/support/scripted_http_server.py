@@ -1,4 +1,4 @@
-"""A server of Streamable HTTP that plays what a test says, and messages as a session would write them."""
+"""A scripted server of Streamable HTTP, and messages in the form that a session would send."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ CANCELLED: Any = Notification("notifications/cancelled", "both", None)
 
 
 class Cut(Exception):
-    """Ends a response where it is, and the connection with it."""
+    """Raised by a script to break off a response and its connection."""
 
 
 class Heard:
-    """A request that the server has got, and the way to answer it."""
+    """A request that has reached the server, with methods to respond."""
 
     def __init__(self, scope: Mapping[str, Any], body: bytes, receive: Any, send: Any) -> None:
         self.at = time.monotonic()
@@ -55,7 +55,7 @@ class Heard:
 
     @property
     def name(self) -> str:
-        """The method of the message, or that of HTTP."""
+        """The method of the message, or the HTTP method if it is not POST."""
         return json.loads(self.body).get("method", "answer") if self.method == "POST" else self.method
 
     async def begin(self, status: int = 200, kind: str = "", **headers: str) -> None:
@@ -71,7 +71,7 @@ class Heard:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, status: int = 202, body: bytes = b"", kind: str = "", **headers: str) -> None:
-        """A whole response."""
+        """Send a complete response."""
         await self.begin(status, kind, content_length=str(len(body)), **headers)
         self.ended = True
         await self._send({"type": "http.response.body", "body": body})
@@ -83,7 +83,7 @@ class Heard:
         await self.json(answer(self.id, result), 200, **headers)
 
     async def event(self, document: Any = None, id: str | None = None, retry: int | None = None) -> None:
-        """An event, of a stream that begins with the first one."""
+        """Send an event; the first one begins the stream."""
         if not self.begun:
             await self.begin(200, EVENTS)
         head = ("" if id is None else f"id: {id}\n") + ("" if retry is None else f"retry: {retry}\n")
@@ -99,7 +99,7 @@ Play = Callable[[Heard], Awaitable[None]]
 
 
 class Script:
-    """A server that does what a function says."""
+    """A server controlled by a function."""
 
     def __init__(self, play: Play) -> None:
         self.play = play
@@ -128,7 +128,7 @@ class Script:
 
 
 class Server(uvicorn.Server):
-    """A server in the loop of the test."""
+    """A server in the event loop of the test."""
 
     async def run_until(self, stop: anyio.Event, port: anyio.Event) -> None:
         self.config.load()
@@ -142,7 +142,7 @@ class Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(play: Play) -> AsyncGenerator[Script]:
-    """Runs a script."""
+    """Run a script as a server."""
     script, stop, ready = Script(play), anyio.Event(), anyio.Event()
     config = uvicorn.Config(script, "127.0.0.1", 0, log_config=None, lifespan="off", access_log=False)
     server = Server(config)
@@ -158,14 +158,14 @@ async def serving(play: Play) -> AsyncGenerator[Script]:
 
 @asynccontextmanager
 async def talking(play: Play, **options: Any) -> AsyncGenerator[tuple[HttpClientTransport, Script]]:
-    """A transport, and the server at its other end."""
+    """Yield a transport and the server that it is connected to."""
     async with serving(play) as script, http(script.url, **options) as transport:
         yield transport, script
 
 
 @asynccontextmanager
 async def introduced(play: Play, **options: Any) -> AsyncGenerator[tuple[HttpClientTransport, Script]]:
-    """A transport whose session has begun, and the server at its other end."""
+    """Yield a transport with an initialized session, and its server."""
     async with talking(play, **options) as (transport, script):
         await introduce(transport)
         yield transport, script
@@ -183,7 +183,7 @@ def notice(text: str) -> dict[str, Any]:
 
 
 def request(id_: int, method: Any = CALL, **attributes: Any) -> Outgoing:
-    """A request, as a session would write it."""
+    """Return a request in the form that a session would send."""
     message = Outgoing(json.dumps({"jsonrpc": "2.0", "id": id_, "method": method.name, "params": {}}).encode())
     message.id, message.method, message.headers = id_, method, {} if method is INITIALIZE else VERSION
     message.begins_session = method is INITIALIZE
@@ -199,7 +199,7 @@ def notification(method: Any = INITIALIZED, **attributes: Any) -> Outgoing:
 
 
 async def messages(transport: HttpClientTransport, count: int) -> list[Any]:
-    """The next messages: documents, and everything else as it is."""
+    """Return the next messages: documents parsed from JSON, other objects unchanged."""
     found: list[Any] = []
     while len(found) < count:
         batch = await transport.receive()
@@ -210,14 +210,14 @@ async def messages(transport: HttpClientTransport, count: int) -> list[Any]:
 
 
 async def ask(transport: HttpClientTransport, message: Outgoing) -> Any:
-    """Sends a request and gives the next message."""
+    """Send a request and return the next message."""
     await transport.send([message])
     (found,) = await messages(transport, 1)
     return found
 
 
 async def lost(transport: HttpClientTransport, message: Outgoing) -> Exception:
-    """Sends a request and gives the error that comes instead of an answer."""
+    """Send a request and return the error that arrives in place of a response."""
     found = await ask(transport, message)
     assert isinstance(found, Lost)
     assert found.id == message.id
@@ -232,7 +232,7 @@ async def eventually(fact: Callable[[], object]) -> None:
 
 
 def go(body: Callable[[], Awaitable[None]]) -> None:
-    """Runs a coroutine that must not take long."""
+    """Run a coroutine with a time limit."""
 
     async def limited() -> None:
         with anyio.fail_after(PATIENCE):
@@ -242,7 +242,7 @@ def go(body: Callable[[], Awaitable[None]]) -> None:
 
 
 def stateful(call: Play) -> Play:
-    """A server with sessions and without a stream to listen to; `call` answers what else is asked."""
+    """Return a script with sessions but without a GET stream; `call` handles tool calls and resumed streams."""
 
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":

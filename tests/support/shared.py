@@ -1,4 +1,4 @@
-"""Share a folder among the processes of a test run, in which one of them makes a thing for all."""
+"""Share a folder among the processes of a test run; one process creates its content for all."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 
 
 def shared_folder(factory: pytest.TempPathFactory) -> Path:
-    """Return the folder for temporary files of all processes of this run."""
+    """Return the temporary folder that all processes of this run share."""
     base = factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[bool]:
-    """Keep other processes out while one makes `path`; give whether it is still to be made.
+    """Hold a lock while one process creates `path`; yield True if it does not exist yet.
 
-    The body has to create `path` as its last step.
+    The body must create `path` as its last step.
     """
     with path.with_name(f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""A server of the vendor's extension in `stock_schema.py`, which can run by itself: `python shop.py`."""
+"""A server of the vendor's extension in `stock_schema.py`, which also runs standalone: `python shop.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESERVED = {"resultType": "reserved", "by": "wire"}
 
 
 class Shop(bindings.Server):  # type: ignore[misc, name-defined]
-    """A server that reserves what it has."""
+    """A server that reserves items of its stock."""
 
     info = mcp.Implementation(name="shop", version="1")
 
@@ -60,7 +60,7 @@ async def _tell(item: str, client: Any) -> None:
 
 
 class Customer(bindings.Client):  # type: ignore[misc, name-defined]
-    """A client that knows the extension."""
+    """A client that supports the extension."""
 
     def __init__(self) -> None:
         super().__init__()

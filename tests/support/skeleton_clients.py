@@ -1,4 +1,4 @@
-"""How the Inspector talks to the servers of `skeletons.py`; `skeleton_sdk.py` has the official Python SDK."""
+"""Tests of the servers of `skeletons.py` with the Inspector; `skeleton_sdk.py` uses the official Python SDK."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.support.forks import PYTHON
 from tests.support.skeletons import ALL, REVISIONS, SECTIONS, Variant, declared, protocol, search_path
 
 AT_ONCE = 4
-"""Conversations at the same time."""
+"""Number of concurrent connections."""
 
 PATIENCE = 60.0
-"""Seconds that one of them may take."""
+"""Time limit of a connection in seconds."""
 
 METHODS = {
     "tools": "tools/list",
@@ -29,14 +29,14 @@ METHODS = {
     "resources": "resources/list",
     "resourceTemplates": "resources/templates/list",
 }
-"""Section of a contract -> the method that lists it."""
+"""Section of a contract -> method that lists it."""
 
 STATELESS = [revision for revision in REVISIONS if protocol(revision).era == "stateless"]
 LATEST = [revision for revision in REVISIONS if revision not in STATELESS][-1]
 
 
 async def together(jobs: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
-    """Does jobs, a few at a time; all of them, and those that failed are named."""
+    """Run all jobs, `AT_ONCE` at a time; then fail with the names of the failed jobs."""
     limiter = anyio.CapacityLimiter(AT_ONCE)
     failures: list[str] = []
 
@@ -57,26 +57,26 @@ async def together(jobs: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
 
 
 def eras(variant: Variant) -> list[str]:
-    """The revisions of a conversation in which the client cannot choose: the newest of each era.
+    """Return the revisions for clients that cannot choose one: the newest of each era.
 
-    A server with one feature is asked in the newest of all.
+    A server with one feature is tested only in the newest of all.
     """
     newest = list({protocol(revision).era: revision for revision in variant.revisions}.values())
     return newest if variant.part == ALL else newest[-1:]
 
 
 def old_or_new(revision: str) -> str:
-    """The last part of a URL: the first revision has only HTTP+SSE."""
+    """Return the last part of a URL: `sse` for the first revision, which has only HTTP+SSE, else `mcp`."""
     return "sse" if revision == REVISIONS[0] else "mcp"
 
 
 def start(project: Project) -> list[str]:
-    """The command that starts a server over stdio; its warnings are errors."""
+    """Return the command that starts a server over stdio, with warnings as errors."""
     return [PYTHON, "-W", "error", "-m", project.package]
 
 
 def example(schema: Mapping[str, Any]) -> Any:
-    """A value that a plain schema accepts: what must be there, and nothing else."""
+    """Return a minimal value that a simple schema accepts, without optional members."""
     if "enum" in schema:
         return schema["enum"][0]
     match schema["type"]:
@@ -95,13 +95,13 @@ def example(schema: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Asked:
-    """Questions of the Inspector to a server.
+    """Requests of the Inspector to one server.
 
     Attributes:
-        variant: What the server is.
-        revision: The Inspector asks in its era.
-        target: The words that name the server.
-        thorough: Ask for everything, and not only for what the server is about.
+        variant: The variant of the server.
+        revision: A revision of the era that the Inspector uses.
+        target: The arguments that select the server.
+        thorough: True to send all requests, False to send only the last one.
     """
 
     variant: Variant
@@ -111,7 +111,7 @@ class Asked:
 
 
 async def ask(home: Path, servers: Iterable[Asked]) -> None:
-    """Have the Inspector ask servers, and look at the answers."""
+    """Send requests with the Inspector and check the responses."""
     runs: dict[str, list[str]] = {}
     checks: dict[str, Callable[[Any], object]] = {}
     for server in servers:
@@ -126,25 +126,25 @@ async def ask(home: Path, servers: Iterable[Asked]) -> None:
 
 
 def era(revision: str) -> list[str]:
-    """Return the words that choose the era of a revision."""
+    """Return the arguments that choose the era of a revision."""
     return ["--protocol-era", "modern" if revision in STATELESS else "legacy"]
 
 
 def by_command(project: Project) -> list[str]:
-    """The words that name a server that is started."""
+    """Return the arguments for a server that the Inspector starts."""
     settings = [f"{name}={value}" for name, value in search_path([project]).items()]
     return [*start(project), "-e", *settings]
 
 
 def at_url(address: str, revision: str) -> list[str]:
-    """The words that name a server that listens."""
+    """Return the arguments for a server that already listens."""
     path = old_or_new(revision)
     return ["--transport", "http" if path == "mcp" else path, "--server-url", f"{address}/{path}"]
 
 
 def questions(variant: Variant, revision: str) -> Iterator[tuple[list[str], Callable[[Any], object]]]:
-    """Return what the Inspector may ask a server, and whether an answer is right; the most telling is last."""
-    spoken = revision if revision in STATELESS else LATEST  # the Inspector asks for that, and servers speak all
+    """Yield arguments of the Inspector with a check of the response; the most significant request is last."""
+    spoken = revision if revision in STATELESS else LATEST  # the Inspector requests that; servers support all
     chosen, document = variant.features(spoken), variant.document
     parts = [name for name in document if SECTIONS.get(name) in chosen and variant.part in (ALL, name, SECTIONS[name])]
     yield (
@@ -173,7 +173,7 @@ def questions(variant: Variant, revision: str) -> Iterator[tuple[list[str], Call
 
 
 def lists(section: str, entries: list[Any] | None, answer: Mapping[str, Any]) -> bool:
-    """Tell whether a list is what the contract says, but for the enums, which the Inspector leaves out."""
+    """Return True if a list matches the contract, without enums, which the Inspector omits."""
     if entries is None:
         return bool(answer[section])
     plain = [{name: value for name, value in entry.items() if name != "variables"} for entry in entries]

@@ -1,4 +1,4 @@
-"""How the official Python SDK talks to the servers of `skeletons.py`; tests import it late, as that takes seconds."""
+"""Tests of the servers of `skeletons.py` with the official Python SDK; tests import it late, as that takes seconds."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ LISTED: Mapping[str, tuple[str, type[BaseModel]]] = {
     "resources": ("resources", types.Resource),
     "resourceTemplates": ("resource_templates", types.ResourceTemplate),
 }
-"""Section of a contract -> the SDK's name for it, and its class for what is in there."""
+"""Section of a contract -> the SDK's name of the list, and the class of its entries."""
 
 GREETING = types.PromptReference(type="ref/prompt", name="greeting")
 Asking = ClientSession | Client
 
 
 async def over_stdio(variant: Variant, project: Project, revision: str) -> None:
-    """Talks to a server over stdio, which says nothing on stderr."""
+    """Test a server over stdio; it must print nothing to stderr."""
     program, *arguments = start(project)
     parameters = StdioServerParameters(command=program, args=arguments, env=search_path([project]))
     with TemporaryFile("w+") as errors:
@@ -49,7 +49,7 @@ async def over_stdio(variant: Variant, project: Project, revision: str) -> None:
 
 
 async def over_http(variant: Variant, address: str, revision: str) -> None:
-    """Talks to a server over Streamable HTTP, or over HTTP+SSE in the revision that has only that."""
+    """Test a server over Streamable HTTP, or over HTTP+SSE in the revision that only has that transport."""
     path = old_or_new(revision)
     way = sse_client(f"{address}/{path}", timeout=60) if path == "sse" else streamable_http_client(f"{address}/{path}")
     async with connected(Report("", revision, "http"), way, ask=True) as (session, client, _):
@@ -57,11 +57,11 @@ async def over_http(variant: Variant, address: str, revision: str) -> None:
 
 
 async def converse(variant: Variant, revision: str, session: ClientSession, client: Asking) -> None:
-    """Tries everything that a server offers, and that it offers nothing else."""
+    """Test all features of a server, and check that it has no other features."""
     introduced(variant, revision, session)
     chosen = variant.features(revision)
     for tool in await listed(variant, "tools", chosen, client.list_tools):
-        result = await client.call_tool(tool.name, example(tool.input_schema))  # looks at the output schema as well
+        result = await client.call_tool(tool.name, example(tool.input_schema))  # also checks the output schema
         assert not result.is_error, result
         assert (result.structured_content is None) == (tool.output_schema is None)
     for prompt in await listed(variant, "prompts", chosen, client.list_prompts):
@@ -79,7 +79,7 @@ async def converse(variant: Variant, revision: str, session: ClientSession, clie
 
 
 def introduced(variant: Variant, revision: str, session: ClientSession) -> None:
-    """The server says who it is, and declares what it offers and nothing else."""
+    """Check the server's name, its instructions and its exact capabilities."""
     assert session.protocol_version == revision
     assert session.server_info is not None
     assert session.server_capabilities is not None
@@ -90,7 +90,7 @@ def introduced(variant: Variant, revision: str, session: ClientSession) -> None:
 
 
 async def listed(variant: Variant, section: str, chosen: Sequence[str], ask: Callable[[], Awaitable[Any]]) -> list[Any]:
-    """Return what is in a section, which has to be what the contract says."""
+    """Return the entries of a section after a comparison with the contract."""
     if SECTIONS[section] not in chosen:
         with refused():
             await ask()
@@ -105,7 +105,7 @@ async def listed(variant: Variant, section: str, chosen: Sequence[str], ask: Cal
 
 
 async def completed(variant: Variant, chosen: Sequence[str], client: Asking) -> None:
-    """Complete what is typed: with a contract, from its enums."""
+    """Check completion; with a contract, values come from its enums."""
     if not {"completion", "completions"} & set(chosen):
         with refused():
             await client.complete(GREETING, {"name": "name", "value": ""})
@@ -119,14 +119,14 @@ async def completed(variant: Variant, chosen: Sequence[str], client: Asking) -> 
 
 
 def reference(entry: Mapping[str, Any]) -> types.PromptReference | types.ResourceTemplateReference:
-    """Return what names a prompt or a template of a contract."""
+    """Return the reference to a prompt or a template of a contract."""
     if "uriTemplate" in entry:
         return types.ResourceTemplateReference(type="ref/resource", uri=entry["uriTemplate"])
     return types.PromptReference(type="ref/prompt", name=entry["name"])
 
 
 async def adjusted(session: ClientSession, uris: Sequence[str]) -> None:
-    """Use what only sessions have: set the level of the log, and subscribe."""
+    """Test the features that only sessions have: log level and subscriptions."""
     assert session.server_capabilities is not None
     await session.set_logging_level("warning")
     resources = session.server_capabilities.resources
@@ -137,7 +137,7 @@ async def adjusted(session: ClientSession, uris: Sequence[str]) -> None:
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """The server does not know the method."""
+    """Expect the error "method not found"."""
     with pytest.raises(MCPError) as caught:
         yield
     assert caught.value.code == types.METHOD_NOT_FOUND

@@ -1,8 +1,8 @@
-"""Every project that `scaffold` can make: the list, making them once for all tests, and serving them over HTTP.
+"""All projects that `scaffold` can generate: their list, their generation once per test run, and serving over HTTP.
 
-The list follows from the protocol model: each revision, each feature of a side alone and all together, with and without
-a contract, and all revisions at once. All together there are over each transport, a feature alone over one of them,
-which alternates from revision to revision.
+The list follows from the protocol model: each revision, each feature of a side alone and all together, with and
+without a contract, and all revisions at once. Projects with all features exist for each transport. A project with one
+feature has one transport, which alternates from revision to revision.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ from tests.support.shared import alone
 STORE = Store()
 REVISIONS = tuple(STORE.pins)
 LIFECYCLE = {"initialize", "ping", "server/discover", "subscriptions/listen"}
-"""What the runtime answers for every server."""
+"""Methods that the runtime handles for every server."""
 
 KINDS: tuple[Sender, ...] = ("server", "client")
 TRANSPORTS = ("stdio", "http")
 ALONE = (REVISIONS[0], *REVISIONS[-2:])
-"""Revisions with a project for each feature alone: the oldest, and the newest with sessions and without."""
+"""Revisions with a project for each single feature: the oldest, and the newest with and without sessions."""
 ALL = "all"
 
 Document = dict[str, Any]
 
-# --- what there is to offer -----------------------------------------------------------------------------------
+# --- features ---------------------------------------------------------------------------------------------------
 
 
 effective = cache(partial(Store.effective, STORE))
-"""Revision -> its schema: reading it once is enough for all tests, and would be most of the work otherwise."""
+"""Revision -> its schema, cached because parsing would dominate the duration of the tests."""
 
 
 @cache
 def protocol(revision: str) -> PythonProtocol:
-    """The model of a revision."""
+    """Return the model of a revision."""
     return lower(build(effective(revision)))
 
 
 @cache
 def features(revision: str, side: Sender) -> tuple[str, ...]:
-    """Return what a side may offer: capabilities that messages need, and families of requests that need none."""
+    """Return the features of a side: capabilities that messages need, and families of requests without a capability."""
     found = set()
     for method in protocol(revision).methods:
         for _, capability in method.capabilities:
@@ -72,7 +72,7 @@ def features(revision: str, side: Sender) -> tuple[str, ...]:
 
 
 def declared(revision: str, side: Sender, chosen: Sequence[str]) -> set[str]:
-    """The capabilities that an implementation of some features declares; every server of ours can log."""
+    """Return the capabilities that an implementation of some features declares; every server declares logging."""
     known = {each.path for each in protocol(revision).capabilities if each.owner == side}
     return known & {*chosen, *["logging"] * (side == "server")}
 
@@ -154,7 +154,7 @@ SAMPLE: Document = {
         {"uriTemplate": "library://shelves/{+path}", "name": "shelf"},
     ],
 }
-"""The contract of a library: with and without arguments, results, defaults, enums and words that Python needs."""
+"""Contract of a library: with and without arguments, results, defaults, enums and Python keywords."""
 
 FIRST: Document = {
     "tools": [
@@ -167,22 +167,22 @@ FIRST: Document = {
     "resources": [{"uri": "memo://welcome"}],
     "resourceTemplates": [{"uriTemplate": "memo://{name}"}],
 }
-"""What a project without a contract offers at first, as far as somebody has to know it to ask for it."""
+"""The features of a project without a contract, as far as a client needs them for requests."""
 
 SECTIONS = {"tools": "tools", "prompts": "prompts", "resources": "resources", "resourceTemplates": "resources"}
-"""Section of a contract -> the feature of a server that it makes."""
+"""Section of a contract -> the server feature that it needs."""
 
 BASIS = ("serverInfo", "instructions")
 
 
 def contract(part: str) -> Document:
-    """The sample, or the one section of it that is `part`."""
+    """Return the sample contract, or only its section `part`."""
     members = [*BASIS, *SECTIONS] if part == ALL else [*BASIS, part]
     return deepcopy({name: SAMPLE[name] for name in members})
 
 
 def offered(document: Document, revision: str) -> set[str]:
-    """The features of a server with a contract: its sections, and completion where there are enums."""
+    """Return the features of a server with a contract: its sections, and completion if there are enums."""
     found = {SECTIONS[name] for name in document if name in SECTIONS}
     enums = "prompts" in document or "resourceTemplates" in document
     completion = {name for name in features(revision, "server") if name.startswith("completion")}
@@ -194,14 +194,14 @@ def offered(document: Document, revision: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Variant:
-    """A project that can be made.
+    """A project that `scaffold` can generate.
 
     Attributes:
         kind: Server or client.
-        revisions: What it speaks.
-        part: The feature, or the section of the contract, that it has alone, or `all`.
-        transports: How messages travel.
-        contracted: Whether it has a contract.
+        revisions: Supported revisions.
+        part: The only feature, or the only section of the contract, or `all`.
+        transports: Supported transports.
+        contracted: True if the project has a contract.
     """
 
     kind: Sender
@@ -212,23 +212,23 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The name of the project, which no other one has."""
+        """Unique name of the project."""
         revision = self.revisions[0] if len(self.revisions) == 1 else "several"
         words = [self.kind, revision, self.part, *self.transports, *["contract"] * self.contracted]
         return "-".join(words).lower()
 
     @property
     def document(self) -> Document:
-        """Its contract, or what it offers at first."""
+        """Contract of the project, or its initial features."""
         return contract(self.part) if self.contracted else FIRST
 
     @property
     def title(self) -> str:
-        """How it introduces itself."""
+        """Name in the `serverInfo` of the server."""
         return str(SAMPLE["serverInfo"]["name"]) if self.contracted else self.name
 
     def features(self, revision: str) -> tuple[str, ...]:
-        """Return what it offers in a revision."""
+        """Return the features in a revision."""
         if self.contracted:
             return tuple(sorted(offered(self.document, revision))) if self.kind == "server" else ()
         written = features(self.revisions[-1], self.kind)  # one of them in the singular, in the oldest revision
@@ -237,26 +237,26 @@ class Variant:
 
     @property
     def modules(self) -> dict[str, str]:
-        """Revision -> the module of its class, which is written in the newest."""
+        """Revision -> module of its class; only the newest revision has one."""
         return {self.revisions[-1]: self.kind}
 
     def enums(self) -> Iterator[tuple[Document, str, list[str]]]:
-        """Return what may be completed: the prompt or template, the argument or variable, and its values."""
+        """Yield completable values: the prompt or template, the argument or variable, and its values."""
         for entry in (*self.document.get("prompts", ()), *self.document.get("resourceTemplates", ())):
             for argument in (*entry.get("arguments", ()), *entry.get("variables", ())):
                 if "enum" in argument:
                     yield entry, argument["name"], argument["enum"]
 
     def values(self, prompt: str) -> dict[str, str]:
-        """Something for each argument of a prompt."""
+        """Return a value for each argument of a prompt."""
         (entry,) = (each for each in self.document["prompts"] if each["name"] == prompt)
         return {each["name"]: each.get("enum", ["Ada"])[0] for each in entry.get("arguments", ())}
 
     def options(self, folder: Path) -> list[str]:
-        """The arguments of `mcp-bindgen scaffold` that make it.
+        """Return the arguments of `mcp-bindgen scaffold` for this variant.
 
         Args:
-            folder: Where to put the contract that the command has to read.
+            folder: Folder for the contract that the command reads.
         """
         chosen = self.features(self.revisions[-1])
         words = [self.kind, self.name]
@@ -269,7 +269,7 @@ class Variant:
         return words
 
     def _written(self, folder: Path) -> Path:
-        """A file with its contract: YAML or JSON, one as often as the other."""
+        """Write the contract as YAML or JSON, depending on the transport; return the file."""
         folder.mkdir(exist_ok=True)
         if "stdio" not in self.transports:
             return save(folder / f"{self.name}.json", self.document)
@@ -309,13 +309,13 @@ HANDFUL = tuple(
         "client-several-all-stdio-http",
     }
 )
-"""What `make test` makes: both kinds, eras and transports, with and without a contract."""
+"""Variants for `make test`: both kinds, eras and transports, with and without a contract."""
 
 GROUPS = (*REVISIONS, "several")
 
 
 def group(name: str, kind: Sender = "server", over: str | None = None) -> list[Variant]:
-    """The variants of one revision, those of several, or the handful."""
+    """Return the variants of one revision, of several revisions, or the selection for `make test`."""
     revisions = REVISIONS if name == "several" else (name,)
     return [
         each
@@ -330,7 +330,7 @@ def group(name: str, kind: Sender = "server", over: str | None = None) -> list[V
 
 
 class Workshop:
-    """A folder with projects, which all processes of a test run share: each variant is made once.
+    """A folder with projects that all processes of a test run share; each variant is generated once.
 
     Args:
         root: The folder.
@@ -341,7 +341,7 @@ class Workshop:
         self.root = root
 
     def project(self, variant: Variant) -> Project:
-        """The project of a variant, which is made if it is not there yet."""
+        """Return the project of a variant; generate it if necessary."""
         folder = self.root / variant.name
         with alone(folder) as is_new:
             if is_new:
@@ -374,13 +374,13 @@ asyncio.run(main())
 
 
 def search_path(projects: Sequence[Project]) -> dict[str, str]:
-    """The environment in which the packages of some projects can be imported."""
+    """Return environment variables that make the packages of some projects importable."""
     return {"PYTHONPATH": os.pathsep.join(str(project.folder / "src") for project in projects)}
 
 
 @asynccontextmanager
 async def serving(projects: Sequence[Project]) -> AsyncGenerator[Mapping[str, str]]:
-    """The applications of some projects, all in one process; gives the address of each, by package."""
+    """Serve the applications of some projects in one process; yield package -> URL."""
     names = [project.package for project in projects]
     command = [PYTHON, "-W", "error", "-c", _SERVE, *names]
     process = await anyio.open_process(command, stderr=None, env={**os.environ, **search_path(projects)})

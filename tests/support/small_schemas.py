@@ -1,4 +1,4 @@
-"""Small schemas, and the draft of a revision that nobody has seen before."""
+"""Small schemas, and the draft of an unknown revision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INCOMPLETE = (
     "draft: types and stubs only, nothing can connect: "
     "there is no DiscoverRequest, ClientCapabilities, Implementation, ServerCapabilities\n"
 )
-"""What `generate` and `schema import` say of a schema named `draft` that has no lifecycle."""
+"""Output of `generate` and `schema import` for a schema named `draft` without a lifecycle."""
 
 
 def ref(name: str) -> Schema:
@@ -23,18 +23,18 @@ def union(*names: str) -> Schema:
 
 
 def record(required: str = "", /, **properties: Any) -> Schema:
-    """An object with members of its own; `required` lists the names of some."""
+    """Return an object schema; `required` lists its required members."""
     return {"type": "object", "properties": properties, "required": required.split()}
 
 
 def message(method: str, params: Schema | None = None) -> Schema:
-    """The definition of a message, with its params if it has any."""
+    """Return the definition of a message, with optional params."""
     named = {"method": {"const": method, "type": "string"}}
     return record("method", **named) if params is None else record("method params", **named, params=params)
 
 
 def small(definitions: Schema | None = None, /, **more: Any) -> Schema:
-    """A schema with one request, `books/find`, and whatever else a test is about; `None` removes a definition."""
+    """Return a schema with the request `books/find` and further definitions; None removes a definition."""
     basis: Schema = {
         "ClientRequest": union("FindBookRequest"),
         "FindBookRequest": message("books/find", ref("FindBookRequestParams")),
@@ -46,7 +46,7 @@ def small(definitions: Schema | None = None, /, **more: Any) -> Schema:
 
 
 def tangled(levels: int, leaf: Schema, keyword: str = "anyOf", *, below: str = "") -> Schema:
-    """A small schema that applies `leaf` 2**levels times, to the argument `x` or with `below` to what is inside."""
+    """Return a schema that applies `leaf` 2**levels times to the argument `x`, below `items` or `not` if given."""
     definitions: Schema = {f"Level{levels}": leaf}
     for level in range(levels):
         inside = ref(f"Level{level + 1}")
@@ -106,5 +106,5 @@ _DRAFT: Schema = {
 
 
 def draft() -> Schema:
-    """A whole protocol with nothing of MCP in it but the conventions."""
+    """Return a complete protocol that shares only the conventions with MCP."""
     return copy.deepcopy(_DRAFT)

@@ -1,4 +1,4 @@
-"""An extension that a vendor might write: its schema, its facts, and the bindings that are generated from them."""
+"""A vendor's extension: its schema, its facts, and the bindings that are generated from them."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ Tool = "string"
 
 @cache
 def folder() -> Path:
-    """Return a folder in which the bindings were generated, as `mcp-bindgen generate --extension` does it.
+    """Return a folder with bindings, generated as by `mcp-bindgen generate --extension`.
 
-    One process of a test run generates them for all.
+    One process of a test run generates them for all processes.
     """
     found = Path(PYTHON).with_name("stock")
     with alone(found) as is_new:
@@ -104,7 +104,7 @@ def folder() -> Path:
 
 @cache
 def stock() -> Any:
-    """Return the bindings; a process that was told where they are makes none."""
+    """Return the bindings; generate them if they are not importable."""
     if find_spec(PACKAGE) is None:
         folder()
     return importlib.import_module(PACKAGE)

@@ -1,4 +1,4 @@
-"""Taps over HTTP: in a process of their own, or as an application in front of a scripted server."""
+"""Taps over HTTP: in a separate process, or as an application in front of a scripted server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JSON = {"content-type": "application/json"}
 
 @asynccontextmanager
 async def tapped(url: str, out: Path, *, lines: list[str] | None = None) -> AsyncGenerator[str]:
-    """Run `mcp-bindgen tap` in front of a server; yield its URL, and stop it in good order; keep its `lines`."""
+    """Run `mcp-bindgen tap` in front of a server and yield its URL; after SIGTERM, append its output to `lines`."""
     command = [str(COMMAND), "tap", "--listen", "127.0.0.1:0", "--out", str(out), url]
     process: Process = await anyio.open_process(command, stdout=subprocess.DEVNULL)
     assert process.stderr is not None
@@ -77,14 +77,14 @@ class Replied:
             yield part
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing; there is no connection to close."""
 
 
 class Scripted:
-    """Server in memory, which keeps the requests.
+    """Server in memory that records requests.
 
     Args:
-        answer: Function from a request to status, headers and the parts of the body.
+        answer: Function from a request to the status, headers and body chunks of the response.
     """
 
     def __init__(self, answer: Callable[[Sent], tuple[int, Any, Sequence[bytes]]]) -> None:
@@ -100,12 +100,12 @@ class Scripted:
         return Replied(status, [(name.encode(), value.encode()) for name, value in pairs], parts)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing; there is no connection to close."""
 
 
 @asynccontextmanager
 async def in_memory(upstream: Scripted) -> AsyncGenerator[tuple[httpx2.AsyncClient, list[TracedMessage]]]:
-    """Yield a client of a tap in front of a server in memory, and the trace, which is complete after the block."""
+    """Yield a client of a tap in front of a server in memory, and its trace, which is complete after the block."""
     seen = list[TracedMessage]()
     with Recorder(seen.append) as recorder:
         tap = HttpTap(URL, recorder, upstream)
@@ -120,5 +120,5 @@ def event(message: Any) -> bytes:
 
 
 def violations(seen: Sequence[TracedMessage]) -> Iterator[str]:
-    """Yield the violations of a trace in words."""
+    """Yield the violations of a trace as text."""
     yield from (str(one) for message in seen for one in message.violations)

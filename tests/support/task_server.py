@@ -1,4 +1,4 @@
-"""A server with tasks in an SQLite file, over HTTP, to be killed: `python -m tests.support.task_server PORT FOLDER`."""
+"""A server with tasks in SQLite over HTTP, which tests kill: `python -m tests.support.task_server PORT FOLDER`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_bindgen.runtime import Context
 
 
 def app(folder: Path) -> App:
-    """A tool that asks and takes its time, and one that may not run twice."""
+    """Return an app with a tool that asks a question and takes time, and a tool that must not run twice."""
     made = App("jobs", tasks=Tasks(SqliteTaskStore(folder / "tasks.db"), limits=TaskLimits(poll=0.05), lease=0.6))
 
     def ran(name: str) -> None:

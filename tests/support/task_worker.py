@@ -1,7 +1,7 @@
-"""Workers that serve a task and are killed at a given step of its life: `python -m tests.support.task_worker`.
+"""Workers that serve a task and are killed at a given step: `python -m tests.support.task_worker`.
 
-Reads a JSON object a line, forks a process for each, and prints a line when that has ended. Forking is for speed: what
-a worker needs is imported once.
+Reads one JSON object per line and forks a process for each; prints a line when that process has ended. Forks are fast
+because all modules are already imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ QUESTION = {"q": {"method": "elicitation/create", "params": {"message": "go on?"
 
 
 class Mortal:
-    """A store whose process is killed before or after its nth write."""
+    """A store that kills its process before or after its nth write."""
 
     def __init__(self, store: TaskStore, at: int, when: str) -> None:
         self._store, self._at, self._when, self._count = store, at, when, 0
@@ -53,7 +53,7 @@ class Mortal:
 
 
 def opened(where: str) -> TaskStore:
-    """The store at a place: `PREFIX@URL` of Redis, or a file."""
+    """Return a store: a Redis given as `PREFIX@URL`, or a file."""
     prefix, _, url = where.partition("@")
     if url:
         return RedisTaskStore(url, prefix=prefix, timeout=ANSWER_SECONDS)
@@ -61,7 +61,7 @@ def opened(where: str) -> TaskStore:
 
 
 async def handle(record: TaskRecord, log: Path, dies: bool = False) -> Mapping[str, Any]:
-    """What the tool does first: it writes down that it ran."""
+    """Record that the tool ran, as its first step."""
     with log.open("a") as file:
         file.write(f"{record.id}\n")
     if dies:
@@ -70,7 +70,7 @@ async def handle(record: TaskRecord, log: Path, dies: bool = False) -> Mapping[s
 
 
 async def work(case: dict[str, Any]) -> None:
-    """Serve one task and be its client, until killed or done."""
+    """Serve one task and act as its client until the task is done or the process is killed."""
     store: Any = Mortal(opened(case["store"]), case["at"], case["when"])
     tasks = Tasks(store, lease=LEASE)
 
@@ -85,14 +85,14 @@ async def work(case: dict[str, Any]) -> None:
             id=new_id(), revision="x", method="m", created=time, updated=time, ttl=60_000, reruns=case["reruns"]
         )
         await tasks.create(record)
-        Path(case["told"]).write_text(record.id)  # the client has its answer
+        Path(case["told"]).write_text(record.id)  # the client has the task id
         async for found in tasks.versions(record.id):
             if found.open:
                 await tasks.update(record.id, "", {"q": "yes"})
 
 
 def main() -> None:
-    """Serve the cases on standard input, several at a time."""
+    """Process the cases from standard input, six at a time."""
     children: dict[int, int] = {}
     for number, line in enumerate(sys.stdin):
         if len(children) >= 6:

@@ -10,7 +10,7 @@ from .commands import ROOT
 
 
 def strict_cache(folder: Path) -> str:
-    """Return the option of `mypy --strict` for a cache in a new folder, with what `make lint` learned of libraries."""
+    """Return the `mypy --strict` option for a cache in a new folder, filled from the cache of `make lint`."""
     version = "{}.{}".format(*sys.version_info)
     if (known := ROOT / ".mypy_cache" / version).is_dir():
         shutil.copytree(known, folder / version)

@@ -1,7 +1,7 @@
-"""Authorization servers that depart from the specification as those of some vendors do, by their documentation.
+"""Authorization servers that deviate from the specification in the ways that vendors document.
 
-Each is a `World` with what a client sees there: where the metadata is and what it lacks, which parameters are refused
-and which are wanted. Their names are those of the vendors; none of them is asked.
+Each is a `World` with the behaviour that a client sees: the locations and gaps of the metadata, and refused and
+required parameters. The names are the names of vendors, but no request goes to them.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tests.support.scripted_http_server import Heard
 
 @dataclass(frozen=True, repr=False)
 class Vendor:
-    """An authorization server's departures.
+    """Deviations of an authorization server from the specification.
 
     Attributes:
-        name: Whose it is like.
-        path: The path of its issuer.
-        places: Where its metadata is: `oauth` or `openid`, before or after the path of the issuer.
-        says: What its metadata says otherwise; `...` for what it lacks.
-        refuses: Parameters that it refuses, in requests for access and for tokens.
-        wants: Parameters that it wants in requests for access; without them the token is good for nothing here.
-        sends_issuer: Whether it names itself in responses (RFC 9207).
-        registers: Whether clients can register themselves.
-        wants_secret: Whether it gives tokens only to clients with a secret.
+        name: The vendor.
+        path: The path of the issuer URL.
+        places: Locations of the metadata: `oauth` or `openid`, before or after the path of the issuer.
+        says: Changed metadata fields; `...` removes a field.
+        refuses: Parameters that it rejects in authorization and token requests.
+        wants: Required authorization parameters; without them, the token has another audience and is useless here.
+        sends_issuer: True if authorization responses contain `iss` (RFC 9207).
+        registers: True if it supports dynamic client registration.
+        wants_secret: True if token requests need a client secret.
     """
 
     name: str
@@ -70,7 +70,7 @@ _NAMES = {"oauth": "oauth-authorization-server", "openid": "openid-configuration
 
 
 class VendorWorld(World):
-    """An MCP server, and an authorization server as a vendor has it."""
+    """An MCP server with an authorization server that behaves like a vendor's."""
 
     def __init__(self, vendor: Vendor) -> None:
         super().__init__()
@@ -129,5 +129,5 @@ class VendorWorld(World):
         issued = super()._issue(scope, family, jkt, client)
         asked = self.queries[-1] if self.queries else {}
         if any(name not in asked for name in self.vendor.wants):
-            self.tokens.pop(issued["access_token"])  # it is for something else, and no server of ours takes it
+            self.tokens.pop(issued["access_token"])  # the token has another audience, so no test server accepts it
         return json.loads(json.dumps(issued))  # type: ignore[no-any-return]

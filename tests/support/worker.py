@@ -1,4 +1,4 @@
-"""What ASGI servers run for tests: both eras, and tools that take time, ask, and tell how the process is."""
+"""Application that ASGI servers run in tests: both eras, with tools that are slow, ask, and report on the process."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from tests.support.http_wires import Observed
 WORKER = str(os.getpid())
 QUESTIONS = ("name", "colour")
 JOURNAL = os.environ.get("WORKER_JOURNAL", os.devnull)
-"""A file that grows by a byte whenever `count` has said something."""
+"""File that grows by one byte for each progress notification of `count`."""
 
 STORE = os.environ.get("WORKER_STORE")
-"""The file of the event store, if it is to last."""
+"""File of a persistent event store, if any."""
 
 NEWS = Path(os.environ.get("WORKER_NEWS", "/nonexistent"))
-"""A file that stands for what workers share; when it changes, they tell who listens."""
+"""File that stands for state shared by workers; when it changes, they notify listening clients."""
 
 SIGN = b"x-worker"
-"""The header that says who answered."""
+"""Response header with the process id of the worker."""
 
 
 class Tools:
-    """Tools that are the same in both eras."""
+    """Tools for both eras."""
 
     types: Any
 
@@ -67,7 +67,7 @@ class Tools:
         return "done"
 
     async def _ask(self, ctx: Any) -> str:
-        """Asks one thing after the other; each answer makes another round."""
+        """Ask several questions in sequence; in the stateless era, each answer needs another request."""
         said = []
         for key in QUESTIONS:
             form = {"type": "object", "properties": {key: {"type": "string"}}}
@@ -91,7 +91,7 @@ class Tools:
 
 
 class New(Tools, v2026_07_28.Server):
-    """The stateless era."""
+    """Server of the stateless era."""
 
     types = mcp
     info = mcp.Implementation(name="worker", version="1")
@@ -114,7 +114,7 @@ class New(Tools, v2026_07_28.Server):
 
 
 class Old(Tools, v2025_11_25.Server):
-    """The era of sessions."""
+    """Server of the era with sessions."""
 
     types = v2025_11_25.types
     info = v2025_11_25.types.Implementation(name="worker", version="1")
@@ -131,7 +131,7 @@ observed = Observed(served)
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Signs all responses."""
+    """Add the header with the process id to all responses."""
 
     async def signed(message: Message) -> None:
         if message["type"] == "http.response.start":
