@@ -55,7 +55,7 @@ def inside(*arguments: object, cwd: Path | None = None, code: int | None = None,
     found: object = 0
     with (
         mock.patch.object(sys, "argv", ["mcp-bindgen", *words]),
-        mock.patch.object(sys.modules["__main__"], "__package__", "", create=True),  # it says how Python was started
+        mock.patch.object(sys.modules["__main__"], "__package__", "", create=True),  # shows how Python was started
         mock.patch.dict(os.environ, variables),
         chdir(cwd or Path.cwd()),
         redirect_stdout(out),

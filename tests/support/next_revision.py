@@ -163,7 +163,7 @@ def add_envelope_members(definitions: Schema) -> None:
             definition["required"] = sorted([*definition["required"], "advice"])
 
 
-# --- the core without one of its parts ------------------------------------------------------------------------
+# --- the core without a part ----------------------------------------------------------------------------------
 
 EXTENSIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "resources": (

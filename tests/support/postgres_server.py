@@ -57,5 +57,5 @@ def postgres_server() -> Iterator[str]:
                 time.sleep(0.05)
             yield f"host={name} user={_USER} dbname=postgres"
         finally:
-            process.send_signal(signal.SIGINT)  # does not wait for clients
+            process.send_signal(signal.SIGINT)  # fast shutdown: does not wait for clients
             process.wait(_PATIENCE)

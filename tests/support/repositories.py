@@ -1,4 +1,4 @@
-"""Real git repositories, made commit by commit."""
+"""Real git repositories that tests build commit by commit."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Mutation:
         )
 
 
-# --- one schema becomes another ----------------------------------------------------------------------------------
+# --- edits of one schema -----------------------------------------------------------------------------------------
 
 PLAIN = ("string", "integer", "number", "boolean")
 _OTHER = {"string": "integer", "integer": "string", "number": "boolean", "boolean": "string"}
@@ -668,7 +668,7 @@ def word_mutations(places: Places, random: Random) -> Iterator[Mutation]:
         yield Mutation("deprecated", name, plain, plain, (found,), semantics={"deprecations": [notice]})
 
 
-# --- nothing changes -----------------------------------------------------------------------------------------------
+# --- equivalent schemas --------------------------------------------------------------------------------------------
 
 
 def idle_mutations(places: Places, random: Random) -> Iterator[Mutation]:

@@ -45,7 +45,7 @@ ALL = "all"
 
 Document = dict[str, Any]
 
-# --- features ---------------------------------------------------------------------------------------------------
+# --- features -------------------------------------------------------------------------------------------------
 
 
 effective = cache(partial(Store.effective, STORE))
@@ -231,7 +231,7 @@ class Variant:
         """Return the features in a revision."""
         if self.contracted:
             return tuple(sorted(offered(self.document, revision))) if self.kind == "server" else ()
-        written = features(self.revisions[-1], self.kind)  # one of them in the singular, in the oldest revision
+        written = features(self.revisions[-1], self.kind)  # the oldest revision has `completion`, not `completions`
         known = [name for name in features(revision, self.kind) if any(name.startswith(one[:-1]) for one in written)]
         return tuple(name for name in known if self.part == ALL or name.startswith(self.part[:-1]))
 
@@ -326,7 +326,7 @@ def group(name: str, kind: Sender = "server", over: str | None = None) -> list[V
     ]
 
 
-# --- making them ----------------------------------------------------------------------------------------------
+# --- generation -----------------------------------------------------------------------------------------------
 
 
 class Workshop:
@@ -352,7 +352,7 @@ class Workshop:
         return Project.read(folder)
 
 
-# --- serving them over HTTP -----------------------------------------------------------------------------------
+# --- serving over HTTP ----------------------------------------------------------------------------------------
 
 _SERVE = """
 import asyncio, importlib, json, socket, sys

@@ -1,4 +1,4 @@
-"""Type checkers that tests run."""
+"""Options of type checkers that tests run."""
 
 from __future__ import annotations
 
