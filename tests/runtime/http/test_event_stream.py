@@ -1,4 +1,4 @@
-"""Server-sent events, encoded and decoded: by the book, in any pieces, and within limits (1 s)."""
+"""Server-sent events, encoded and decoded: by the specification, split anywhere, and within limits (1 s)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_bindgen.runtime.protocol.transport import Oversized
 
 
 def feed(data: bytes, sizes: list[int], limit: int = 10_000) -> tuple[EventDecoder, list[Any]]:
-    """The data of the messages of a stream that comes in pieces of these sizes."""
+    """Return the data of the messages of a stream that arrives in chunks of these sizes."""
     stream, found = EventDecoder(limit), list[Any]()
     while data:
         size = sizes.pop(0) if sizes else len(data)

@@ -1,4 +1,4 @@
-"""What goes wrong between our clients and our server over HTTP: kills, cut connections, guesses, and time (50 s)."""
+"""Faults between client and server over HTTP: kills, cut connections, guessed ids, and long runs (50 s)."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ Clients = type[New] | type[Old]
 
 @contextmanager
 def worker(folder: Path, port: int, parser: str = "auto", program: str = sys.executable, **variables: str) -> Any:
-    """A process that serves both eras."""
+    """Start a process that serves both eras."""
     with process(uvicorn(port, parser, program), port, folder / "log", **variables) as running:
         yield running
 
 
 async def settled(client: Any) -> dict[str, int]:
-    """How the process is once everything is over: nothing has changed for a second."""
+    """Return the counters of the process once they have not changed for a second."""
     before, since = dict[str, int](), time.monotonic()
     with anyio.fail_after(PATIENCE):
         while True:
@@ -67,7 +67,7 @@ async def settled(client: Any) -> dict[str, int]:
 
 
 async def calm(client: Any, first: dict[str, int]) -> dict[str, int]:
-    """How the process is once it has no more open than at first, or after a long time."""
+    """Return the counters of the process once they are no higher than `first`, or after a long time."""
     vitals: dict[str, int] = {}
     with anyio.move_on_after(PATIENCE):
         while not vitals or any(vitals[name] > first[name] for name in ("sessions", "listeners", "requests", "tasks")):
@@ -76,12 +76,12 @@ async def calm(client: Any, first: dict[str, int]) -> dict[str, int]:
     return vitals
 
 
-# --- a server that is killed ----------------------------------------------------------------------------------
+# --- killed server --------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def client_of(way: str, kind: Clients, url: str) -> AsyncGenerator[Any]:
-    """A client that found its way, or one that was given a transport."""
+    """Connect a client with `connect`, or with a transport."""
     if way == "connect":
         async with connect(url, kind) as client:
             yield client
@@ -93,7 +93,7 @@ async def client_of(way: str, kind: Clients, url: str) -> AsyncGenerator[Any]:
 @pytest.mark.full
 @pytest.mark.parametrize(("way", "heard"), [("connect", 0), ("http", 25), ("connect", 200)])
 async def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, way: str, heard: int) -> None:
-    """What the server said before the kill is heard once and in order, then one clear error; the session goes on."""
+    """Messages sent before the kill arrive once and in order, then one clear error; the session survives."""
     port = free_port()
     kept = {"WORKER_STORE": str(tmp_path / "events.db"), "WORKER_JOURNAL": str(tmp_path / "journal")}
     said: list[float] = []
@@ -127,7 +127,7 @@ async def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, way: str, hea
 @pytest.mark.full
 @pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
 async def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str) -> None:
-    """A call ends with an error at once; later ones work, and who listens listens again."""
+    """A call fails at once; later calls work, and the client subscribes again."""
     port, news = free_port(), tmp_path / "news"
 
     async def expect_closed(client: Any) -> None:
@@ -153,12 +153,12 @@ async def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser
                 await anyio.sleep(0.01)
 
 
-# --- connections that are cut ---------------------------------------------------------------------------------
+# --- cut connections ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cuts", [0, 1, 3, 4])
 async def test_what_nobody_answers_is_said_again(cuts: int) -> None:
-    """Somebody may wait for it: an answer that got lost would keep a handler of the server waiting for ever."""
+    """A lost response would leave a handler of the server waiting forever."""
 
     async def play(heard: Heard) -> None:
         if len(script.heard) <= cuts:
@@ -172,17 +172,17 @@ async def test_what_nobody_answers_is_said_again(cuts: int) -> None:
 
 
 class Cutter:
-    """A TCP proxy that cuts connections at random, some in good order and some not.
+    """TCP proxy that closes or resets connections at random.
 
     Args:
-        to: The port behind it.
-        share: The probability that a connection is cut.
-        dice: Chance.
+        to: Port of the server.
+        share: Probability that a connection is cut.
+        dice: Random generator.
 
     Attributes:
-        port: Where it listens.
-        opened: How many connections there were.
-        cut: How many of them were cut.
+        port: Port of the proxy.
+        opened: Number of connections.
+        cut: Number of connections that were cut.
     """
 
     port = opened = cut = 0
@@ -213,7 +213,7 @@ class Cutter:
         if not done:
             self.cut += 1
             if self._dice.random() < 0.5:
-                linger = struct.pack("ii", 1, 0)  # a reset instead of an end
+                linger = struct.pack("ii", 1, 0)  # send a reset instead of an orderly close
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         for end in (writer, beyond):
             end.transport.abort()
@@ -226,14 +226,14 @@ class Cutter:
 
 
 class Tally:
-    """How calls ended."""
+    """Outcomes of calls."""
 
     def __init__(self) -> None:
         self.results = 0
         self.errors: Counter[str] = Counter()
 
     async def call(self, client: Any, work: Callable[[Any], Awaitable[None]]) -> None:
-        """Makes a call, which must end in time, well or with one clear error."""
+        """Make a call, which must end in time with a result or with one clear error."""
         try:
             with anyio.fail_after(PATIENCE):
                 await work(client)
@@ -244,7 +244,7 @@ class Tally:
 
 
 async def _echo(client: Any) -> None:
-    said = str(random.randrange(1000))  # not more of them: pydantic keeps 16,384 short strings
+    said = str(random.randrange(1000))  # few different texts: pydantic caches 16,384 short strings
     assert (await client.call_tool("echo", {"text": said})).content[0].text == said
 
 
@@ -274,7 +274,7 @@ WORK = [_echo, _count, _ask, _list]
     ("clients", "seconds"), [(50, 3), pytest.param(200, 60, marks=pytest.mark.slow)], ids=["short", "long"]
 )
 def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float, parser: str) -> None:
-    """Every call ends in a result, which is the right one, or in one clear error; and nothing stays behind."""
+    """Every call ends in the right result or in one clear error, and all resources are freed."""
     port, tally, dice = free_port(), Tally(), random.Random(6)
     cutter = Cutter(port, 0.05, dice)
 
@@ -305,19 +305,19 @@ def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float, 
         assert all(words and "\n" not in words for words in tally.errors)
         async with connect(f"http://127.0.0.1:{port}/mcp", New) as client:
             vitals = await settled(client)
-        assert vitals["sessions"] <= cutter.cut  # of clients that could not say goodbye
-        assert vitals["listeners"] == 2 * vitals["sessions"]  # each hears of both servers; nobody else is left
+        assert vitals["sessions"] <= cutter.cut  # sessions of clients that could not end them
+        assert vitals["listeners"] == 2 * vitals["sessions"]  # each session listens to both servers
 
     with worker(tmp_path, port, parser, PYTHON):
         body()
 
 
-# --- guesses and forgeries ------------------------------------------------------------------------------------
+# --- guessed ids and request smuggling ------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def in_process(*servers: Any, **options: Any) -> AsyncGenerator[Callable[..., Awaitable[httpx2.Response]]]:
-    """Requests to an application in this process."""
+    """Yield a function that sends requests to an application in this process."""
     app = HttpApp(*servers, **options)
     transport = httpx2.ASGITransport(app)
     async with app.lifespan(), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -332,7 +332,7 @@ async def in_process(*servers: Any, **options: Any) -> AsyncGenerator[Callable[.
 
 @pytest.mark.full
 async def test_session_ids_cannot_be_guessed() -> None:
-    """No part or variation of an id finds its session, with and without a store that keeps them."""
+    """No part or variation of an id finds its session, with and without a store that persists sessions."""
     dice, ids = random.Random(2), set[str]()
     async with in_process(Server25(), limits=HttpLimits(sessions=300)) as send:
         for _ in range(200):
@@ -353,7 +353,7 @@ async def test_session_ids_cannot_be_guessed() -> None:
 
 
 class Server25(v2025_11_25.Server):
-    """Offers nothing."""
+    """Server without features."""
 
 
 SMUGGLED = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
@@ -375,7 +375,7 @@ LINE = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json
     ],
 )
 def test_requests_within_requests(smuggling: int, head: bytes) -> None:
-    """What is ambiguous in HTTP itself is refused, and the connection with it: nothing hides behind."""
+    """Refuse an ambiguous HTTP request and close the connection, so that no second request is smuggled."""
     with socket.create_connection(("127.0.0.1", smuggling)) as connection:
         connection.settimeout(PATIENCE)
         connection.sendall(LINE + head + b"\r\n" + b"null" + SMUGGLED)
@@ -390,7 +390,7 @@ def test_requests_within_requests(smuggling: int, head: bytes) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("lines", [True, False], ids=["many", "one"])
 def test_headers_without_end(tmp_path: Path, lines: bool) -> None:
-    """Who sends headers and never a request is cut off before that costs memory."""
+    """A client that sends endless headers and no request is disconnected before that costs memory."""
     port = free_port()
     command = [PYTHON, "benchmarks/echo_server.py", "--http", port]
     with process(command, port, tmp_path / "log"), socket.create_connection(("127.0.0.1", port)) as connection:
@@ -406,17 +406,17 @@ def test_headers_without_end(tmp_path: Path, lines: bool) -> None:
 
 @pytest.fixture(scope="module", params=cases(PARSERS, quick=PARSERS[:1]))
 def smuggling(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The port of a server."""
+    """Yield the port of a server."""
     port = free_port()
     with worker(tmp_path_factory.mktemp("smuggling"), port, request.param, PYTHON):
         yield port
 
 
-# --- time -----------------------------------------------------------------------------------------------------
+# --- long runs ------------------------------------------------------------------------------------------------
 
 
 async def soak(url: str, turns: int) -> None:
-    """Everything that clients do, in both eras, well and badly; the same amount on a slow machine."""
+    """Run all kinds of client behaviour in both eras, good and bad; the amount is the same on a slow machine."""
     dice = random.Random(3)
 
     async def behave(kind: Any) -> None:
@@ -443,9 +443,9 @@ async def soak(url: str, turns: int) -> None:
                 await client.post(url, json=INITIALIZED, headers=session)
                 call = request(1, "tools/call", {"name": "count", "arguments": {"to": 20}})
                 async with client.stream("POST", url, json=call, headers=session):
-                    pass  # hangs up at once, and does not come back
+                    pass  # disconnects at once and does not resume
                 await client.post(url, content=dice.randbytes(200), headers=session)
-                name = dice.randbytes(9).hex()  # names of methods, tools and revisions that nobody knows are not kept
+                name = dice.randbytes(9).hex()  # names of unknown methods, tools and revisions must not be stored
                 for message in (lone(1, name), lone(1, "tools/call", name=name)):
                     stated = {"mcp-protocol-version": STATELESS, "mcp-method": message["method"], "mcp-name": name}
                     await client.post(url, json=message, headers={"accept": BOTH, **stated})
@@ -463,7 +463,7 @@ async def soak(url: str, turns: int) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("turns", [2, pytest.param(120, marks=pytest.mark.slow)], ids=["short", "long"])
 def test_soak(tmp_path: Path, turns: int) -> None:
-    """Neither memory nor tasks, sessions, streams and listeners grow with time."""
+    """Memory, tasks, sessions, streams and listeners do not grow with time."""
     port, rounds = free_port(), 5
 
     @bounded(rounds * turns * 5 + 4 * PATIENCE)

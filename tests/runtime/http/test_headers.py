@@ -1,4 +1,4 @@
-"""What stands in Mcp-Name and Mcp-Param-* headers, and when the two sides agree about it (0.5 s)."""
+"""Contents of Mcp-Name and Mcp-Param-* headers, and when both sides agree about them (0.5 s)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ SCHEMA: dict[str, Any] = {
 
 
 def annotated(**node: Any) -> dict[str, Any]:
-    """A string that wants to be repeated, or another schema that does."""
+    """Return a string schema, or another schema, with the annotation for a header."""
     return {"type": "string", "x-mcp-header": "A", **node}
 
 
 def as_sent(headers: dict[str, str]) -> dict[bytes, bytes]:
-    """Headers as a server finds them."""
+    """Return headers as a server receives them."""
     return {name.lower().encode(): value.encode("ascii") for name, value in headers.items()}
 
 
@@ -59,7 +59,7 @@ def test_how_values_are_written(value: str, header: str) -> None:
     "header",
     [
         *(f"=?base64?{data}?=" for data in ("SGVsbG8", "SGVsbG8==", "SGVsbG8=SGVsbG8=")),  # padding
-        *(f"=?base64?{data}?=" for data in ("SGVsbG9=", "SGVs*bG8=", "SGVs bG8=", "____")),  # bits, and the alphabet
+        *(f"=?base64?{data}?=" for data in ("SGVsbG9=", "SGVs*bG8=", "SGVs bG8=", "____")),  # bits; characters
         *(f"=?base64?{data}?=" for data in ("/w==", "7aCA")),  # not UTF-8
         *("caf\xe9", "a\rb", "a\nb", "a\0b", "a\x7fb"),
     ],
@@ -141,7 +141,7 @@ def test_what_a_tool_wants_to_see() -> None:
 
 
 def test_data_is_no_schema() -> None:
-    """An argument may be called like the keyword, and values may look like schemas."""
+    """A property may have the name of the keyword, and values may look like schemas."""
     assert header_params({"properties": {"x-mcp-header": {"type": "number"}, "properties": {"type": "string"}}}) == {}
     for keyword in ("default", "const", "enum", "examples", "x-other"):
         assert header_params({"properties": {"a": {keyword: [annotated()]}, "b": {keyword: annotated()}}}) == {}
@@ -241,7 +241,7 @@ def test_arguments_that_cannot_be_repeated() -> None:
         *(({"count": 42}, {"count": sent}) for sent in ("43", "42.5", "0x2a", "4_2", "٤٢", "")),
         *(({"dry": True}, {"dry": sent}) for sent in ("1", "True")),
         ({"count": 1}, {"count": "true"}),
-        ({"region": "a "}, {"region": "a "}),  # blanks around a value do not count
+        ({"region": "a "}, {"region": "a "}),  # whitespace around a value does not count
         *(({}, {"region": "a"}), ({"region": "a"}, {}), ({"where": {"city": "a"}}, {})),
     ],
 )

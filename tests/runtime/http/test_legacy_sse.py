@@ -1,4 +1,4 @@
-"""HTTP with server-sent events: a conversation over real sockets, what is refused, and how connections end."""
+"""HTTP+SSE: a conversation over real sockets, refused requests, and the end of connections."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INITIALIZE = initialize("2024-11-05", id_="start")
 
 
 class Tools(Server):
-    """A server whose tools do what transports have to stand."""
+    """Server with tools for all tests of the transport."""
 
     info = mcp.Implementation(name="tools", version="1")
 
@@ -112,7 +112,7 @@ class Tools(Server):
 
 
 class Model(Client):
-    """A client that can be asked."""
+    """Client that answers sampling requests."""
 
     def on_create_message(self, params: mcp.CreateMessageRequestParams, ctx: object) -> mcp.CreateMessageResult:
         asked = params.messages[0].content
@@ -125,7 +125,7 @@ class Model(Client):
 
 @contextmanager
 def running(app: Starlette | SseApp, parser: Any = "auto") -> Iterator[str]:
-    """Runs an application in a thread and gives the address it listens on."""
+    """Run an application in a thread and yield its address."""
     config = uvicorn.Config(app, "127.0.0.1", 0, http=parser, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
@@ -140,7 +140,7 @@ def running(app: Starlette | SseApp, parser: Any = "auto") -> Iterator[str]:
 
 
 def eventually(fact: Callable[[], object]) -> None:
-    """Waits for something to become true, not for long."""
+    """Wait for a short time until a condition is true."""
     deadline = time.monotonic() + PATIENCE
     while not fact():
         assert time.monotonic() < deadline
@@ -149,26 +149,26 @@ def eventually(fact: Callable[[], object]) -> None:
 
 @pytest.fixture(scope="module")
 def tools() -> Tools:
-    """The server of `url`."""
+    """Return the server of `url`."""
     return Tools()
 
 
 @pytest.fixture(scope="module", params=cases(PARSERS, quick=PARSERS[:1]))
 def url(request: pytest.FixtureRequest, tools: Tools) -> Iterator[str]:
-    """Where `tools` is served, whatever reads HTTP."""
+    """Yield the address of `tools`, served with each HTTP parser."""
     with running(SseApp(tools, limits=HttpLimits(message=100_000)), request.param) as url:
         yield url
 
 
 class Raw:
-    """A client that does everything by hand."""
+    """Low-level client."""
 
     def __init__(self, http: httpx2.AsyncClient, stream: httpx2.Response) -> None:
         self.http, self.stream, self.lines = http, stream, stream.aiter_lines()
         self.endpoint = ""
 
     async def event(self) -> tuple[str, str]:
-        """The next event: its kind and its data; a comment is an event of the kind `:`."""
+        """Return the kind and the data of the next event; a comment has the kind `:`."""
         kind = data = ""
         async for line in self.lines:
             name, _, value = line.partition(": ")
@@ -183,21 +183,21 @@ class Raw:
         raise EOFError
 
     async def post(self, content: Any, **options: Any) -> int:
-        """Posts a message, or bytes as they are; gives the status."""
+        """POST a message or raw bytes; return the status."""
         body = content if not isinstance(content, dict) else json.dumps(content).encode()
         return (await self.http.post(self.endpoint, content=body, **options)).status_code
 
     async def call(self, name: str, id_: int, **arguments: Any) -> int:
-        """Posts a call of a tool."""
+        """POST a tool call."""
         return await self.post(request(id_, "tools/call", {"name": name, "arguments": arguments}))
 
     async def lives(self, text: str = "x") -> None:
-        """Tests that the session goes on."""
+        """Check that the session still works."""
         assert await self.call("echo", 1000, text=text) == 202
         assert (await self.answer(1000))["result"]["content"][0]["text"] == text
 
     async def answer(self, id_: object) -> Any:
-        """The answer with this id; what comes before it is skipped."""
+        """Return the response with this id; skip earlier messages."""
         while True:
             kind, data = await self.event()
             if kind == "message" and json.loads(data).get("id", id_) == id_:
@@ -206,7 +206,7 @@ class Raw:
 
 @asynccontextmanager
 async def raw(url: str, ready: bool = True) -> AsyncGenerator[Raw]:
-    """Opens a stream by hand."""
+    """Open a stream."""
     async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http, http.stream("GET", f"{url}/sse") as stream:
         assert stream.status_code == 200
         client = Raw(http, stream)
@@ -221,24 +221,24 @@ async def raw(url: str, ready: bool = True) -> AsyncGenerator[Raw]:
 
 @asynccontextmanager
 async def raw_of(app: SseApp) -> AsyncGenerator[Raw]:
-    """Runs an application, and opens a stream by hand."""
+    """Run an application and open a stream."""
     with running(app) as url:
         async with raw(url) as client:
             yield client
 
 
 def scripted(handler: Callable[[httpx2.Request], httpx2.Response]) -> httpx2.AsyncClient:
-    """An HTTP client whose server is a function."""
+    """Return an HTTP client whose server is a function."""
     return httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
 
 
 def stream_of(text: str) -> httpx2.Response:
-    """A stream that holds `text` and ends."""
+    """Return a stream that holds `text` and ends."""
     return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=text.encode())
 
 
 async def refused(url: str, client: httpx2.AsyncClient | None = None, **options: Any) -> str:
-    """Why a client cannot connect."""
+    """Return the error with which a client fails to connect."""
     with pytest.raises(ConnectionClosed) as caught:
         async with sse(url, client=client, **options):
             pass
@@ -325,7 +325,7 @@ async def test_no_log_shows_a_session_id(url: str, caplog: pytest.LogCaptureFixt
     assert endpoints[-1] not in caplog.text
 
 
-# --- the stream -----------------------------------------------------------------------------------------------
+# --- event stream ---------------------------------------------------------------------------------------------
 
 
 async def test_streams_begin_with_an_endpoint_of_their_own(url: str) -> None:
@@ -415,7 +415,7 @@ async def test_a_closed_session_does_not_wait_for_ever_to_be_read() -> None:
 
 @pytest.mark.full
 async def test_a_client_that_does_not_read_delays_no_broadcast() -> None:
-    """Its queue fills, and then its session ends; everybody else is told everything."""
+    """The queue of the slow client fills and its session ends; all other clients receive every message."""
     tools = Tools()
 
     with running(SseApp(tools)) as url:
@@ -440,7 +440,7 @@ async def test_a_client_that_never_reads_is_given_up() -> None:
         assert await client.call("echo", 2, text="x") == 404
 
 
-# --- what is refused ------------------------------------------------------------------------------------------
+# --- refused requests -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -548,7 +548,7 @@ run(Announcing())
 
 
 class Announcing(Tools):
-    """Says when it is over, and what ran it."""
+    """Server that prints the end of its lifespan, and the module of its event loop."""
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -583,7 +583,7 @@ async def test_addresses_that_are_none(address: str) -> None:
         await serve_sse(Tools(), address=address)
 
 
-# --- the client's errors --------------------------------------------------------------------------------------
+# --- errors of the client -------------------------------------------------------------------------------------
 
 
 async def test_servers_that_cannot_be_connected_to(url: str) -> None:

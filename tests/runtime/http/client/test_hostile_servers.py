@@ -1,4 +1,4 @@
-"""What a server can have a client do over HTTP, with either transport: read, wait, reconnect, and tell others."""
+"""Limits of both HTTP clients against hostile servers: bytes, time, reconnections, and data for other origins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ URL = "https://here.example:8443/mcp"
 
 
 class Parts(httpx2.AsyncByteStream):
-    """A body that goes on and on, and tells how much of it was read."""
+    """Endless response body that counts the parts that were read."""
 
     def __init__(self, part: bytes, pause: float = 0, *, first: bytes = b"") -> None:
         self._first, self._part, self._pause = first, part, pause
@@ -51,7 +51,7 @@ class Parts(httpx2.AsyncByteStream):
 
 
 def stream() -> httpx2.Response:
-    """A stream that names its endpoint and stays open."""
+    """Return an event stream that names its endpoint and stays open."""
     return httpx2.Response(200, headers={"content-type": EVENTS}, stream=Parts(b": \n", 3600, first=ENDPOINT))
 
 
@@ -59,7 +59,7 @@ def stream() -> httpx2.Response:
 async def playing(
     opened: Open, play: Callable[[httpx2.Request], httpx2.Response], **options: Any
 ) -> AsyncGenerator[Any]:
-    """A transport to a server that a function plays: the POSTs of either transport, and other requests of neither."""
+    """Connect a transport to a mocked server; `play` answers every request except the GET that opens an SSE stream."""
 
     def serve(request: httpx2.Request) -> httpx2.Response:
         return stream() if request.method == "GET" and opened is sse else play(request)
@@ -69,14 +69,14 @@ async def playing(
         yield transport
 
 
-# --- how much is read -----------------------------------------------------------------------------------------
+# --- limits on reading ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
 @both
 @pytest.mark.parametrize("status", [202, 400])
 async def test_what_is_not_wanted_is_not_unpacked(opened: Open, status: int) -> None:
-    """Two megabytes that unpack to two gigabytes, a body without end, and one that trickles."""
+    """Send two megabytes that unpack to two gigabytes, an endless body, and a slow endless body."""
     packed = gzip.compress(b"x" * 2**26)
     bodies = [(Parts(packed * 8), "gzip"), (Parts(b" " * 2**16), "identity"), (Parts(b" ", 0.01), "identity")]
     left = iter(bodies)
@@ -106,7 +106,7 @@ async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
 
     async with playing(http, play, limit=2**20) as transport:
         assert "larger than 1048576 bytes" in str(await _lost(transport))
-    assert body.read < 2**18  # one part, of 128 MB, which is not unpacked to its end
+    assert body.read < 2**18  # only one part of 128 MB, not unpacked to its end
 
 
 @pytest.mark.full
@@ -114,7 +114,7 @@ async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
 async def test_packed_events_leave_the_event_loop_time_for_others(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few bytes unpack to millions of lines, and to decode them takes seconds: what is decoded at once is small."""
+    """A few bytes unpack to millions of lines, which take seconds to decode: the client decodes small chunks."""
     sizes, feed = list[int](), EventDecoder.feed
 
     def measured(self: EventDecoder, chunk: bytes) -> list[Any]:
@@ -144,7 +144,7 @@ async def test_packed_events_leave_the_event_loop_time_for_others(
 @both
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "zstd", "gzip,deflate"])
 async def test_only_what_was_asked_for_is_unpacked(opened: Open, encoding: str) -> None:
-    """Twice packed, a few kilobytes unpack to a terabyte, and nothing else would run meanwhile."""
+    """A few kilobytes that are compressed twice unpack to a terabyte and would block the event loop."""
     asked: list[str] = []
 
     def serve(request: httpx2.Request) -> httpx2.Response:
@@ -165,13 +165,13 @@ async def test_only_what_was_asked_for_is_unpacked(opened: Open, encoding: str) 
 
 
 async def _lost(transport: Any) -> Exception:
-    """The error that a request ends with."""
+    """Send a request and return the error that it ends with."""
     found = await ask(transport, request(1))
     assert isinstance(found, Lost)
     return found.error
 
 
-# --- whom it tells --------------------------------------------------------------------------------------------
+# --- redirects to other origins -------------------------------------------------------------------------------
 
 ELSEWHERE = [
     "https://evil.example:8443/mcp",
@@ -187,7 +187,7 @@ ELSEWHERE = [
 @pytest.mark.parametrize("place", ELSEWHERE)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_no_redirect_takes_anything_to_another_origin(opened: Open, place: str, status: int) -> None:
-    """Neither headers nor messages; the POSTs of both transports, and the stream of one."""
+    """Neither POSTs nor the GET of HTTP+SSE send headers or messages to the target of a redirect."""
     seen, opening = list[httpx2.URL](), list[bool]()
 
     def serve(request: httpx2.Request) -> httpx2.Response:
@@ -218,7 +218,7 @@ async def test_no_redirect_takes_anything_to_another_origin(opened: Open, place:
     assert seen
 
 
-# --- what it says about a refusal -----------------------------------------------------------------------------
+# --- error messages for refusals ------------------------------------------------------------------------------
 
 LONG = f"<script>{'x' * 900}</script><p>Ask&nbsp;&lt;us&gt;"
 REASONS = [
@@ -250,12 +250,12 @@ async def test_why_a_server_refuses_is_said_in_one_harmless_line(kind: str, body
             assert str(await _lost(transport)) == f"{URL} answered 403 Forbidden{said}"
 
 
-# --- how long it waits ----------------------------------------------------------------------------------------
+# --- time-outs ------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def dripping(head: bytes = b"HTTP/1.1 202 Accepted\r\n") -> AsyncGenerator[str]:
-    """A server that answers notifications, or everything, a byte at a time and without end; streams work."""
+    """Serve endless responses, one byte at a time, to all messages except request 1; SSE streams stay open."""
 
     async def drip(writer: asyncio.StreamWriter) -> None:
         while True:
@@ -318,12 +318,12 @@ async def test_connecting_takes_no_longer_than_it_may(target: Any) -> None:
                 pass
 
 
-# --- how often it comes back ----------------------------------------------------------------------------------
+# --- reconnecting ---------------------------------------------------------------------------------------------
 
 
 @each("asked", [True, False])
 async def test_a_server_cannot_have_a_client_reconnect_without_a_pause(asked: bool) -> None:
-    """To resume a stream with an answer, and to listen."""
+    """The client pauses before it resumes a response stream or reopens its GET stream, even with `retry: 0`."""
 
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":
@@ -356,7 +356,7 @@ async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
         assert pauses[-1] > 3 * pauses[0]
 
 
-# --- what it says ---------------------------------------------------------------------------------------------
+# --- error messages of the client -----------------------------------------------------------------------------
 
 
 @each("as_events", [False, True])

@@ -1,4 +1,4 @@
-"""The client's side of Streamable HTTP, against a server that plays every situation by script (13 s)."""
+"""Streamable HTTP client against a scripted server (13 s)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tests.support.scripted_http_server import (
     talking,
 )
 
-# --- answers --------------------------------------------------------------------------------------------------
+# --- responses ------------------------------------------------------------------------------------------------
 
 
 async def test_a_request_is_a_post_that_is_answered_by_json() -> None:
@@ -108,7 +108,7 @@ async def test_requests_are_concurrent_but_not_too_many() -> None:
 
 
 async def test_answers_take_their_time() -> None:
-    """The time-out is for connections and for what is not answered, not for a slow tool or a silent stream."""
+    """The time-out covers connecting and missing responses, not a slow tool or a silent stream."""
 
     async def play(heard: Heard) -> None:
         if heard.id == 1:
@@ -162,7 +162,7 @@ async def test_messages_wait_until_somebody_wants_them() -> None:
         assert [int(one["params"]["data"].rstrip("x")) for one in (await messages(there, 501))[:-1]] == list(range(500))
 
 
-# --- what is no answer ----------------------------------------------------------------------------------------
+# --- invalid responses ----------------------------------------------------------------------------------------
 
 INFO = {"name": "script", "version": "1"}
 ERROR = {"code": -32022, "message": "no", "data": {"supported": []}}
@@ -312,7 +312,7 @@ async def test_connections_that_break_off(where: str) -> None:
         if where == "stream":
             assert await messages(there, 1) == [notice("first")]
         (found,) = await messages(there, 1)
-        if where == "head":  # uvicorn makes a 500 of it
+        if where == "head":  # uvicorn answers 500
             assert isinstance(found.error, Refused)
         else:
             assert type(found.error) is ConnectionClosed
@@ -502,7 +502,7 @@ async def test_a_session_that_is_lost() -> None:
 
 @each("as_events", [False, True])
 async def test_only_what_the_server_did_not_take_is_sent_again(as_events: bool) -> None:
-    """When a session is lost, a call that is under way in it runs once, and the one that was refused is repeated."""
+    """When a session is lost, its running call completes once, and the refused call is sent again in a new session."""
     release, session = anyio.Event(), 0
     ran: list[str] = []
 
@@ -558,7 +558,7 @@ async def test_a_request_that_the_server_took_is_not_sent_again_when_its_stream_
 
 
 async def test_a_session_is_lost_for_those_who_have_it() -> None:
-    """A late 404 of an earlier session says nothing about the one that came after it."""
+    """A late 404 for an earlier session does not end the current session."""
     number, release = 0, anyio.Event()
 
     async def play(heard: Heard) -> None:
@@ -654,11 +654,11 @@ async def test_errors_of_the_caller_stay_what_they_are() -> None:
         assert scope.cancelled_caught
 
 
-# --- the stream that listens ----------------------------------------------------------------------------------
+# --- GET stream -----------------------------------------------------------------------------------------------
 
 
 def listening(get: Play) -> Play:
-    """A server with sessions whose GET streams are played by a function."""
+    """Serve sessions whose GET streams are handled by a function."""
 
     async def play(heard: Heard) -> None:
         if heard.name == "GET":
@@ -848,7 +848,7 @@ async def test_what_cannot_be_resumed_is_lost(id_: str | None) -> None:
         assert not any("last-event-id" in heard.headers for heard in script.heard)
 
 
-# --- requests that speak for themselves -----------------------------------------------------------------------
+# --- stateless requests ---------------------------------------------------------------------------------------
 
 
 async def test_a_self_contained_request_has_no_session_and_is_not_resumed() -> None:
@@ -947,7 +947,7 @@ async def test_a_subscription_lasts() -> None:
     assert script.heard[0].gone_at
 
 
-# --- what surrounds it ----------------------------------------------------------------------------------------
+# --- everything else ------------------------------------------------------------------------------------------
 
 
 async def test_the_client_of_the_caller_is_used_and_stays_open() -> None:

@@ -1,4 +1,4 @@
-"""One Redis for the tests of a worker, empty at the beginning of each."""
+"""Redis fixture: one Redis for each test worker, emptied before each test."""
 
 from __future__ import annotations
 

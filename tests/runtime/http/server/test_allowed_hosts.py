@@ -1,4 +1,4 @@
-"""Hosts and origins that a server may be called by: one meaning of names everywhere, and a log line with the fix."""
+"""Allowed hosts and origins of a server: names mean the same everywhere, and a log line names the fix."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ run(Named())
 
 
 class Named(Server):
-    """A server that says who it is."""
+    """Server with a name."""
 
     info = mcp.Implementation(name="named", version="1")
 
 
 def status(policy: OriginPolicy, host: str, **headers: str) -> int:
-    """The status of a request with these headers; 200 where it is allowed."""
+    """Return the status of a request with these headers; 200 if it is allowed."""
     given = [(b"host", host.encode("latin-1")), *((name.encode(), value.encode()) for name, value in headers.items())]
     try:
         policy.check(given)
@@ -118,7 +118,7 @@ def test_the_environment_counts_unless_the_program_says_something(monkeypatch: p
 def test_no_name_is_allowed_by_default_on_any_address(host: str) -> None:
     policy = OriginPolicy(hosts_for(host))
     assert {status(policy, one) for one in (*LOOPBACK, "192.168.1.5:80", "[fe80::1]")} == {200}
-    assert status(policy, "evil.example") == 421  # a page that rebinds its name in DNS
+    assert status(policy, "evil.example") == 421  # a page that uses DNS rebinding
     assert status(policy, "127.0.0.1.evil.example") == 421
     assert status(policy, "localhost", origin="http://evil.example") == 403
     assert status(OriginPolicy(hosts_for("127.0.0.1")), "192.168.1.5") == 421

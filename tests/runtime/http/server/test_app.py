@@ -1,4 +1,4 @@
-"""The HTTP endpoint: clients of both eras at one address, and everybody else who may call."""
+"""HTTP endpoint: clients of both eras and all other callers at one address."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 Headers = list[tuple[str, str]]
 
 
-# --- one HTTP request, played by hand -------------------------------------------------------------------------
+# --- one HTTP request over ASGI -------------------------------------------------------------------------------
 
 
 class Visit(Exchange):
-    """An HTTP request whose response must fit the schema, as the answer to the message `asked` if that is a request."""
+    """HTTP request whose response is checked against the schema, as the answer to `asked` if that is a request."""
 
     asked: Any = None
 
@@ -69,24 +69,24 @@ class Visit(Exchange):
 
     @property
     def answer(self) -> Any:
-        """The last message, which answers."""
+        """Return the last message, which is the answer."""
         assert self.over
         return self.messages[-1]
 
     @property
     def code(self) -> int:
-        """The code of the error that answers."""
+        """Return the code of the error response."""
         found: int = self.answer["error"]["code"]
         return found
 
     @property
     def text(self) -> Any:
-        """The text of the result of a tool."""
+        """Return the text of a tool result."""
         return self.answer["result"]["content"][0]["text"]
 
 
 def mirrored(message: Any) -> dict[str, str]:
-    """The headers that a stateless client sends with a message."""
+    """Return the headers that a stateless client sends with a message."""
     found = {"host": "localhost", "content-type": "application/json", "accept": BOTH}
     if isinstance(message, dict):
         params = message.get("params") or {}
@@ -100,13 +100,13 @@ def mirrored(message: Any) -> dict[str, str]:
 
 
 def begin(app: Any, message: Any, headers: dict[str, str | None] | Headers | None = None, **more: Any) -> Visit:
-    """Begins to POST a message: a JSON document, or bytes as they are, with the headers of a stateless client.
+    """Begin to POST a message (JSON, or raw bytes) with the headers of a stateless client.
 
     Args:
         app: The application.
         message: The message.
-        headers: What is different in the headers, `None` for what is left out; a list adds to them.
-        more: More of ASGI's scope, `path`, or `parts` of the body.
+        headers: Headers that differ; `None` removes a header, and a list adds headers.
+        more: More of the ASGI scope: `path`, or `parts` of the body.
     """
     sent = list(mirrored(message).items())
     if isinstance(headers, dict):
@@ -125,7 +125,7 @@ def _data(message: Any) -> bytes:
 
 
 async def post(app: Any, message: Any, headers: Any = None, **more: Any) -> Visit:
-    """POSTs a message and waits for the whole response."""
+    """POST a message and wait for the whole response."""
     return await begin(app, message, headers, **more).end()
 
 
@@ -137,7 +137,7 @@ REGION = {"type": "string", "x-mcp-header": "Region"}
 
 
 class Now(v2026_07_28.Server):
-    """A stateless server whose tools do what an endpoint has to stand."""
+    """Stateless server with tools for all tests of an endpoint."""
 
     info = mcp.Implementation(name="now", version="1")
 
@@ -148,7 +148,7 @@ class Now(v2026_07_28.Server):
 
     @staticmethod
     def regional(name: str) -> mcp.Tool:
-        """A tool that wants headers."""
+        """Return a tool whose arguments are mirrored in headers."""
         properties: Any = {"region": REGION, "size": {"type": "integer", "x-mcp-header": "Size"}}
         properties["deep"] = {"type": "object", "properties": {"dry": {"type": "boolean", "x-mcp-header": "Dry"}}}
         return mcp.Tool(
@@ -219,7 +219,7 @@ class Now(v2026_07_28.Server):
 
 
 class Then(v2025_11_25.Server):
-    """A stateful server."""
+    """Stateful server."""
 
     async def call_tool(self, params: Any, ctx: v2025_11_25.Context) -> v2025_11_25.types.CallToolResult:
         text = f"{ctx.revision} {params.name}"
@@ -228,7 +228,7 @@ class Then(v2025_11_25.Server):
 
 @asynccontextmanager
 async def serving(*servers: Any, **options: Any) -> AsyncGenerator[HttpApp]:
-    """An endpoint at work, in the servers' own revisions."""
+    """Run an endpoint that serves the revisions of its servers only."""
     servers = servers or (Then(), Now())
     settings: Any = {"revisions": own(*servers), **options}
     app = HttpApp(*servers, **settings)
@@ -237,7 +237,7 @@ async def serving(*servers: Any, **options: Any) -> AsyncGenerator[HttpApp]:
 
 
 def tool(name: str, id_: object = 1, *, meta: dict[str, Any] | None = None, **arguments: Any) -> dict[str, Any]:
-    """A tool call."""
+    """Return a tool call."""
     message = lone(id_, "tools/call", name=name, **({"arguments": arguments} if arguments else {}))
     message["params"]["_meta"] |= meta or {}
     return message
@@ -246,7 +246,7 @@ def tool(name: str, id_: object = 1, *, meta: dict[str, Any] | None = None, **ar
 TALKS = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
 
 
-# --- plain answers --------------------------------------------------------------------------------------------
+# --- plain responses ------------------------------------------------------------------------------------------
 
 
 async def test_a_request_that_finishes_at_once_is_answered_with_json() -> None:
@@ -490,7 +490,7 @@ async def test_others_call_where_that_is_wanted() -> None:
         assert (await post(app, tool("plain"), {**fine, "host": "localhost"})).status == 421
 
 
-# --- headers against bodies -----------------------------------------------------------------------------------
+# --- headers that must match the body -------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -532,7 +532,7 @@ async def test_a_name_in_several_headers_is_none() -> None:
 
 
 SMUGGLED = [
-    # what one reader of a body sees, another does not
+    # bodies that two parsers may read differently
     '{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{"name":"plain","_meta":$M}}',
     '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":$M},"params":{"name":"plain","_meta":$M},'
     '"method":"tools/call"}',
@@ -667,7 +667,7 @@ async def test_too_many_at_once_are_told_to_come_back() -> None:
         assert (await visits[1].end()).status == 200
 
 
-# --- hanging up -----------------------------------------------------------------------------------------------
+# --- disconnecting clients ------------------------------------------------------------------------------------
 
 
 @each("name", ["wait", "talk and wait"])
@@ -698,7 +698,7 @@ async def test_a_client_that_stops_reading_is_given_up() -> None:
 
 
 def listen(id_: object, **wanted: Any) -> dict[str, Any]:
-    """A request that listens."""
+    """Return a `subscriptions/listen` request."""
     return lone(id_, "subscriptions/listen", notifications=wanted)
 
 
@@ -777,7 +777,7 @@ async def test_a_server_of_the_old_era_gives_nothing_that_looks_new() -> None:
         assert done.code not in (MISMATCH, LACKING, UNSUPPORTED)
 
 
-# --- in other applications ------------------------------------------------------------------------------------
+# --- mounted in other applications ----------------------------------------------------------------------------
 
 
 @each(
@@ -816,7 +816,7 @@ async def test_mounted_in_another_application(mount: str, path: str, fine: bool)
 
 @asynccontextmanager
 async def living(app: Any) -> AsyncGenerator[list[Any]]:
-    """An application whose lifespan is played by hand; gives what it says."""
+    """Drive the lifespan of an application by hand; yield the messages that it sends."""
     said: list[Any] = []
     stop, heard = asyncio.Event(), asyncio.Event()
     asked = iter(["lifespan.startup", "lifespan.shutdown"])
@@ -871,7 +871,7 @@ async def test_web_sockets_are_closed() -> None:
     assert [message["type"] for message in sent] == ["websocket.close"]
 
 
-# --- many -----------------------------------------------------------------------------------------------------
+# --- load -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full

@@ -1,4 +1,4 @@
-"""Workers that share Redis, behind a real nginx with no affinity: any of them takes any request of any session."""
+"""Workers that share Redis, behind a real nginx without affinity: any worker takes any request of any session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def ports(cluster: Cluster) -> tuple[str, str]:
-    """The addresses of the first two workers."""
+    """Return the addresses of the first two workers."""
     first, second = [cluster.at(port) for port in list(cluster.workers)[:2]]
     return first, second
 
@@ -73,7 +73,7 @@ async def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_i
     async with patient(two) as client:
         for url in ports(two):
             reader = Reader(client, client.calling("count", to=40, delay_ms=10))
-            for turn in range(5):  # it hangs up again and again, and comes back to whichever worker
+            for turn in range(5):  # disconnect again and again, and resume at alternating workers
                 await reader.read(ports(two)[turn % 2 - 1] if turn else url, 7 * (turn + 1))
             said = await reader.read(ports(two)[0])
             assert (numbers(said), text(said[-1])) == (list(range(1, 41)), "counted to 40")
@@ -86,11 +86,11 @@ async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two:
         async with AsyncExitStack() as stack:
             events = client.events(await stack.enter_async_context(client.stream(first, asked)), last)
             said = [await anext(events) for _ in range(3)]
-            for url in (second, second):  # the second of two at one worker
+            for url in (second, second):  # the old and the new connection may be at the same worker
                 newest, last, old = await stack.enter_async_context(client.stream(url, last=last)), [], events
                 assert newest.status_code == 200
-                assert len([message async for message in old]) < 150  # it was told to hang up
-                events = Patient(client.http, url).events(newest, last)  # may see again what the old connection saw
+                assert len([message async for message in old]) < 150  # the worker closed the old connection
+                events = Patient(client.http, url).events(newest, last)  # may repeat events of the old connection
                 said += [await anext(events) for _ in range(3)]
             said += [message async for message in events]
         assert numbers(said) == list(range(1, 201))
@@ -120,7 +120,7 @@ async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
             assert answer(response)["result"] == {}, response.text
 
         uris = [f"note://{number}" for number in range(12)]
-        async with anyio.create_task_group() as tasks:  # some are told to both workers at the same moment
+        async with anyio.create_task_group() as tasks:  # both workers get some subscriptions at the same moment
             for number, uri in enumerate(uris):
                 tasks.start_soon(follow, "resources/subscribe", uri, (first, second)[number % 2])
         await follow("resources/unsubscribe", uris[3], first)
@@ -131,7 +131,7 @@ async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
 
 
 async def _standing(client: Patient, url: str, count: int) -> list[str]:
-    """The resources of the next events of the standing stream, and no more than those."""
+    """Return the resources of the next `count` events of the GET stream, and of any event that follows."""
     told: list[str] = []
     with anyio.move_on_after(PATIENCE):
         async for message in client.listen([], url):

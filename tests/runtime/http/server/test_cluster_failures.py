@@ -1,4 +1,4 @@
-"""Workers that die or are told to stop, and Redis that is away, slow or full: what a client was told is not lost."""
+"""Workers that die or stop, and Redis that is away, slow or full: no message that a client received is lost."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two workers that count as dead once they have been silent for `LEASE` seconds."""
+    """Start two workers that count as dead after `LEASE` seconds of silence."""
     with cluster(tmp_path_factory.mktemp("mortal"), lease=LEASE) as made:
         yield made
 
 
 @pytest.fixture
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two workers that wait for Redis for two seconds only."""
+    """Start two workers that wait for Redis for two seconds only."""
     with cluster(tmp_path_factory.mktemp("impatient"), timeout=2.0) as made:
         yield made
 
@@ -45,7 +45,7 @@ def ports(cluster: Cluster) -> list[int]:
     return list(cluster.workers)
 
 
-# --- kill -9, in each state of a request's life ---------------------------------------------------------------
+# --- kill -9 at each stage of a request -----------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -57,7 +57,7 @@ async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seco
         said = await reader.read(mortal.at(second))
         assert numbers(said) == list(range(1, len(said)))
         assert "the worker that handled this request has died" in said[-1]["error"]["message"]
-        assert numbers(await client.call("count", to=3, delay_ms=0)) == [1, 2, 3]  # the session lives on
+        assert numbers(await client.call("count", to=3, delay_ms=0)) == [1, 2, 3]  # the session survives
 
 
 @pytest.mark.full
@@ -100,7 +100,7 @@ async def test_a_question_whose_worker_dies_ends_with_an_error(mortal: Cluster) 
 @pytest.mark.full
 async def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cluster) -> None:
     async with meeting(two) as (client, first, second):
-        two.signal(first, signal.SIGSTOP)  # it has the request, and has said nothing
+        two.signal(first, signal.SIGSTOP)  # the worker has the request and has sent nothing
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_kill_soon, two, first)
             await refused(client.post(client.calling("count", to=1, delay_ms=0), two.at(first)), httpx2.HTTPError)
@@ -147,7 +147,7 @@ async def test_a_worker_that_was_taken_for_dead_begins_anew(mortal: Cluster) -> 
         mortal.signal(first, signal.SIGCONT)
         assert "has died" in said[-1]["error"]["message"]
         await anyio.sleep(LEASE)
-        assert await reader.read(mortal.at(second)) == said  # it has written nothing since
+        assert await reader.read(mortal.at(second)) == said  # the worker has written nothing since
         for port in (first, second):
             assert (await client.insist({"id": client.id(), "method": "ping"}, mortal.at(port))).status_code == 200
 
@@ -156,7 +156,7 @@ async def test_a_worker_that_was_taken_for_dead_begins_anew(mortal: Cluster) -> 
 
 
 class Checker:
-    """Counts what clients get: each event once and in order, and an answer or a clear error to each request."""
+    """Checks that clients receive each event once and in order, and a result or a clear error for each request."""
 
     def __init__(self) -> None:
         self.done = self.died = self.lost = 0
@@ -208,9 +208,9 @@ async def _listens(client: Patient, told: list[str]) -> None:
 
 
 async def _announces(speaker: Patient, said: list[str]) -> str:
-    """Announces something new until a worker says that it did; returns that, and adds what was tried to a list."""
+    """Announce new URIs until a worker confirms one, and return that URI; append each attempt to `said`."""
     while True:
-        said.append(f"{NOTE}/{len(said)}")  # a part of what is subscribed to
+        said.append(f"{NOTE}/{len(said)}")  # a path below the subscribed URI
         with suppress(Lost):
             (answer,) = await speaker.call("announce", uri=said[-1])
             if "result" in answer:
@@ -219,10 +219,10 @@ async def _announces(speaker: Patient, said: list[str]) -> str:
 
 
 async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> None:
-    """Kills a worker at each of some moments, and starts it again, while clients count, ask and listen.
+    """Kill and restart a worker at random moments, while clients count, ask and listen.
 
-    There are more moments if no running request was hit: on a busy machine the clients are slow. Clients that connect
-    again and again end by themselves: a TLS handshake that is cancelled leaves its socket to the garbage collector.
+    The kills continue until they hit a running request: clients are slow on a busy machine. Clients that reconnect
+    end by themselves: a TLS handshake that is cancelled leaves its socket to the garbage collector.
     """
     check, choice = Checker(), random.Random(seed)
     heard, tried, announced = list[list[str]](), list[str](), set[str]()
@@ -266,7 +266,7 @@ async def test_workers_are_killed_at_moments_of_all_kinds_under_load(mortal: Clu
     await _under_load(mortal, kills, 12, 16)
 
 
-# --- told to stop ---------------------------------------------------------------------------------------------
+# --- SIGTERM --------------------------------------------------------------------------------------------------
 
 
 async def _newcomers(url: str) -> None:
@@ -330,7 +330,7 @@ async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
                 while await client.ping(two.at(port)) != 200:
                     await anyio.sleep(0.02)
             said += [message async for message in events]
-        if "result" not in said[-1]:  # its connection may have ended meanwhile
+        if "result" not in said[-1]:  # the connection may have ended in the meantime
             async with client.stream(two.at(second), last=last) as response:
                 said += [message async for message in client.events(response, last)]
         assert (numbers(said), text(said[-1])) == (list(range(1, 151)), "counted to 150")
@@ -361,7 +361,7 @@ async def test_redis_is_full(two: Cluster) -> None:
         response = await client.hello(two.url)
         assert response.status_code == 503, response.text
         assert int(response.headers["retry-after"]) > 0
-        for _ in range(4):  # what needs no more room goes on
+        for _ in range(4):  # requests that need no more memory still work
             assert await client.ping() == 200
         with suppress(Lost):
             (answer,) = [one for one in await client.call("count", to=3, delay_ms=30) if "method" not in one]
@@ -414,7 +414,7 @@ async def test_redis_that_has_lost_its_data_is_begun_anew(mortal: Cluster) -> No
             assert await client.ping(mortal.at(port)) == 200
 
 
-# --- many -----------------------------------------------------------------------------------------------------
+# --- load -----------------------------------------------------------------------------------------------------
 
 
 async def _crowd(cluster: Cluster, clients: int, rounds: int) -> None:

@@ -1,4 +1,4 @@
-"""Bytes outside of bodies, over real connections: head, trailers, chunk sizes, pipelined requests."""
+"""Limits on bytes outside of bodies, over real connections: head, trailers, chunk sizes, pipelined requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.checked_connections import lone, refused, until
 from tests.support.effort import each
 from tests.support.http_wires import Wire, stateless, who, wires
 
-TAKEN = 8 * MIB  # bytes: the kernel takes some of them on both sides before a connection is cut
+TAKEN = 8 * MIB  # bytes: socket buffers on both sides take some of them before the server closes the connection
 
 CALL = lone(1, "tools/call", name="x")
 BODY = json.dumps(CALL).encode()
@@ -54,7 +54,7 @@ FLOODS: dict[str, tuple[bytes, bytes]] = {
 
 
 async def is_cut(wire: Wire, parts: Iterable[bytes], pause: float = 0) -> bool:
-    """Tells whether the server closes a connection while parts are sent on it."""
+    """Return True if the server closes the connection while the parts are sent."""
     try:
         for part in parts:
             await wire.stream.send(part)
@@ -82,7 +82,7 @@ async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(flood
 
 
 async def test_bodies_and_later_requests_do_not_count() -> None:
-    """A chunked body, and many requests on one connection, go beyond what may be outside of bodies."""
+    """A chunked body and many requests on one connection may exceed the limit for bytes outside of bodies."""
     body = json.dumps(lone(1, "tools/call", name="x", arguments={"text": "x" * 2 * MIB})).encode()
     blocks = [body[at : at + 1024] for at in range(0, len(body), 1024)]
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(block), block) for block in blocks)
@@ -102,7 +102,7 @@ async def test_bodies_and_later_requests_do_not_count() -> None:
 
 @each("at_once", [True, False])
 async def test_trailers_are_dropped(at_once: bool) -> None:
-    """Neither a rule of the protocol nor the function that tells the principal sees a trailer."""
+    """Neither the protocol rules nor the `principal` function see a trailer."""
     seen: list[list[tuple[bytes, bytes]]] = []
 
     def principal(scope: Scope) -> str | None:
@@ -152,7 +152,7 @@ async def test_headers_are_those_of_the_time_when_a_request_arrives(app: Any, pa
 
 @each("lengths", ["content-length: 3\r\ntransfer-encoding: chunked", "transfer-encoding: chunked\r\ncontent-length: 3"])
 async def test_a_request_with_two_lengths_is_refused(lengths: str) -> None:
-    """A proxy that follows the other length would take a part of the body for another request."""
+    """A proxy that uses the other length would read part of the body as another request."""
     async with wires(HttpApp(Now()), HttpProtocol) as http:
         wire = await http.open()
         await wire.stream.send(HEAD + NAMES + lengths.encode() + b"\r\n\r\n" + CHUNKS + b"\r\n" + WHOLE)
@@ -175,7 +175,7 @@ async def test_pipelined_requests_are_answered_in_their_order() -> None:
 
 
 async def test_a_client_that_pipelines_and_hangs_up_is_noticed() -> None:
-    """The request at work is cancelled, and its place is free again."""
+    """The running request is cancelled, and its slot is free again."""
     server = Now()
     async with wires(HttpApp(server, limits=HttpLimits(requests=1)), HttpProtocol) as http:
         for pipelined in (b"", WHOLE, WHOLE * 3, WHOLE[:-9], b"GET / HT"):
@@ -195,7 +195,7 @@ async def test_a_client_that_pipelines_and_hangs_up_is_noticed() -> None:
 
 
 class Plain:
-    """Application that says hello: with "stream" without a length, with "slow" once the client has the head."""
+    """Application that answers hello: "stream" sends no length, "slow" waits until the client has the head."""
 
     def __init__(self) -> None:
         self.has_head = anyio.Event()
@@ -213,7 +213,7 @@ class Plain:
         await send({"type": "http.response.body", "body": b"llo"})
 
     def leave(self) -> None:
-        """Has no streams to end."""
+        """Do nothing: there are no streams to end."""
 
 
 @each(
@@ -256,7 +256,7 @@ async def test_a_head_is_sent_with_its_body_or_without_delay(line: bytes, parts:
     assert wire.received.count(b"HTTP/1.1") == 1
 
 
-# --- time -----------------------------------------------------------------------------------------------------
+# --- time-outs ------------------------------------------------------------------------------------------------
 
 
 def slowly() -> Iterator[tuple[bytes, bytes]]:

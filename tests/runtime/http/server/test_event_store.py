@@ -1,4 +1,4 @@
-"""Event stores: one suite for all of them, a model that they are compared with, and what outlives a process."""
+"""Event stores: one suite for all stores, a reference model, and data that survives a process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AMPLE = StoreLimits()
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Makes empty stores."""
+    """Return a factory of empty stores."""
 
     @asynccontextmanager
     async def made(limits: StoreLimits = AMPLE) -> AsyncGenerator[EventStore]:
@@ -60,7 +60,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
 
 
 alone = pytest.mark.parametrize("make", ["memory", "sqlite"], indirect=True)
-"""Mark what only the stores of one process do; workers that share a store have more to agree on."""
+"""Restrict a test to stores of a single process; workers that share a store guarantee more."""
 
 
 def events(*numbers: int, size: int = 3) -> list[Event]:
@@ -68,7 +68,7 @@ def events(*numbers: int, size: int = 3) -> list[Event]:
 
 
 async def numbers(store: EventStore, session: str, stream: str, after: int = 0) -> list[int]:
-    """What a reader is given that reads on until there is nothing more."""
+    """Return the numbers of all events that a reader receives until the end of the stream."""
     found: list[int] = []
     while page := await store.read(session, stream, after):
         found += [event.number for event in page]
@@ -76,7 +76,7 @@ async def numbers(store: EventStore, session: str, stream: str, after: int = 0) 
     return found
 
 
-# --- one suite ------------------------------------------------------------------------------------------------
+# --- one suite for all stores ---------------------------------------------------------------------------------
 
 
 async def test_events_come_back_in_order(make: Make) -> None:
@@ -199,16 +199,16 @@ async def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
             await store.write(session, "a", [Event(number, bytes(5)) for number in (1, 2, 3)], b"")
         for session in map(str, range(10)):
             await store.save(session, b"", "bob")
-            await store.write(session, "a", [Event(1, bytes(400))], None)  # bytes
+            await store.write(session, "a", [Event(1, bytes(400))], None)  # limit on bytes
             assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
         assert [await store.span(session, "a") for session in "789"] == [None, (1, 1), (1, 1)]
         for session in map(str, range(10)):
             await store.save(session, b"", "bob")
-            await store.write(session, "b", [Event(number, b"x") for number in range(1, 20)], None)  # numbers
+            await store.write(session, "b", [Event(number, b"x") for number in range(1, 20)], None)  # limit on events
             assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
         for name in ("carl", "dora", "emil"):
             await store.save(name, b"", name)
-            await store.write(name, "a", [Event(1, bytes(900))], None)  # all together
+            await store.write(name, "a", [Event(1, bytes(900))], None)  # limit of all principals together
             assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
         assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
 
@@ -218,7 +218,7 @@ async def test_an_event_that_is_larger_than_a_principal_may_keep_is_a_gap(make: 
         await store.save("s", b"")
         await store.write("s", "a", [*events(1), Event(2, bytes(10_001)), *events(3)], b"")
         assert [event.number for event in await store.read("s", "a", 0)] == [1]
-        assert [event.number for event in await store.read("s", "a", 1)] == [3]  # 2 is missing, which a reader sees
+        assert [event.number for event in await store.read("s", "a", 1)] == [3]  # 2 is missing; the reader sees the gap
         assert await store.span("s", "a") == (1, 3)
 
 
@@ -235,7 +235,7 @@ async def test_many_write_at_once(make: Make) -> None:
             assert await numbers(store, "s", str(name)) == list(range(1, 21))
 
 
-# --- a model --------------------------------------------------------------------------------------------------
+# --- reference model ------------------------------------------------------------------------------------------
 
 STEPS = st.lists(
     st.one_of(
@@ -255,7 +255,7 @@ def _size(items: list[tuple[str, str, Event]]) -> int:
 
 
 class Model:
-    """What a store should hold, found in the plainest way."""
+    """Reference model of an event store, as simple as possible."""
 
     def __init__(self, limits: StoreLimits) -> None:
         self.limits = limits
@@ -290,7 +290,7 @@ class Model:
             self.held.remove(items.pop(0))
 
     def of(self, session: str) -> list[tuple[str, str, Event]]:
-        """The events of a principal, who has one session."""
+        """Return the events of a principal that has one session."""
         return [item for item in self.held if item[0] == session]
 
     def forget(self, session: str) -> None:
@@ -346,7 +346,7 @@ def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits)
         asyncio.run(body(folder))
 
 
-# --- the file -------------------------------------------------------------------------------------------------
+# --- SQLite file ----------------------------------------------------------------------------------------------
 
 
 async def test_errors_of_sqlite_mean_that_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
@@ -419,7 +419,7 @@ async def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
     store = SqliteEventStore(tmp_path / "events.db")
     await store.save("s", b"")
     release = threading.Event()
-    alive: Any = ("s" for _ in range(1) if release.wait(10))  # read by the thread of the store
+    alive: Any = ("s" for _ in range(1) if release.wait(10))  # iterated in the thread of the store
     blocked = asyncio.ensure_future(store.sweep(alive, 1000))
     await asyncio.sleep(0.05)
     waiting = [asyncio.ensure_future(store.write("s", "a", events(number), b"")) for number in (1, 2, 3)]
@@ -446,7 +446,7 @@ sys.stdin.read()
 @pytest.mark.full
 @pytest.mark.parametrize("new", [True, False], ids=["new", "old"])
 async def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
-    """A second worker is told so at once, and has changed nothing; after a kill another one takes over."""
+    """A second worker gets an error at once and changes nothing; after a kill, another worker takes over."""
     path = tmp_path / "events.db"
     if not new:
         SqliteEventStore(path).close()

@@ -1,4 +1,4 @@
-"""What an HTTP endpoint takes of clients that mean no good, over real connections."""
+"""Limits of an HTTP endpoint against hostile clients, over real connections."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Tools(any_revision.Tools):
 
     Attributes:
         waiting: Number of calls that wait to be cancelled.
-        cancelled: Revisions of those that were.
+        cancelled: Revisions of the cancelled calls.
     """
 
     def __init__(self) -> None:
@@ -60,12 +60,12 @@ Oldest, Batching = of_revision(Tools, v2024_11_05), of_revision(Tools, v2025_03_
 Before, Then, Now = (of_revision(Tools, package) for package in (v2025_06_18, v2025_11_25, v2026_07_28))
 
 
-# --- nobody waits for the slow --------------------------------------------------------------------------------
+# --- slow readers ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
 async def test_a_broadcast_waits_for_nobody() -> None:
-    """A client of each kind leaves its stream unread; all others are told everything in time."""
+    """One client of each kind does not read its stream; all other clients are notified in time."""
     servers = Oldest(), Then(), Now()
     text = "x" * 100_000
 
@@ -96,7 +96,7 @@ async def test_a_broadcast_waits_for_nobody() -> None:
 
 
 async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither responses, pipelined ones included, nor a stream keep a connection whose client has stopped to read."""
+    """Close the connection of a client that stopped reading a response, a pipelined response or a stream."""
 
     class Large(Tools):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -132,7 +132,7 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_what_a_client_says_of_itself_is_limited() -> None:
-    """It is kept, and compared with what is stored each time that something is sent."""
+    """The server stores `clientInfo` and `capabilities`, and compares them at each message."""
     async with wires(HttpApp(Then())) as http:
 
         async def introduced(client: dict[str, Any], capabilities: dict[str, Any]) -> Wire:
@@ -157,7 +157,7 @@ async def test_what_a_client_says_of_itself_is_limited() -> None:
 
 
 async def test_bodies_that_are_half_sent_have_a_budget() -> None:
-    """Thirty connections hold no more than the budget, and whoever sends a whole message is served."""
+    """Thirty connections hold no more than the budget, and a client that sends a whole message is served."""
     app = Observed(HttpApp(Then(), Now(), limits=HttpLimits(message=MIB, bodies=4 * MIB, arrival=1.5)))
     call = lone(1, "tools/call", name="x")
 
@@ -229,7 +229,7 @@ async def test_a_body_has_a_deadline_however_it_trickles() -> None:
 
 
 async def test_who_may_not_speak_is_not_read() -> None:
-    """The session is found, and whose it is, before a byte of the body."""
+    """Session and owner are checked before a byte of the body is read."""
     app = Observed(HttpApp(Then(), Now(), principal=who))
     async with wires(app) as http:
         session = await http.begin(user=BOB)
@@ -249,7 +249,7 @@ async def test_who_may_not_speak_is_not_read() -> None:
 
 @pytest.mark.full
 async def test_a_message_of_many_values_is_refused() -> None:
-    """It is not parsed before, which would take long: parsing would find that its end is missing."""
+    """Values are counted before parsing, which would take long: the end of each body is missing."""
     app, deep = HttpApp(Then(), Now()), b'{"a":' * 150 + b"1" + b"}" * 150
     batch = b"[" + b",".join([b'{"jsonrpc":"2.0","method":"notifications/x"}'] * 90_000)
 
@@ -411,7 +411,7 @@ async def test_sse_sessions_belong_to_who_opened_them() -> None:
         await sse.open_sse(x_user="eve")
 
 
-# --- a store that fails ---------------------------------------------------------------------------------------
+# --- failing store --------------------------------------------------------------------------------------------
 
 
 async def test_a_store_that_fails_is_said_clearly() -> None:
@@ -428,7 +428,7 @@ async def test_a_store_that_fails_is_said_clearly() -> None:
             assert "cannot be stored" in refused.json["error"]["message"]
 
 
-# --- answers that would never come ----------------------------------------------------------------------------
+# --- requests that would stay unanswered ----------------------------------------------------------------------
 
 
 async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelled() -> None:
@@ -445,7 +445,7 @@ async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelle
 
 
 async def test_a_session_ends_even_if_its_store_fails() -> None:
-    """Streams end, and their places are free again; what is refused for it does not go on."""
+    """Streams end and free their slots; a refused call is cancelled."""
     store, server = FailingStore(), Then()
     app = Observed(HttpApp(server, store=store, limits=HttpLimits(streams=2)))
     async with in_session(app) as (http, session):
@@ -454,7 +454,7 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
         store.error = StoreUnavailable()
         assert await (await http.call(session, "wait", 2)).status() == 503
         await until(lambda: len(server.cancelled) == 1)
-        with anyio.move_on_after(1):  # what the server says is stored, and that fails
+        with anyio.move_on_after(1):  # a message of the server is stored first, which fails
             await server.broadcast(lambda client: client.log("info", "x"))
         await (await http.ask("DELETE", **session)).status()
         await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
@@ -467,11 +467,11 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
             await (await http.call(again, "wait", number)).until(lambda received: b"retry:" in received)
 
 
-# --- shares of principals -------------------------------------------------------------------------------------
+# --- limits of a principal ------------------------------------------------------------------------------------
 
 
 async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
-    """However many sessions somebody opens, they have one share."""
+    """All sessions of a user share one limit."""
     server = Then()
     app = HttpApp(server, principal=who, limits=HttpLimits(streams=6, streams_of_principal=4, abandoned=0.2))
     async with wires(app) as http:
@@ -547,7 +547,7 @@ async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None
 
 @pytest.mark.full
 async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
-    """What waits for one user is limited, and that for all; a stream on which nothing waits always takes a message."""
+    """Unsent bytes are limited for a user and in total; a stream with no unsent bytes always takes a message."""
 
     class Chatty(Tools):
         logged = 0
@@ -581,7 +581,7 @@ async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
 
 
 async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None:
-    """The threads of a user are the same, whatever sessions they begin."""
+    """A user's sessions share the same threads."""
     go = threading.Event()
 
     class Blocking(any_revision.Tools):

@@ -1,4 +1,4 @@
-"""Probes of orchestrators: who may ask, what they learn, and when a server is not ready."""
+"""Probes of orchestrators: permitted callers, contents of the response, and readiness."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tests.support.processes import free_port
 
 SECRET = "hunter2"
 POD = "10.20.30.40:8000"
-"""How a kubelet names the address that it asks."""
+"""Address of a pod, as a kubelet names it."""
 
 
 class Tools(Server):
-    """Has a name, a version and instructions that nobody shall learn from a probe."""
+    """Server with a name, a version and instructions that no probe may reveal."""
 
     info = mcp.Implementation(name=SECRET, version=SECRET)
     instructions = SECRET
 
 
 class Store(MemoryEventStore):
-    """A store that can be away."""
+    """Store that can be made unavailable."""
 
     def __init__(self, *states: object) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Store(MemoryEventStore):
 
 
 async def probe(http: Wires, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, dict[str, str]]:
-    """The status, the body and the headers of a probe, except for those of the HTTP server."""
+    """Return the status, the body and the headers of a probe, without the headers of the HTTP server."""
     wire = await http.ask(method, path=path, **headers)
     if method == "HEAD":
         await wire.until(lambda received: b"\r\n\r\n" in received)

@@ -1,4 +1,4 @@
-"""Structured logs: one line of JSON for each request and each refusal, with fields, and with no secret in them."""
+"""Structured logs: one line of JSON for each request and each refusal, with fields and without secrets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SECRETS = {"authorization": "Bearer s3cret-token", "cookie": "session=s3cret-coo
 
 
 class Tools(v2025_11_25.Server):
-    """Has one tool, which logs."""
+    """Server with one tool, which logs."""
 
     info = mcp.Implementation(name="tools", version="1")
 
@@ -50,7 +50,7 @@ class Tools(v2025_11_25.Server):
 
 
 class Lines:
-    """Records that were logged, as JSON."""
+    """Log records, as JSON."""
 
     def __init__(self) -> None:
         self.stream = io.StringIO()
@@ -60,7 +60,7 @@ class Lines:
         return self.stream.getvalue()
 
     def of(self, logger: str) -> list[dict[str, Any]]:
-        """The records of a logger, in their order."""
+        """Return the records of a logger in order."""
         return [one for one in [json.loads(line) for line in self.text.splitlines()] if one["logger"] == logger]
 
     @property
@@ -70,7 +70,7 @@ class Lines:
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """Logs as JSON while a test runs, in place of the handlers of the process."""
+    """Log as JSON while a test runs, in place of the handlers of the process."""
     root, found = logging.getLogger(), Lines()
     handlers, levels = root.handlers[:], [(one, one.level) for one in (logs.requests, log_format.start)]
     root.handlers = [logging.StreamHandler(found.stream)]
@@ -85,7 +85,7 @@ def lines() -> Iterator[Lines]:
 
 
 async def tell(http: Wires, message: Any, **headers: str) -> Any:
-    """Sends a stateless request, with secrets in its headers."""
+    """Send a stateless request with secrets in its headers."""
     wire = await http.ask("POST", message, **stateless(message), **SECRETS, **headers)
     await wire.status()
     return wire
@@ -111,9 +111,9 @@ async def test_requests_of_all_eras_and_transports(lines: Lines) -> None:
     assert third.items() >= (common | {"method": "resources/read", "trace_id": TRACE, "status": 200}).items()
     assert "tool" not in third
     assert fourth.items() >= {"method": "ping,tools/call", "status": 400}.items()
-    assert "tool" not in fourth  # it is no name of a tool
+    assert "tool" not in fourth  # the name is not a valid tool name
     (said, *_) = lines.of("mine")
-    assert said["request_id"] == "abc-1"  # lines of a handler belong to their request
+    assert said["request_id"] == "abc-1"  # records of a handler carry the id of their request
     for secret in ("s3cret", session["mcp_session_id"], "\x1b"):
         assert secret not in lines.text
 
@@ -149,7 +149,7 @@ async def test_what_is_refused_has_the_fields_of_its_request(lines: Lines) -> No
 
 
 class AccessPolicy:
-    """Knows one token."""
+    """Access policy that accepts one token."""
 
     metadata_path: str | None = None
 
@@ -260,7 +260,7 @@ async def test_a_probe_has_no_fields_of_the_request_before_it(lines: Lines) -> N
         return False
 
     app.probes = Probes(lambda: True, away)
-    token = log_format.request_fields.set({"request_id": "before"})  # as a connection has it that was used before
+    token = log_format.request_fields.set({"request_id": "before"})  # left by an earlier request
     try:
         async with wires(app) as http:
             assert await (await http.ask("GET", path="/readyz")).status() == 503
@@ -280,7 +280,7 @@ async def test_nothing_is_recorded_unless_that_is_wanted(caplog: pytest.LogCaptu
 @pytest.mark.full
 @each("way", [["--log-format", "json"], []])
 async def test_each_line_of_an_example_is_json(way: list[str]) -> None:
-    """The whole way of a user: an example, the option or the environment variable, a client, and each line read."""
+    """Run an example with the option or the environment variable, call it, and parse each log line."""
     command = [sys.executable, ROOT / "examples" / "weather_server.py", "--http", "127.0.0.1:0", *way]
     variables = {} if way else {"MCP_LOG_FORMAT": "json"}
     with subprocess.Popen(

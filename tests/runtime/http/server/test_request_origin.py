@@ -1,4 +1,4 @@
-"""The origin of a request reaches its handler whole, on each way that HTTP has, and holds no credentials."""
+"""Request origin: complete in the handler for each kind of HTTP request, and without credentials."""
 
 from __future__ import annotations
 

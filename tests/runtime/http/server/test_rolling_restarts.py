@@ -1,4 +1,4 @@
-"""The example files behind a public name, and workers that restart in turn under load: nothing is lost (10 s)."""
+"""Example files behind a public name, and workers that restart in turn under load without losses (10 s)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.flaky(reruns=1)  # not yet seen to pass three times on 
 
 NOTE = "note://1"
 RATE = 25
-"""Requests a second."""
+"""Requests per second."""
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -45,7 +45,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-# --- what nginx passes on ---------------------------------------------------------------------------------------
+# --- limits of nginx --------------------------------------------------------------------------------------------
 
 
 async def test_nginx_serves_the_public_name_and_nothing_but_the_endpoint(two: Cluster) -> None:
@@ -53,7 +53,7 @@ async def test_nginx_serves_the_public_name_and_nothing_but_the_endpoint(two: Cl
     async with connections() as http:
         for path in ("/", "/healthz", "/readyz", "/mcp/", "/mcp/healthz", "//readyz", "/%72eadyz", "/sse", "/messages"):
             assert (await http.get(origin + path)).status_code == 404, path
-        assert (await http.get(two.url, headers=HEADERS)).status_code == 400  # it names no session
+        assert (await http.get(two.url, headers=HEADERS)).status_code == 400  # no session id
         await refused(http.get(origin.replace(PUBLIC_NAME, "localhost")), httpx2.ConnectError)
         assert (await http.get(two.url.replace("https", "http"))).status_code == 400
 
@@ -67,13 +67,13 @@ async def test_nginx_has_the_limits_of_the_server(two: Cluster) -> None:
             return (await http.post(two.url, headers={**HEADERS, **headers}, json=message)).status_code
 
         below, above = LIMITS.message - 1000, LIMITS.message + 1
-        assert [await post(below), await post(above)] == [400, 413]  # 400: it names no session
+        assert [await post(below), await post(above)] == [400, 413]  # 400: no session id
         many = {name: name * 15_000 for name in "xyz"}
         assert (await http.post(two.url, headers={**HEADERS, **many}, json=HELLO)).status_code == 200
         assert await post(1, x="x" * 70_000) == 400
 
 
-# --- a worker that is told to stop ----------------------------------------------------------------------------
+# --- SIGTERM --------------------------------------------------------------------------------------------------
 
 
 def _get(path: str = "/healthz") -> bytes:
@@ -81,7 +81,7 @@ def _get(path: str = "/healthz") -> bytes:
 
 
 def _answer(connection: socket.socket) -> bytes:
-    """The answer to a probe; nothing where the connection ends."""
+    """Return the answer to a probe; empty if the connection ends."""
     connection.settimeout(PATIENCE)
     said = b""
     while not said.endswith(b"ok\n") and (more := connection.recv(65536)):
@@ -139,7 +139,7 @@ def test_a_worker_that_is_interrupted_waits_for_no_idle_connection(two: Cluster)
 
 @pytest.mark.full
 def test_a_worker_keeps_idle_connections_for_longer_than_clients_use_them_again(two: Cluster) -> None:
-    """A request that meets a closing connection is lost; httpx2 uses a connection again for 5 seconds."""
+    """A request on a closing connection is lost; httpx2 reuses a connection for 5 seconds."""
     with _connect(next(iter(two.workers))) as idle:
         for pause in (0, 6):
             time.sleep(pause)
@@ -148,7 +148,7 @@ def test_a_worker_keeps_idle_connections_for_longer_than_clients_use_them_again(
 
 
 async def _started(part: Callable[[], Awaitable[None]]) -> _Uvicorn:
-    """A server in this process, told to stop by SIGTERM; `part` is awaited before the end of a response."""
+    """Run a server in this process that SIGTERM stops; it awaits `part` before the end of a response."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
@@ -166,12 +166,12 @@ async def _started(part: Callable[[], Awaitable[None]]) -> _Uvicorn:
 
 
 def test_connections_that_wait_when_the_port_closes_are_answered() -> None:
-    """uvloop accepts one connection in each turn of its event loop; closing the port resets the others."""
+    """uvloop accepts one connection per iteration of its event loop; closing the port resets waiting connections."""
 
     async def body() -> None:
         server = await _started(anyio.lowlevel.checkpoint)
         port = server.servers[0].sockets[0].getsockname()[1]
-        waiting = [_connect(port) for _ in range(20)]  # without a turn of the event loop
+        waiting = [_connect(port) for _ in range(20)]  # without an iteration of the event loop
         for connection in waiting:
             connection.sendall(_get())
         async with anyio.create_task_group() as tasks:
@@ -184,7 +184,7 @@ def test_connections_that_wait_when_the_port_closes_are_answered() -> None:
 
 
 async def test_a_response_that_began_before_the_signal_does_not_end_its_connection() -> None:
-    """Its head could not announce that, so a proxy may have sent the next request already."""
+    """The response head could not announce the close, so a proxy may have sent the next request already."""
 
     stopping = anyio.Event()
     server = await _started(stopping.wait)
@@ -202,11 +202,11 @@ async def test_a_response_that_began_before_the_signal_does_not_end_its_connecti
             connection.close()
 
 
-# --- subscriptions that are handed over -----------------------------------------------------------------------
+# --- handover of subscriptions --------------------------------------------------------------------------------
 
 
 class Stream:
-    """A subscription by hand, to one worker."""
+    """Subscription at one worker, over plain HTTP."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str, name: str = "listener") -> None:
         message = lone(1, "subscriptions/listen", {}, notifications={"resourceSubscriptions": [NOTE]})
@@ -215,7 +215,7 @@ class Stream:
         self._opened, self.heard = http.stream("POST", url, headers=headers, json=message), list[str]()
 
     async def read(self, *, seconds: float = PATIENCE) -> str:
-        """Reads until the stream ends, or for so long; returns how it went."""
+        """Read until the stream ends or the time is over; return "ended", "lost" or "open"."""
         with anyio.move_on_after(seconds):
             async with self._opened as response:
                 async for line in response.aiter_lines():
@@ -280,7 +280,7 @@ async def test_events_between_the_end_of_a_stream_and_the_next_one_are_heard_onc
 
 
 class Listener:
-    """Counts events."""
+    """Base of clients that count events."""
 
     def __init__(self) -> None:
         self.heard: Counter[str] = Counter()
@@ -290,20 +290,20 @@ class Listener:
 
 
 class NewListener(Listener, v2026_07_28.Client):
-    """Listens statelessly."""
+    """Stateless client that counts events."""
 
 
 class OldListener(Listener, v2025_11_25.Client):
-    """Listens in a session."""
+    """Client with a session that counts events."""
 
 
 class Load:
-    """Calls of both eras, short ones and ones of so many seconds, and events, at a steady rate.
+    """Load at a steady rate: short and long calls of both eras, and events.
 
     Attributes:
-        statuses: How often short calls were answered by each HTTP status.
-        long: How long calls ended.
-        events: The URIs of the events that a worker has published.
+        statuses: Number of short calls by HTTP status.
+        long: Number of long calls by outcome.
+        events: URIs of published events.
     """
 
     def __init__(self, cluster: Cluster, http: httpx2.AsyncClient, seconds: float) -> None:
@@ -315,7 +315,7 @@ class Load:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Calls while the block runs, and waits for the last answers."""
+        """Call while the block runs, and wait for the last responses."""
         await self._old.begin()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._drive)
@@ -336,12 +336,12 @@ class Load:
                 await anyio.sleep_until(begin + number / RATE)
 
     async def announce(self, uri: str) -> None:
-        """Publishes an event."""
+        """Publish an event."""
         if await self._count(True, "announce", {"uri": uri}):
             self.events.append(uri)
 
     async def _count(self, is_new: bool, name: str, arguments: dict[str, Any]) -> bool:
-        """Makes a call once, and counts its status; returns whether it was answered."""
+        """Make one call and count its status; return True if it succeeded."""
         try:
             status: int | str = await self._call(is_new, name, arguments)
         except httpx2.HTTPError as error:
@@ -388,7 +388,7 @@ async def _restart(cluster: Cluster, number: int, pause: float) -> None:
 async def _restarts(
     cluster: Cluster, rounds: int, pause: float, seconds: float, number: int = signal.SIGTERM
 ) -> tuple[Load, Any, Any]:
-    """Restarts both workers in turn, so many times, under load; returns the load and both listeners."""
+    """Restart both workers in turn, `rounds` times, under load; return the load and both listeners."""
     new, old = NewListener(), OldListener()
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(connections())
@@ -403,7 +403,7 @@ async def _restarts(
             await anyio.sleep(0.5)
             for _ in range(rounds):
                 await _restart(cluster, number, pause)
-        misses = number == signal.SIGKILL  # then a stateless client misses some events
+        misses = number == signal.SIGKILL  # a stateless client misses some events after a kill
         listeners: list[Listener] = [old] if misses else [old, new]
         with anyio.move_on_after(PATIENCE):
             while misses and load.events[-1] not in new.heard:
@@ -433,13 +433,13 @@ async def test_a_rolling_restart_under_load_loses_nothing(two: Cluster) -> None:
 @pytest.mark.full
 async def test_a_client_whose_worker_is_killed_is_told_and_hears_the_rest(two: Cluster) -> None:
     load, new, old = await _restarts(two, 2, 1, 1, signal.SIGKILL)
-    assert load.events[-1] in new.heard  # what comes after the next subscription
+    assert load.events[-1] in new.heard  # the next subscription receives later events
     assert ([uri for uri in load.events if old.heard[uri] != 1], max(new.heard.values())) == ([], 1)
-    assert new.changes > len(new.heard)  # losses count as changes
+    assert new.changes > len(new.heard)  # a loss counts as a change
 
 
 @pytest.mark.full
 @bounded(300)
 async def test_rolling_restarts_of_the_example_files_lose_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
     with cluster(tmp_path_factory.mktemp("two"), kind=ShippedCluster) as shipped:
-        _check(*await _restarts(shipped, 2, 1, 3), 0.1)  # nginx learns of a stop by a refusal, late if it is busy
+        _check(*await _restarts(shipped, 2, 1, 3), 0.1)  # a busy nginx notices a refused connection late

@@ -1,4 +1,4 @@
-"""Stateful revisions without sessions: each message stands alone, and what needs a session says so."""
+"""Stateful revisions without sessions: messages are independent, and features that need a session report an error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUESTIONS = {"sample": "sampling/createMessage", "roots": "roots/list", "ping": 
 
 
 class Tools(any_revision.Tools):
-    """Tools of any revision; each asks for something, and says what it got."""
+    """Tools of any revision: they log, send requests to the client, or wait."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -79,7 +79,7 @@ First, Before, Then = (of_revision(Tools, package) for package in (v2025_03_26, 
 
 
 class Stateless(any_revision.Tools):
-    """Says the revision."""
+    """Stateless server whose tool returns the revision."""
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         return self.text(f"{ctx.revision} {params.name}")
@@ -89,17 +89,17 @@ Now = of_revision(Stateless, v2026_07_28)
 
 
 def app(*servers: Server, **options: Any) -> HttpApp:
-    """An application without sessions."""
+    """Return an application without sessions."""
     return HttpApp(*(servers or (First(), Before(), Then(), Now())), sessions=False, **options)
 
 
 def tool(name: str, id_: object = 1, **meta: Any) -> dict[str, Any]:
-    """A call of a tool."""
+    """Return a tool call."""
     return request(id_, "tools/call", {"name": name, **({"_meta": meta} if meta else {})})
 
 
 def said(wire: Wire) -> list[Any]:
-    """The messages of a response, whichever form it has."""
+    """Return the messages of a response in either content type."""
     body = wire.received.partition(b"\r\n\r\n")[2].decode()
     if "content-length" in wire.headers:
         return [json.loads(body)]
@@ -107,7 +107,7 @@ def said(wire: Wire) -> list[Any]:
 
 
 async def told(http: Wires, message: Any, revision: str | None = LATEST, **headers: str) -> list[Any]:
-    """What answers a message."""
+    """Send a message and return the messages of the response."""
     named: Headers = {} if revision is None else {"mcp_protocol_version": revision}
     wire = await http.ask("POST", message, **named, **headers)
     await wire.until(lambda received: b"content-length" in received or received.endswith(b"0\r\n\r\n"))
@@ -118,7 +118,7 @@ async def told(http: Wires, message: Any, revision: str | None = LATEST, **heade
 
 
 def text(message: Any) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool result."""
     found: str = message["result"]["content"][0]["text"]
     return found
 
@@ -139,7 +139,7 @@ async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(r
 
 
 async def test_any_worker_takes_any_message() -> None:
-    """Nothing of a message is needed for another one, so two workers in turn are like one."""
+    """No message depends on an earlier one, so two workers in turn behave like one."""
     async with wires(app()) as one, wires(app()) as other:
         assert await (await one.ask("POST", initialize(LATEST))).status() == 200
         for http in (other, one, other):
@@ -272,7 +272,7 @@ async def test_who_hangs_up_cancels() -> None:
 @each("client", [v2025_03_26.Client, v2025_06_18.Client, v2025_11_25.Client])
 async def test_our_clients_need_no_session(client: Any) -> None:
     class Asked(client):  # type: ignore[misc]
-        """Offers its roots, which nobody can see."""
+        """Client with roots, which no server can request."""
 
         async def on_list_roots(self, *arguments: Any) -> Any:
             raise AssertionError("nobody can ask")

@@ -1,4 +1,4 @@
-"""Streamable HTTP with sessions: who is let in, which stream a message takes, and what survives broken connections."""
+"""Streamable HTTP with sessions: access, the stream of each message, and recovery of broken connections."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PATIENCE = 60.0
 
 
 class Tools(v2025_11_25.Server):
-    """A server whose tools do what streams have to stand."""
+    """Server with tools for all tests of streams."""
 
     info = mcp.Implementation(name="tools", version="1")
 
@@ -75,7 +75,7 @@ class Tools(v2025_11_25.Server):
         return "closed" if closed else "open"
 
     async def _announce(self, ctx: v2025_11_25.Context, times: int = 1) -> str:
-        """Tells everybody, on streams that belong to no request."""
+        """Notify all clients, on streams that belong to no request."""
         for _ in range(times):
             clients: list[Any] = self.connections
             for client in clients:
@@ -83,7 +83,7 @@ class Tools(v2025_11_25.Server):
         return "told"
 
     async def _ask(self, ctx: v2025_11_25.Context, aside: bool = False) -> str:
-        """Asks the client, on the stream of the call or beside it."""
+        """Send a request to the client, on the stream of the call or on the GET stream."""
         asked: Any = self.connections[0] if aside else ctx
         message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="?"))
         try:
@@ -103,7 +103,7 @@ class Tools(v2025_11_25.Server):
 
 
 class Old(v2025_03_26.Server):
-    """A server of the revision that has batches."""
+    """Server of the revision that has batches."""
 
     async def call_tool(
         self, params: v2025_03_26.types.CallToolRequestParams, ctx: v2025_03_26.Context
@@ -114,11 +114,11 @@ class Old(v2025_03_26.Server):
         return v2025_03_26.types.CallToolResult(content=[v2025_03_26.types.TextContent(text=params.name)])
 
 
-# --- a client that does everything by hand --------------------------------------------------------------------
+# --- low-level client -----------------------------------------------------------------------------------------
 
 
 class Endpoint:
-    """Sessions behind an ASGI application, and requests to it."""
+    """ASGI application with sessions, and requests to it."""
 
     def __init__(self, registry: SessionRegistry, **options: Any) -> None:
         self.intake = Intake(registry.service, HttpLimits(message=10_000_000))
@@ -141,14 +141,14 @@ class Endpoint:
             await call.refuse(error)
 
     def ask(self, method: str, content: Any = None, **headers: str | None) -> Exchange:
-        """Begins a request; headers are named with underscores, and left out where they are `None`."""
+        """Begin a request; header names use underscores, and `None` omits a header."""
         known: dict[str, str | None] = {"accept": BOTH, "content-type": "application/json"}
         known.update({name.replace("_", "-"): value for name, value in headers.items()})
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         return Exchange(self, method, [(name, value) for name, value in known.items() if value is not None], [body])
 
     async def refused(self, method: str, content: Any = None, **headers: str | None) -> tuple[int, str]:
-        """The status and the words of a refusal; they have no id."""
+        """Return the status and the message of a refusal, which has no id."""
         exchange = self.ask(method, content, **headers)
         body = await exchange.answered()
         assert exchange.headers["content-type"] == "application/json"
@@ -157,7 +157,7 @@ class Endpoint:
         return exchange.status, body["error"]["message"]
 
     async def begin(self, revision: str = LATEST, capabilities: Any = None, **headers: Any) -> Peer:
-        """Begins a session."""
+        """Begin a session."""
         exchange = self.ask("POST", initialize(revision, capabilities), **headers)
         assert (await exchange.answered())["result"]["protocolVersion"] == revision
         peer = Peer(self, exchange.headers["mcp-session-id"], headers)
@@ -167,37 +167,37 @@ class Endpoint:
 
 
 class Peer:
-    """The client of one session."""
+    """Client of one session."""
 
     def __init__(self, endpoint: Endpoint, id_: str, headers: dict[str, str | None]) -> None:
         self.endpoint, self.key = endpoint, key_of(id_)
         self.headers: dict[str, str | None] = {"mcp_session_id": id_, **headers}
 
     def post(self, content: Any) -> Exchange:
-        """Posts a message."""
+        """POST a message."""
         return self.endpoint.ask("POST", content, **self.headers)
 
     def call(self, name: str, id_: object = 1, **arguments: Any) -> Exchange:
-        """Calls a tool."""
+        """Call a tool."""
         return self.post(request(id_, "tools/call", {"name": name, "arguments": arguments}))
 
     def get(self, last_event_id: str | None = None) -> Exchange:
-        """Listens."""
+        """Open the GET stream."""
         return self.endpoint.ask("GET", **self.headers, last_event_id=last_event_id)
 
     async def listen(self, last_event_id: str | None = None) -> Exchange:
-        """Listens, and knows that it does."""
+        """Open the GET stream and wait until it is open."""
         exchange = self.get(last_event_id)
         assert await exchange.head() == 200, exchange.body
         assert exchange.headers["content-type"] == "text/event-stream"
         return exchange
 
     async def delete(self) -> int:
-        """Ends the session."""
+        """End the session."""
         return await self.endpoint.ask("DELETE", **self.headers).head()
 
     async def text(self, name: str, **arguments: Any) -> Any:
-        """What a tool answers, whichever way."""
+        """Return the text of a tool result, in either content type."""
         exchange = self.call(name, random.getrandbits(50), **arguments)
         message = await exchange.answered()
         assert exchange.status == 200, message
@@ -209,13 +209,13 @@ def text_of(message: Any) -> Any:
 
 
 def numbers_of(messages: list[Any]) -> list[int]:
-    """The numbers that `count` logged."""
+    """Return the numbers that `count` logged."""
     return [m["params"]["data"]["number"] for m in messages if m.get("method") == "notifications/message"]
 
 
 @asynccontextmanager
 async def served(*servers: Any, store: EventStore | None = None, **options: Any) -> AsyncGenerator[Endpoint]:
-    """An endpoint while it runs, in the servers' own revisions; options may be limits."""
+    """Run an endpoint that serves the revisions of its servers only; options may be limits."""
     servers = servers or (Tools(),)
     others = {name: options.pop(name) for name in ("keep_alive", "quick", "retry") if name in options}
     registry = SessionRegistry(GuardedService(servers, revisions=own(*servers)), store, HttpLimits(**options))
@@ -225,12 +225,12 @@ async def served(*servers: Any, store: EventStore | None = None, **options: Any)
 
 @asynccontextmanager
 async def conversing(*servers: Any, capabilities: Any = None, **options: Any) -> AsyncGenerator[Peer]:
-    """A client with a session."""
+    """Yield a client with a session."""
     async with served(*servers, **options) as endpoint:
         yield await endpoint.begin(capabilities=capabilities)
 
 
-# --- who is let in --------------------------------------------------------------------------------------------
+# --- access ---------------------------------------------------------------------------------------------------
 
 
 async def test_a_conversation() -> None:
@@ -347,7 +347,7 @@ async def test_there_are_limits() -> None:
 
 
 async def test_hanging_up_frees_no_request() -> None:
-    """Who hangs up on all requests cannot have more of them handled than the limit says."""
+    """Requests of a disconnected client count against the limit until their handlers end."""
 
     tools = Tools()
     async with leaping_clock(), conversing(tools, store=MemoryEventStore(), streams=3) as peer:
@@ -389,7 +389,7 @@ async def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> No
             assert str(peer.headers["mcp_session_id"]) not in caplog.text
 
 
-# --- which way a message takes --------------------------------------------------------------------------------
+# --- the stream of a message ----------------------------------------------------------------------------------
 
 
 async def test_what_takes_time_is_streamed() -> None:
@@ -543,7 +543,7 @@ async def test_the_handlers_of_a_session_do_not_see_its_first_request() -> None:
         assert await (await endpoint.begin()).text("who") == "nobody"
 
 
-# --- the life of a session ------------------------------------------------------------------------------------
+# --- life of a session ----------------------------------------------------------------------------------------
 
 
 async def test_sessions_end_in_many_ways() -> None:
@@ -633,7 +633,7 @@ async def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
         await exchange.gone()
 
 
-# --- streams that are come back to ----------------------------------------------------------------------------
+# --- resumed streams ------------------------------------------------------------------------------------------
 
 
 async def test_streams_say_how_to_come_back() -> None:
@@ -752,11 +752,11 @@ async def test_the_answer_to_a_client_that_is_gone_waits_for_it() -> None:
 
 
 class Slow(MemoryEventStore):
-    """A store that takes its time.
+    """Store that can be blocked.
 
     Attributes:
-        open: Cleared, it takes no event.
-        readable: Cleared, it gives none.
+        open: Writes wait while it is cleared.
+        readable: Reads wait while it is cleared.
     """
 
     def __init__(self) -> None:
@@ -791,7 +791,7 @@ async def test_what_is_not_kept_is_not_said() -> None:
 
 @each("kind", ["asyncio", "anyio"])
 async def test_a_stream_has_no_gaps(kind: str) -> None:
-    """Whoever leaves, or is cancelled while something is written, leaves the numbers in order."""
+    """A disconnect or a cancellation during a write leaves no gap in the event numbers."""
 
     store = Slow()
     await store.save("s", b"")
@@ -821,7 +821,7 @@ async def test_a_stream_has_no_gaps(kind: str) -> None:
 
 
 async def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.LogCaptureFixture) -> None:
-    """Requests whose end cannot be stored end all the same, at once, and give back what they took."""
+    """Requests end at once and free their slots, although the store cannot record their end."""
 
     class Away(Slow):
         is_away = False
@@ -850,7 +850,7 @@ async def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pyte
 
 
 async def test_what_is_replayed_is_not_sent_again() -> None:
-    """An event that is written while the store is asked for older ones comes once."""
+    """An event that is written during a replay is delivered once."""
 
     store = Slow()
     await store.save("s", b"")
@@ -872,7 +872,7 @@ async def test_what_is_replayed_is_not_sent_again() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["memory", "slow", "sqlite"])
 async def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
-    """Clients that are cut off at random, or left half open, get every event once, in order."""
+    """Clients that are cut off at random, or left half open, receive every event once, in order."""
 
     async def one(endpoint: Endpoint, dice: random.Random) -> None:
         peer = await endpoint.begin()
@@ -921,7 +921,7 @@ async def test_a_store_that_fails_ends_the_session(caplog: pytest.LogCaptureFixt
     assert "the event store failed" in caplog.text
 
 
-# --- sessions that outlive their process ----------------------------------------------------------------------
+# --- sessions that survive their process ----------------------------------------------------------------------
 
 
 async def test_a_session_goes_on_elsewhere() -> None:

@@ -52,7 +52,7 @@ def check(redis: RedisServer, limits: StoreLimits, slack: int = 0) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 async def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: int) -> None:
-    """Random work of two workers, expiry and deaths: what is counted is what is there, and within the limits."""
+    """Run random operations, expiry and deaths of workers: the counts match the data and stay within the limits."""
     chance = random.Random(seed)
     limits = StoreLimits(events=6, size=2000, size_of_principal=12_000, all_size=30_000)
     users = ["anna", "bob", "carl", None]
@@ -83,7 +83,7 @@ async def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: 
                         await store.attach(session, chance.choice(["0", stream]), "token", None, True)
                     case 10:
                         await store.forget(session)
-                    case 11:  # it expires, and Redis says nothing
+                    case 11:  # the record expires without a message from Redis
                         for kind in "se":
                             redis.client.delete(f"{PREFIX}{kind}:{session}")
                         redis.client.zadd(f"{PREFIX}due", {f"{account_of(user)}|{session}": 1}, xx=True)
@@ -110,7 +110,7 @@ async def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: 
 
 @pytest.mark.full
 async def test_a_principal_that_pushes_much_shuts_out_nobody(tmp_path: Any) -> None:
-    """Sessions on two workers, some given up or ended, with far more events than Redis has memory."""
+    """Write far more events than Redis has memory, in sessions on two workers, some abandoned or ended."""
     limits = StoreLimits(size=1 << 20, size_of_principal=4 << 20, all_size=24 << 20)
     options = ("--maxmemory", "32mb", "--maxmemory-policy", "noeviction", "--appendonly", "no")
 
@@ -150,7 +150,7 @@ async def test_the_oldest_events_of_a_principal_go_first_then_those_of_the_large
         await store.write("a2", "x", [Event(5, bytes(4000))], b"")
         assert [await store.span(session, "x") for session in ("a1", "a2")] == [(2, 4), (2, 5)]
         await store.write("b1", "x", [Event(1, bytes(9000))], b"")
-        await store.write("c1", "x", [Event(1, bytes(12_000))], b"")  # beyond the total: that of a, who has most
+        await store.write("c1", "x", [Event(1, bytes(12_000))], b"")  # exceeds the total: evicts from a, the largest
         assert await store.span("b1", "x") == await store.span("c1", "x") == (1, 1)
         check(redis, limits)
 
@@ -189,7 +189,7 @@ async def test_sessions_of_a_principal_are_counted_for_all_workers(redis: RedisS
         assert await three.says(0, await three.begin(0, user="bob"), user="bob") == "test None"
         assert (await three.clients[0].delete("/mcp", headers=headers(kept[0], "anna"))).status_code == 204
         assert await three.says(0, await three.begin(0, user="anna"), user="anna") == "test None"
-        for number in range(5):  # clients whose principal is not known are limited by what they keep
+        for number in range(5):  # clients without a principal are limited by the bytes stored for them
             await three.begin(number % 3, number % 3)
         check(redis, StoreLimits())
 
@@ -208,7 +208,7 @@ async def test_messages_of_a_principal_are_bounded_and_counted_until_they_are_re
         messages, _ = await other.receive()
         assert [message.session for message in messages] == ["s", "t"]
         assert redis.client.xlen(box) == redis.client.exists(f"{PREFIX}q:{other.worker}") == 0
-        for _ in range(100):  # events for a reader elsewhere: it finds in the stream what was not enclosed
+        for _ in range(100):  # the reader at the other worker fetches from the stream the events that its messages omit
             await one.add("s", bytes(300))
             await other.attach("s", "0", "token", None, True)
         assert redis.client.xlen(box) <= 4000 // MESSAGE_BYTES
@@ -217,11 +217,11 @@ async def test_messages_of_a_principal_are_bounded_and_counted_until_they_are_re
         assert redis.client.exists(f"{PREFIX}q:{other.worker}") == 0
 
 
-# --- rows that nobody can read --------------------------------------------------------------------------------
+# --- unreadable rows ------------------------------------------------------------------------------------------
 
 
 def told(redis: RedisServer) -> list[int]:
-    """How many changes of tools the stored events of each session tell."""
+    """Return the number of `list_changed` events stored for each session."""
     stored = [redis.client.xrange(key) for key in redis.client.keys("*:e:*")]
     return [sum(b"list_changed" in event[b"d"] for _, event in events) for events in stored]
 
@@ -283,7 +283,7 @@ async def test_a_worker_lives_on_beside_state_that_nobody_can_read(
 
 
 async def test_room_is_looked_for_in_a_bounded_number_of_accounts(redis: RedisServer) -> None:
-    """Many accounts hold records that no eviction frees: a script that tried them all would stop every worker."""
+    """Many accounts hold records that eviction cannot free; a script that tried them all would block every worker."""
 
     async with stores(redis, limits=StoreLimits(all_size=1_000_000)) as (store,):
         redis.client.zadd(

@@ -1,4 +1,4 @@
-"""What workers share in Redis: who may use a session, how long it lasts, what is merged, and what is written there."""
+"""State that workers share in Redis: owners and expiry of sessions, merged updates, and stored data."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PING = request(1, "ping")
 
 
 class Tools(v2025_11_25.Server):
-    """Tells how much it logs."""
+    """Server whose tool returns the name and the log level of its client."""
 
     info = mcp.Implementation(name="tools", version="1")
 
@@ -65,13 +65,13 @@ class Tools(v2025_11_25.Server):
 
 
 def headers(session: str | None, user: str | None) -> dict[str, str]:
-    """What a client sends."""
+    """Return the headers of a client."""
     more = {"mcp-session-id": session, "x-user": user}
     return {**HEADERS, **{name: value for name, value in more.items() if value is not None}}
 
 
 class Workers:
-    """Workers in this process, each with a store of its own on the same Redis; users are named in a header."""
+    """Workers in this process, each with its own store on the same Redis; a header names the user."""
 
     def __init__(self, clients: list[httpx2.AsyncClient], apps: list[HttpApp], stores: list[RedisStore]) -> None:
         self.clients, self.apps, self.stores = clients, apps, stores
@@ -105,7 +105,7 @@ async def workers(
     heartbeat: float | None = None,
     **options: Any,
 ) -> AsyncIterator[Workers]:
-    """Workers of this process; `heartbeat` is the interval of theirs, by default a part of the lease."""
+    """Start workers in this process; `heartbeat` is their interval, by default a fraction of the lease."""
     async with AsyncExitStack() as stack:
         clients, apps, stores = [], [], []
         for _ in range(count):
@@ -124,7 +124,7 @@ async def workers(
 
 @asynccontextmanager
 async def in_session(redis: RedisServer, **options: Any) -> AsyncIterator[tuple[Workers, str]]:
-    """Two workers, and a session at the first."""
+    """Start two workers, and begin a session at the first."""
     async with workers(redis, **options) as two:
         yield two, await two.begin()
 
@@ -147,7 +147,7 @@ async def test_every_worker_checks_whose_session_it_is(redis: RedisServer) -> No
 async def test_a_handshake_may_go_on_with_another_worker(redis: RedisServer) -> None:
     async with workers(redis) as two:
         session = await two.begin(0, 1)
-        for worker in (0, 1):  # the first has not seen that the client is initialized
+        for worker in (0, 1):  # the first worker did not receive `notifications/initialized`
             assert await two.says(worker, session) == "test None"
 
 
@@ -313,7 +313,7 @@ async def test_a_write_that_is_repeated_is_written_once(redis: RedisServer) -> N
         for _ in range(3):
             await store.write("s", "a", events(1, 2), b"[1]")
         assert await store.read("s", "a", 0) == events(1, 2)
-        for number in (3, 4):  # it is over with the first
+        for number in (3, 4):  # the first of these writes ends the stream
             await store.write("s", "a", events(number), None)
         assert await store.read("s", "a", 0) == events(1, 2, 3)
 
@@ -328,7 +328,7 @@ async def test_one_of_two_wins(redis: RedisServer) -> None:
         assert late is not None
         assert (late.version, late.record) == (1, b"first")
         await one.write("s", "a", events(1), b"[1]")
-        await other.write("s", "a", events(2), b"[1]")  # it is not its stream
+        await other.write("s", "a", events(2), b"[1]")  # the stream belongs to the first worker
         assert await one.read("s", "a", 0) == events(1)
         await asyncio.gather(*(other.fail("s", "a", one.worker, b"dead") for _ in range(5)))
         await one.write("s", "a", events(2), None)
@@ -345,7 +345,7 @@ async def test_a_worker_that_was_taken_for_dead_begins_no_stream(redis: RedisSer
         await one.remove_worker(other.worker)
         await refused(other.write("s", "b", events(1), b"[2]"), StoreUnavailable)
         assert await one.span("s", "b") is None
-        await other.write("s", "a", events(2), None)  # it is over, and its client was told so
+        await other.write("s", "a", events(2), None)  # the stream has ended, and its client was notified
         assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
         other.new_name()
         await other.heartbeat()
@@ -363,7 +363,7 @@ async def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(r
         assert not (await other.heartbeat()).is_known
         other.new_name()
         assert (await other.heartbeat()).is_known
-        await asyncio.sleep(0.6)  # nobody could say anything
+        await asyncio.sleep(0.6)  # all leases run out
         assert list((await one.heartbeat()).dead) == []
         assert (await other.heartbeat()).is_known
 
@@ -380,7 +380,7 @@ async def test_keys_are_the_same_everywhere_and_replaced_in_time(
         assert list(await other.signing_keys(1.2)) == first
         await asyncio.sleep(2.4)
         second = list(await one.signing_keys(1.2))
-        assert second[0] == first[0]  # it is used until everybody can know the next
+        assert second[0] == first[0]  # it stays in use until all workers have the next key
         assert len(second) == 2
         await asyncio.sleep(1.2)
         assert list(await other.signing_keys(1.2)) == second[::-1]
@@ -398,7 +398,7 @@ async def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
         assert second is not None
         assert second.verify(first.sign("x", 1), 1) == "x"
     assert [app.servers[0].request_state_signer for app in two.apps] == [None, None]
-    with pytest.raises(ProtocolError):  # without the shared key
+    with pytest.raises(ProtocolError):  # a signer without the shared key
         first.verify(RequestStateSigner().sign("x", 1), 1)
     mine = RequestStateSigner([b"0123456789abcdef"])
     New.request_state_signer = mine
@@ -465,9 +465,9 @@ async def test_proofs_are_counted_by_key_and_refused_beyond(
 
         assert await added("short", 1, 2, 3, seconds=2) == [True] * 3
         assert await added("greedy", 1, 2, 3, 4, 5) == [True] * 3 + [None] * 2
-        assert await added("greedy", 1, 2, 3) == [False] * 3  # what was seen is known, also beyond the limit
+        assert await added("greedy", 1, 2, 3) == [False] * 3  # known proofs are recognized, also beyond the limit
         assert await added("third", 1, 2, 3, 4) == [True, True, True, None]
-        assert await added("fourth", 1, 2, 3) == [True, True, None]  # all are too many: this is its share
+        assert await added("fourth", 1, 2, 3) == [True, True, None]  # the total is reached: this is the owner's share
         await asyncio.sleep(2.1)
         assert await added("short", 4, 5) == [True] * 2
         for number in range(20):
@@ -492,7 +492,7 @@ run(Tools())
 def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_path: Path, kind: str) -> None:
     where = redis.url if kind == "redis" else str(tmp_path / "sessions.db")
     session: str | None = None
-    for turn in range(2):  # another process knows the session
+    for turn in range(2):  # the second process restores the session
         port = free_port()
         command = [sys.executable, "-c", PROGRAM, "--http", f"127.0.0.1:{port}", "--store", where]
         with process(command, port, tmp_path / f"{turn}.log"), httpx2.Client(timeout=20) as client:
@@ -539,7 +539,7 @@ async def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: 
         said = [b"%d" % number for number in range(1, 6)]
         with stream.reading():
             await stream.put(said[0])
-            assert await other.add("s", said[1]) == 2  # the message that says so is not read yet
+            assert await other.add("s", said[1]) == 2  # the stream has not yet processed the message about this event
             await stream.put(said[2])
             stream.advance(2, said[1])
             await stream.put(said[3])
@@ -583,7 +583,7 @@ def test_only_what_others_may_wait_for_is_passed_on() -> None:
 
 
 class Shop(v2026_07_28.Server):
-    """Has a resource that changes."""
+    """Server with a resource that changes."""
 
     info = v2026_07_28.types.Implementation(name="shop", version="1")
 
@@ -592,7 +592,7 @@ class Shop(v2026_07_28.Server):
 
 
 class Customer(v2026_07_28.Client):
-    """Lists the changes of resources in order, which handlers in threads (`def`) do not keep."""
+    """Client that lists the changed resources in order; handlers in threads (`def`) would not keep the order."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -607,7 +607,7 @@ async def _update(app: HttpApp, number: int | str) -> None:
 
 @asynccontextmanager
 async def subscribed(two: Workers, client: Customer, *uris: str) -> AsyncIterator[list[int]]:
-    """A client that listens; gives the worker that it reaches, which may be changed."""
+    """Connect a client that listens; yield the index of its worker, which a test may change."""
     reached = [0]
 
     async def chosen(scope: Any, receive: Any, send: Any) -> None:
@@ -638,7 +638,7 @@ async def test_the_next_worker_goes_on_with_a_subscription(
     failing: str | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """End the subscriptions of a worker: it is told to stop, or the other workers took it for dead."""
+    """Subscriptions of a worker end because it stops, or because the other workers consider it dead."""
     monkeypatch.setattr(client_module, "_SHORTEST_PAUSE", 0.4)
     errors = iter([StoreUnavailable(), StoreUnavailable()])
     run_script, attempt = RedisConnection.run, RedisConnection.attempt
@@ -659,7 +659,7 @@ async def test_the_next_worker_goes_on_with_a_subscription(
         await _update(two.apps[1], 1)
         await until(lambda: len(client.heard) == 1)
         reached[0] = 1
-        if failing is not None:  # the store is away for a moment
+        if failing is not None:  # the store is unavailable for a moment
             monkeypatch.setattr(RedisConnection, "run", named)
             monkeypatch.setattr(RedisConnection, "attempt", fail_first)
         await leave(two)
@@ -673,7 +673,7 @@ async def test_the_next_worker_goes_on_with_a_subscription(
 
 
 class Fenced(Tools):
-    """Refuses to let a client follow one of its resources."""
+    """Server that refuses a subscription to one of its resources."""
 
     async def list_resources(self, params: Any, ctx: Any) -> mcp.ListResourcesResult:
         return mcp.ListResourcesResult(resources=[])
@@ -718,7 +718,7 @@ async def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
         await until(lambda: known.isdisjoint(store.worker for store in two.stores))
         await until(lambda: redis.client.zcard("mcp-bindgen:workers") == 2)
         await until(lambda: any(not getattr(one, "is_ending", True) for one in two.apps[0].servers[0].audience))
-        await _update(two.apps[1], 6)  # numbers begin anew
+        await _update(two.apps[1], 6)  # numbers start again
         await until(lambda: len(client.heard) == 6)
 
 
@@ -757,7 +757,7 @@ async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_
     async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
         two.apps[0].leave()
         await _update(two.apps[1], 1)
-        await until(lambda: client.changes > 3)  # it comes back to the same worker more than once
+        await until(lambda: client.changes > 3)  # the client reconnects to the same worker several times
         await _update(two.apps[1], 2)
         reached[0] = 1
         await until(lambda: len(client.heard) >= 2)

@@ -1,4 +1,4 @@
-"""Applications under an ASGI server that is told to stop: streams end at once, and what takes too long is answered."""
+"""Applications under an ASGI server that stops: streams end at once, and slow requests get an error response."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMBER = signal.SIGTERM
 
 
 class Slow(v2026_07_28.Server):
-    """Has one tool, which takes a minute."""
+    """Server with one tool, which takes a minute."""
 
     info = mcp.Implementation(name="slow", version="1")
 
@@ -84,7 +84,7 @@ async def test_handlers_of_signals_are_called_and_come_back() -> None:
             assert heard == ["server", "one", "two"]
         assert signal.getsignal(NUMBER) is mine
         with leaving_on_stop(lambda: heard.append("three")):
-            signal.signal(NUMBER, other := lambda number, frame: None)  # the program changes its mind
+            signal.signal(NUMBER, other := lambda number, frame: None)  # the program installs another handler
         assert signal.getsignal(NUMBER) is other
     finally:
         signal.signal(NUMBER, before)

@@ -1,4 +1,4 @@
-"""A server that stops, or whose store is away, answers with an error of servers; our client knows it by its class."""
+"""A server that stops or has no store answers with a server error; the client raises a class for it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Server = of_revision(Tools, v2025_11_25)
 
 
 async def stopping(app: Any, http: Wires) -> Any:
-    """Return the answer of a server that is told to stop."""
+    """Return the response of a stopping server."""
     app.leave()
     path, method = ("/sse", "GET") if not isinstance(app, HttpApp) else ("/mcp", "POST")
     return await http.ask(method, initialize(LATEST) if method == "POST" else None, path=path)
 
 
 async def without_store(app: Any, http: Wires) -> Any:
-    """Return the answer of a server whose store is away."""
+    """Return the response of a server that cannot reach its store."""
     return await http.ask("POST", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, mcp_session_id="x" * 43)
 
 
@@ -66,7 +66,7 @@ async def test_the_error_is_one_of_servers(make: Callable[[Path], Any], cause: A
 
 @asynccontextmanager
 async def stopped() -> AsyncGenerator[Any]:
-    """A client whose server is told to stop."""
+    """Connect a client to a server that then stops."""
     app = HttpApp(Server())
     async with wires(app) as http, v2025_11_25.Client.connect(f"http://127.0.0.1:{http.port}/mcp") as client:
         assert (await client.list_tools()).tools == []
@@ -81,7 +81,7 @@ async def test_our_client_raises_a_class_of_its_own() -> None:
 
 
 async def refuse(heard: Heard) -> None:
-    """Answers anything as a server that stops."""
+    """Answer any request as a stopping server does."""
     error = {"code": INTERNAL_ERROR, "message": "the server is stopping", "data": {"error": "unavailable"}}
     await heard.json({"jsonrpc": "2.0", "error": error}, 503, retry_after="5")
 

@@ -1,4 +1,4 @@
-"""Several processes behind a real nginx, with no affinity; and the ASGI servers that run the application (15 s)."""
+"""Several processes behind a real nginx without affinity, and ASGI servers that run the application (15 s)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Cluster:
     """Two workers behind nginx.
 
     Attributes:
-        url: Where nginx serves.
-        workers: The processes.
+        url: Address of nginx.
+        workers: Processes of the workers.
         news: The file that the workers watch.
     """
 
@@ -39,7 +39,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, keys: Sequence[str] = ("the same", "the same")) -> Iterator[Cluster]:
-    """Two workers behind nginx, configured as the example says; each with its key."""
+    """Start two workers behind nginx, configured as in the example; each has its own key."""
     news = str(folder / "news")
     with ExitStack() as stack:
         ports = [free_port(), free_port()]
@@ -70,13 +70,13 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 class Raw:
-    """Posts messages by hand, and sees which worker answers."""
+    """Client that POSTs messages and sees which worker answers."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
         self._http, self._url = http, url
 
     async def call(self, name: str, **params: Any) -> tuple[str, Any]:
-        """Calls a tool; gives the worker and the answer."""
+        """Call a tool; return the worker and the response."""
         message = lone(1, "tools/call", {"elicitation": {"form": {}}}, name=name, **params)
         headers = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": name}
         accept = "application/json, text/event-stream"
@@ -84,7 +84,7 @@ class Raw:
         return response.headers["x-worker"], response.json()
 
     async def rounds(self) -> tuple[list[str], Any]:
-        """Answers what a tool asks until it is content; gives who answered each time, and the last answer."""
+        """Answer the input requests of a tool until it completes; return the worker of each round and the result."""
         who, answer = await self.call("ask")
         workers = [who]
         while answer.get("result", {}).get("resultType") == "input_required":
@@ -176,7 +176,7 @@ async def test_progress_passes_through(two: Cluster) -> None:
         assert await text(patient, "count", to=30) == "done"
         assert seen == list(range(30))
         seen.clear()
-        tasks.start_soon(partial(text, patient, "count", to=1_000_000))  # progress comes long before the end
+        tasks.start_soon(partial(text, patient, "count", to=1_000_000))  # progress arrives long before the end
         await until(lambda: len(seen) > 3)
         tasks.cancel_scope.cancel()
 
@@ -190,13 +190,13 @@ async def test_a_worker_that_dies(tmp_path: Path) -> None:
         await a_thousand_calls(three.url)
 
 
-# --- servers of ASGI ------------------------------------------------------------------------------------------
+# --- ASGI servers ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("command", [uvicorn, granian])
 async def test_asgi_servers(command: Any, tmp_path: Path) -> None:
-    """The same conversation in both eras; then the process ends though somebody still listens."""
+    """Run the same conversation in both eras; then the process ends although a client still listens."""
     port = free_port()
     url, log = f"http://127.0.0.1:{port}/mcp", tmp_path / "log"
 
@@ -229,4 +229,4 @@ async def test_asgi_servers(command: Any, tmp_path: Path) -> None:
         assert server.returncode in (0, -signal.SIGTERM)
     said = log.read_text()
     assert "Task was destroyed" not in said
-    assert said.count("failed") == said.count("the handler of tools/call failed") == 2, said  # there is no such tool
+    assert said.count("failed") == said.count("the handler of tools/call failed") == 2, said  # unknown tool
