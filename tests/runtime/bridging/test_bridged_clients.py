@@ -1,4 +1,4 @@
-"""A client of each revision talks to servers of all others, whatever they do; its messages keep to their schema."""
+"""Clients of each revision with servers of all other revisions; their messages are checked against the schema."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ every_pair = pytest.mark.parametrize(("home", "wire"), PAIRS)
 
 
 def make_server(revision: str) -> Any:
-    """Make a server of one revision that asks, tells and is subscribed to."""
+    """Return a server of one revision that sends requests and notifications and accepts subscriptions."""
     package = bindings(revision)
     types = package.types
 
@@ -104,7 +104,7 @@ def make_server(revision: str) -> Any:
 
 
 def make_client(revision: str) -> Any:
-    """Make a client of one revision that answers everything and writes down what it is told."""
+    """Return a client of one revision that answers all requests and records notifications."""
     package = bindings(revision)
     types = package.types
 
@@ -139,7 +139,7 @@ def make_client(revision: str) -> Any:
 
 @asynccontextmanager
 async def bridged(home: str, wire: str) -> AsyncGenerator[tuple[Any, Any, Recording]]:
-    """Connect a client to a server of another revision; both must keep to the schema of the server's."""
+    """Connect a client to a server of another revision; check all messages against the server's schema."""
     left, right = pair()
     ours, theirs = Recording(left, wire), Recording(right, wire)
     server, client = make_server(wire), make_client(home)
@@ -207,7 +207,7 @@ async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> No
             await client.subscribe(URI)
             await tell()
             await until(lambda: "tools" in client.told)
-            client.told = [one for one in client.told if one != "file:///other.txt"]  # the server's own doing
+            client.told = [one for one in client.told if one != "file:///other.txt"]  # added by the server
             assert client.told == [URI, "tools"]
             await client.unsubscribe(URI)
             await server.broadcast(lambda one: one.notify_resource_updated(URI))
@@ -218,7 +218,7 @@ async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> No
 
 
 async def test_a_client_that_subscribes_at_once_listens_once() -> None:
-    """Two subscriptions with one filter would notify it of each change twice."""
+    """Two subscriptions with one filter would send each notification twice."""
     async with bridged(STATEFUL[0], STATELESS) as (client, _, ours):
         await client.subscribe(URI)
         await client.list_tools()
@@ -308,7 +308,7 @@ async def test_methods_of_ones_own_pass_as_they_are() -> None:
             await refused(client.request(replace(ECHO, name="acme/none"), {}), match="acme/none")
 
 
-# --- servers that are odd or forgetful ----------------------------------------------------------------------------
+# --- unusual servers, and lost sessions ---------------------------------------------------------------------------
 
 ECHO: Any = Request("acme/echo", sender="both", params=dict[str, Any], result=dict[str, Any])
 
@@ -442,7 +442,7 @@ async def test_a_resource_that_cannot_be_followed_is_left_out_of_what_is_agreed(
 
 
 def lost(asked: Any, error: Exception) -> Any:
-    """Reports of a transport on a request that it could not carry."""
+    """Return the report of a transport that could not deliver a request."""
     return Lost(asked["id"], error)
 
 

@@ -1,4 +1,4 @@
-"""A server of one revision serves all; each message is held against the schema of the wire."""
+"""A server of one revision serves all revisions; each message is checked against the schema of the wire revision."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ NEWEST_STATEFUL = STATEFUL[-1]
 
 
 def lacks(home: str, wire: str) -> set[str]:
-    """The features that clients of a revision do not find at the server of another one."""
+    """Return the features that clients of revision `wire` do not find at a server of revision `home`."""
     if home == wire:
         return set()
     absent = {name for name, (first, last) in FEATURES.items() if not first <= home <= last}
     if wire < "2025-06-18":
-        absent.add("content kinds")  # which the tests below look at
-    if home < wire:  # its class says less than the revision could
+        absent.add("content kinds")  # checked by the tests below
+    if home < wire:  # the server class offers less than the wire revision
         absent |= {"content kinds", "completion", "progress"}
     if home == STATELESS:
-        absent |= {"url elicitation"}  # nobody tells that a visit is over
+        absent |= {"url elicitation"}  # no message reports that the user has opened the URL
     return absent
 
 
@@ -58,16 +58,16 @@ async def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(ho
     report.check()
 
 
-# --- what passes, and what does not ---------------------------------------------------------------------------
+# --- conversion of messages -----------------------------------------------------------------------------------
 
 
 def asking(wire: str, method: str, **params: Any) -> Any:
-    """A request in the form that a revision has for it."""
+    """Return a request in the form of a revision."""
     return checked.lone(1, method, **params) if wire == STATELESS else checked.request(1, method, params)
 
 
 class Old(v2025_11_25.Server):
-    """A server with a handshake; a test says what its tool does."""
+    """Server with a handshake; a test sets the behaviour of its tool."""
 
     info = v2025_11_25.types.Implementation(name="old", version="1", title="Old")
     seen: Any = None
@@ -85,7 +85,7 @@ class Old(v2025_11_25.Server):
 
 
 class New(v2026_07_28.Server):
-    """A server without one; a test says what its tool does."""
+    """Server without a handshake; a test sets the behaviour of its tool."""
 
     info = v2026_07_28.types.Implementation(name="new", version="1")
     seen: Any = None
@@ -102,13 +102,13 @@ class New(v2026_07_28.Server):
 
 
 def said(*texts: str, **more: Any) -> Any:
-    """The result of a tool of the class with a handshake."""
+    """Return a tool result of `Old`."""
     mcp = v2025_11_25.types
     return mcp.CallToolResult(content=[mcp.TextContent(text=text) for text in texts], **more)
 
 
 def doing(kind: Any, work: Any) -> Any:
-    """A server whose tool does something."""
+    """Return a server with this behaviour of its tool."""
     made = kind()
     made.work = work
     return made
@@ -116,7 +116,7 @@ def doing(kind: Any, work: Any) -> Any:
 
 @asynccontextmanager
 async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, checked.Recording]]:
-    """A client played by hand; what servers send is held against the schema of the revision of the wire."""
+    """Yield a raw client of revision `wire`, and a recording that checks the server's messages against its schema."""
     async with checked.played(*servers, revisions=[wire]) as (raw, sent):
         if wire != STATELESS:
             await raw.introduce(wire)
@@ -194,7 +194,7 @@ async def test_an_own_member_whose_name_a_later_revision_took_is_not_told_to_its
 
 
 async def ask_by_hand(params: Any, ctx: Any) -> Any:
-    """Asks twice in results, with a state."""
+    """Send two input requests in results, with a state."""
     mcp = v2026_07_28.types
     answers, state = params.input_responses or {}, params.request_state
     if state == "twice":
@@ -305,7 +305,7 @@ OWN: Request[dict[str, Any], dict[str, Any]] = Request("acme/own", "client", dic
 
 
 class Extended(Old):
-    """A server with a method of its own."""
+    """Server with a custom method."""
 
     @handles(OWN)
     async def own(self, params: dict[str, Any], ctx: Context) -> dict[str, Any]:
@@ -335,7 +335,7 @@ async def test_extras_and_meta_survive(wire: str) -> None:
 
 
 class Followed(Old):
-    """Notes who subscribes to what, and knows nothing of a resource called bad."""
+    """Server that records subscriptions; it refuses the resource `x:bad`."""
 
     def __init__(self) -> None:
         self.log: list[tuple[str, str]] = []
@@ -393,14 +393,14 @@ async def test_a_stateless_server_answers_stateful_clients_without_sessions() ->
 
 
 class Scoped(Old):
-    """Needs a scope for one of its tools."""
+    """Server that requires a scope for one of its tools."""
 
     def required_scopes(self, method: str, name: str | None) -> Collection[str]:
         return ["special"] if name == "x" else []
 
 
 class AccessPolicy:
-    """Wants nothing of its own."""
+    """Access policy that requires no scopes."""
 
     metadata_path = None
 
@@ -432,7 +432,7 @@ def test_who_subscribes_needs_what_who_listens_needs() -> None:
         assert service.needed_scopes(revision, [("resources/read", "file:///x")]) == frozenset()
 
 
-# --- which revisions are served -------------------------------------------------------------------------------
+# --- served revisions -----------------------------------------------------------------------------------------
 
 
 async def test_the_nearest_server_serves_a_revision_and_explicit_ones_win() -> None:
@@ -500,7 +500,7 @@ async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -
     async with by_hand(wire, server) as (raw, _):
         for meta in (None, 5, {}, {"progressToken": [1], "a/b": 1}):
             answer = await raw.ask(checked.request(1, "tools/call", {"name": "x", "_meta": meta}))
-            if "error" in answer:  # what the revision itself has a type for
+            if "error" in answer:  # the revision defines a type for this member
                 assert (answer["error"]["code"], wire > STATEFUL[0]) == (-32602, True)
             elif isinstance(meta, dict) and "a/b" in meta:
                 assert server.seen[1].meta["a/b"] == 1
@@ -568,7 +568,7 @@ CONVERSATIONS: list[Any] = [
     ("v2026_07_28", [list_tools(**{META: "2026-07-28"})], [[False, "2026-07-28"]]),
     ("v2026_07_28", [checked.initialize("2025-11-25")], [[True, "2025-11-25"]]),
 ]
-"""A package of bindings, messages, and after each whether conversions are loaded, and the revision."""
+"""Package of bindings; messages; after each message, True if conversions are loaded, and the revision."""
 
 
 @pytest.mark.full
@@ -583,7 +583,7 @@ def test_conversion_is_loaded_for_foreign_revisions_only(
 
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation without the conversion between revisions."""
+    """Hide the conversion between revisions, as if it were not installed."""
     monkeypatch.setattr(BRIDGING, "objects", ())
 
 

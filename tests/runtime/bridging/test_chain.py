@@ -1,4 +1,4 @@
-"""Steps made by hand, composed; what generated steps do is tested in `tests/bridge`."""
+"""Composition of handwritten steps; `tests/bridge` tests generated steps."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_refusal_says_where_and_why() -> None:
 
 @pytest.fixture
 def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Steps between three drafts in the user's folder."""
+    """Write steps between three drafts to the user's folder."""
     folder = tmp_path / "generated" / "mcp_bindgen" / "bridges"
     folder.mkdir(parents=True)
     for source, target in [("9001-01-01", "9002-01-01"), ("9002-01-01", "next"), ("next", "9002-01-01")]:

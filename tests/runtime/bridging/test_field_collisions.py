@@ -1,4 +1,4 @@
-"""Members that mean nothing to their sender are dropped where they do not fit, and nothing else is."""
+"""Drop colliding fields that have no meaning in the sender's revision, and only those."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_of_several_places_those_count_that_a_claim_leads_to() -> None:
 
 
 def listed(count: int) -> dict[str, Any]:
-    """A list of tools in which every second one has names that mean nothing to its sender."""
+    """Return a list of tools; every second tool has colliding fields without meaning in the sender's revision."""
     schema = {"type": "object", "title": 5}
     clash = {"title": 5, "icons": [{"src": 6}, {"src": "x"}], "own": 7}
     return {

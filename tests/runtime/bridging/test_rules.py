@@ -1,4 +1,4 @@
-"""The functions that rules name, where a random payload says little about them."""
+"""Functions named by rules, for cases that random payloads rarely reach."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_what_is_not_recognised_stays(value: Any) -> None:
         assert function(copy.deepcopy(value), say) == value
 
 
-# --- what a class's peers will miss ---------------------------------------------------------------------------
+# --- features that the peers of a class will miss -------------------------------------------------------------
 
 
 def test_what_peers_miss_is_told_for_what_a_class_offers() -> None:
