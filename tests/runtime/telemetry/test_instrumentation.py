@@ -1,4 +1,4 @@
-"""Traces and metrics: what is told of requests on both sides, what is never told, and that nothing is paid unused."""
+"""Traces and metrics: recorded attributes on both sides, data that is never recorded, and no cost when unused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 
 class Seen:
-    """What was exported."""
+    """Exported spans and metrics."""
 
     def __init__(self) -> None:
         self._spans, self._reader = InMemorySpanExporter(), InMemoryMetricReader()
@@ -56,40 +56,40 @@ class Seen:
 
     @property
     def spans(self) -> Sequence[ReadableSpan]:
-        """All spans that have ended, the oldest first."""
+        """Return all spans that have ended, the oldest first."""
         return self._spans.get_finished_spans()
 
     def span(self, kind: SpanKind, method: str) -> ReadableSpan:
-        """The newest span of a method."""
+        """Return the newest span of a method."""
         return [one for one in self.spans if one.kind is kind and attributes(one)["mcp.method.name"] == method][-1]
 
     def points(self, name: str) -> list[Any]:
-        """The points of a metric."""
+        """Return the points of a metric."""
         data = self._reader.get_metrics_data()
         scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
         return [one for scope in scopes for each in scope.metrics if each.name == name for one in each.data.data_points]
 
     def all(self) -> str:
-        """Everything that was exported, as text."""
+        """Return all exported data as text."""
         spans = "\n".join(f"{span.to_json()} {span.status.description}" for span in self.spans)
         data = self._reader.get_metrics_data()
         return spans + (data.to_json() if data else "")
 
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:
-    """The attributes of a span."""
+    """Return the attributes of a span."""
     return dict(span.attributes or {})
 
 
 def ids(span: ReadableSpan) -> tuple[int, int, int]:
-    """The ids of the parent of a span, or 0, of the span and of its trace."""
+    """Return the ids of a span's parent (or 0), of the span and of its trace."""
     assert span.context is not None
     return span.parent.span_id if span.parent else 0, span.context.span_id, span.context.trace_id
 
 
 @pytest.fixture
 def seen() -> Iterator[Seen]:
-    """Lets everything be exported here."""
+    """Export all spans and metrics to a `Seen`."""
     found = Seen()
     instrument(tracer_provider=found.tracers, meter_provider=found.meters)
     yield found
@@ -221,7 +221,7 @@ async def test_a_context_is_read_where_params_have_no_member_for_it(seen: Seen) 
 
 
 async def test_a_trace_of_the_transport_is_linked(seen: Seen) -> None:
-    """A request belongs to the trace that it carries, not to that of the HTTP request by which it came."""
+    """The trace context in a message is the parent, and the span of the HTTP request is linked."""
     app = HttpApp(Now())
 
     async def traced(scope: Any, receive: Any, send: Any) -> None:
@@ -309,7 +309,7 @@ async def test_sessions_are_secrets(seen: Seen) -> None:
 async def test_names_that_do_not_exist_make_no_metric_and_no_name_of_a_span(
     seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who makes up names cannot fill the memory of whoever counts them."""
+    """Made-up names must not fill the memory of the metrics backend."""
     monkeypatch.setattr(instrumentation, "_MAX_NAMES", 5)
 
     class Strict(Then):
