@@ -1,4 +1,4 @@
-"""What goes wrong between processes: damaged lines, huge messages, peers that hang, die, or will not die."""
+"""Faults between processes: damaged lines, huge messages, and peers that hang, die, or do not exit."""
 
 from __future__ import annotations
 
@@ -119,19 +119,19 @@ anyio.run(main)
 """
 
 
-# --- tools ----------------------------------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A server that does what it should not."""
+    """Return the path of a server script that misbehaves."""
     path = tmp_path_factory.mktemp("faults") / "faulty.py"
     path.write_text(SERVER, "utf-8")
     return path
 
 
 class Child:
-    """A server process, driven by hand through its streams."""
+    """Server process with raw access to its streams."""
 
     def __init__(self, script: Path) -> None:
         pipe = subprocess.PIPE
@@ -142,13 +142,13 @@ class Child:
         self.lines, self.ready = Lines(1024 * MIB), list[bytes | Oversized]()
 
     def send(self, *messages: object) -> None:
-        """Writes messages, one a line, at once; the child has to read them."""
+        """Write messages at once, one per line; blocks until the child reads them."""
         view = memoryview(b"".join(as_line(message) for message in messages))
         while view:
             view = view[os.write(self.sink, view) :]
 
     def receive(self, seconds: float = 60) -> Any:
-        """The next message."""
+        """Return the next message."""
         deadline = time.monotonic() + seconds
         while not self.ready:
             readable, _, _ = select.select([self.source], [], [], max(0, deadline - time.monotonic()))
@@ -161,16 +161,16 @@ class Child:
         return strictly(line)
 
     def ask(self, message: object) -> Any:
-        """Writes one message and gives the next that comes."""
+        """Write one message and return the next message that arrives."""
         self.send(message)
         return self.receive()
 
     def alive(self) -> None:
-        """Fails when the connection is no longer of use."""
+        """Check that the connection still works."""
         assert self.ask(request("alive?", "ping")) == answer("alive?", {})
 
     def end(self) -> tuple[int, bytes, bytes]:
-        """Closes the input of the server; gives its exit code and what else it wrote."""
+        """Close the input of the server; return its exit code and its remaining output."""
         output, errors = self.process.communicate(timeout=60)
         return self.process.returncode, output, errors
 
@@ -180,13 +180,13 @@ def as_line(message: object) -> bytes:
 
 
 def connected_to(script: Path, **options: Any) -> Any:
-    """A client of a server process."""
+    """Connect a client to a server process."""
     return Client.connect(stdio(sys.executable, str(script), stderr=subprocess.DEVNULL, **options))
 
 
 @contextmanager
 def started(script: Path) -> Generator[Child]:
-    """A server process whose handshake is done."""
+    """Start a server process and complete the handshake."""
     child = Child(script)
     try:
         assert child.ask(initialize(LATEST))["id"] == 0
@@ -215,12 +215,12 @@ def soon(condition: Callable[[], object], seconds: float = 45) -> bool:
 
 
 def memory(pid: int) -> int:
-    """What a process holds in memory, in bytes."""
+    """Return the resident memory of a process in bytes."""
     return int(subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True).stdout) * 1024
 
 
 class Echo(LatestServer):
-    """Says back what it is told."""
+    """Server that returns the text of the call."""
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
         text = (params.arguments or {}).get("text", "")
@@ -235,7 +235,7 @@ class Echo(LatestServer):
 
 @asynccontextmanager
 async def through_pipes(server: Server, limit: int = MAX_MESSAGE) -> AsyncGenerator[Raw]:
-    """A server behind pipes, for a client that is played by hand."""
+    """Serve over pipes and yield a raw client."""
     left, right = pipe_pair(limit)
     async with running(serve(Recording(right, LATEST), server)):
         raw = Raw(left)
@@ -386,12 +386,12 @@ async def test_a_client_survives_an_answer_that_is_too_large() -> None:
     left, right = pipe_pair(5000)
     async with running(serve(right, Echo())), Client.connect(left) as client:
         assert text_of(await client.call_tool("echo", {"text": "x" * 3000})) == "x" * 3000
-        for name, size in (("twice", 3000), ("echo", 4999)):  # too large is either the answer or the request
+        for name, size in (("twice", 3000), ("echo", 4999)):  # the response is too large, then the request
             await refused(client.call_tool(name, {"text": "x" * size}), match="larger than 5000 bytes")
         assert text_of(await client.call_tool("echo", {"text": "y"})) == "y"
 
 
-# --- peers that are slow --------------------------------------------------------------------------------------
+# --- slow peers -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -460,7 +460,7 @@ async def test_a_message_that_is_given_up_half_way_damages_no_other() -> None:
 
 @pytest.mark.full
 async def test_much_in_both_directions_does_not_jam(faulty: Path) -> None:
-    """Either side has more to say than a pipe holds, and asks while it is asked."""
+    """Both sides send more than a pipe holds, and requests cross."""
 
     class Home(Client):
         async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
@@ -582,7 +582,7 @@ async def test_nothing_is_left_when_the_block_fails(faulty: Path) -> None:
             with pytest.raises(ConnectionClosed):
                 async with Client.connect(stdio(*command)):
                     raise AssertionError
-    assert len(list(Path("/dev/fd").iterdir())) <= open_before + 2  # what the event loop keeps
+    assert len(list(Path("/dev/fd").iterdir())) <= open_before + 2  # kept by the event loop
 
 
 # --- streams of the process -----------------------------------------------------------------------------------
@@ -638,7 +638,7 @@ def test_a_pipe_that_ends_is_answered(faulty: Path) -> None:
 
 @pytest.mark.full
 def test_a_connection_that_is_reset_is_over(faulty: Path) -> None:
-    """Some hosts give their servers a socket, whose death is not silent."""
+    """Some hosts give their servers a socket, which reports a reset instead of EOF."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         process = subprocess.Popen(
@@ -702,7 +702,7 @@ def _refuse(*arguments: object) -> Any:
 
 
 class PlainLoop(asyncio.SelectorEventLoop):
-    """An event loop that cannot watch file descriptors."""
+    """Event loop that cannot watch file descriptors."""
 
     add_reader = remove_reader = add_writer = remove_writer = _refuse  # type: ignore[assignment]
 
@@ -746,7 +746,7 @@ def test_cancelled_reads_and_writes_lose_no_message_and_split_none() -> None:
                 found += await right.receive()
         assert found == [b"y" * 1_000_000, b"after"]
         with anyio.move_on_after(0.05):
-            await left.receive()  # a thread is reading when the descriptor is closed
+            await left.receive()  # a thread reads when the descriptor is closed
         await left.close()
         assert await left.receive() == ()
         await right.close()
