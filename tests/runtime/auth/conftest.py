@@ -1,4 +1,4 @@
-"""Fixtures of the tests of authorization: honest servers, which run while an asynchronous test does, and a clock."""
+"""Fixtures for tests of authorization: honest servers that run during an asynchronous test, and a clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def other() -> AbstractAsyncContextManager[World]:
 
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Return what makes seconds pass, as far as tokens are concerned."""
+    """Return a function that advances the clock of tokens by some seconds."""
     passed: list[float] = []
     monkeypatch.setattr(tokens, "time", SimpleNamespace(time=lambda: time.time() + sum(passed)))
     return passed.append

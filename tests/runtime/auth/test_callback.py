@@ -1,4 +1,4 @@
-"""Ways to log in: the port that browsers come back to takes one answer, and only ours; devices, pasted addresses."""
+"""Ways to log in: a callback port that takes only one response and only its own, devices, and pasted addresses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.processes import free_port
 
 
 def get(url: str, *, host: str | None = None, method: str = "GET") -> tuple[int, str, dict[str, str]]:
-    """Ask for an address, as a browser does."""
+    """Send a request as a browser does; return the status, the body and the headers."""
     place = urlsplit(url)
     connection = HTTPConnection(place.netloc, timeout=5)
     try:
@@ -38,7 +38,7 @@ def get(url: str, *, host: str | None = None, method: str = "GET") -> tuple[int,
 
 
 def in_background(work: Callable[[str], object]) -> Callable[[str], bool]:
-    """A browser that is opened and does something by itself."""
+    """Return a function that opens a "browser", which calls `work` in a thread."""
 
     def opened(url: str) -> bool:
         threading.Thread(target=work, args=(url,)).start()
@@ -74,7 +74,7 @@ async def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing
         left.set()
 
     await given.let_in(oauth(login=Browser(open=in_background(return_often))))
-    assert await to_thread.run_sync(left.wait, 10)  # the token may be here before the browser has read its page
+    assert await to_thread.run_sync(left.wait, 10)  # the client may have the token before the browser has read the page
     status, page, headers = seen.pop("right")
     assert status == 200
     assert "code" not in page
@@ -113,7 +113,7 @@ async def test_nobody_who_logs_in_and_no_browser_are_told_apart(given: World) ->
 
 
 async def test_no_shell_sees_the_address(given: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hand what a hostile authorization server names to the browser as one argument, or not at all."""
+    """The address of a hostile authorization server is a single argument of the browser command, or is not opened."""
     popen = mock.Mock(side_effect=OSError)
     monkeypatch.setattr(subprocess, "Popen", popen)
     monkeypatch.setattr(webbrowser, "_tryorder", None)

@@ -1,4 +1,4 @@
-"""Challenges: what is written is read again, and what others write is read by the grammar or left out."""
+"""Challenges: the parser reads written challenges, and follows the grammar or skips challenges of other software."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connecting with `auth`: what the user has to do does not run into limits, and what cannot be had is said once."""
+"""Connecting with `auth`: time-outs do not apply to the user's login, and a failed login is reported once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLD: Any = [v2025_03_26.Client, v2025_11_25.Client]
 
 
 def stateless(heard: Heard) -> dict[str, Any]:
-    """Answer as a stateless server does."""
+    """Return the result that a stateless server gives."""
     shared = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     discovered = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **shared}
     return discovered if heard.name == "server/discover" else {"tools": [], **shared}

@@ -1,4 +1,4 @@
-"""Proofs of possession: as RFC 9449 and RFC 7638 have them, and never a private key where one can be seen."""
+"""Proofs of possession according to RFC 9449 and RFC 7638; the private key is never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetching what others name: only from where it may be, only so much, only so long."""
+"""Fetching URLs from untrusted sources: limits on addresses, size and time."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_a_url_that_is_not_to_be_fetched_is_refused_before_anything_is_sen
 
 
 async def test_the_address_that_was_checked_is_the_one_that_is_used() -> None:
-    """A name that points elsewhere the second time (DNS rebinding) is asked for once only, and pinned."""
+    """The fetcher resolves a name once and uses that address, against DNS rebinding."""
     asked: list[str] = []
 
     async def resolve(host: str, port: int) -> list[str]:
@@ -94,7 +94,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_used() -> None:
 
 async def test_a_host_that_somebody_trusts_may_stand_in_a_network() -> None:
     trusting = Fetcher(trusted=frozenset({"sso.corp"}), resolve=resolving("127.0.0.9"), timeout=2)
-    assert (await refused(trusting, "https://sso.corp:1/x")).is_temporary  # it was tried
+    assert (await refused(trusting, "https://sso.corp:1/x")).is_temporary  # a connection was attempted
     assert (await refused(trusting, "https://other.corp:1/x")).is_refused
 
 

@@ -1,4 +1,4 @@
-"""Logging in: what an honest server sees, and that a hostile one gets nowhere."""
+"""Login: the requests that an honest server receives, and attacks of hostile servers."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ async def test_a_login_asks_for_just_this_server_with_pkce_and_is_used_for_every
 async def test_what_was_granted_survives_a_restart_and_is_refreshed_where_it_was_issued(given: World) -> None:
     store = MemoryStore()
     await call(given.url, oauth(store))
-    given.tokens.clear()  # the server has forgotten the access token
+    given.tokens.clear()  # revokes the access token
     await given.let_in(oauth(store, login=None))
     assert given.counts("GET /authorize") == given.counts("token refresh_token") == 1
     assert len(given.registered) == 1
 
 
-# --- what comes back from the browser -------------------------------------------------------------------------
+# --- authorization responses ----------------------------------------------------------------------------------
 
 
-ANSWERS = {  # the parameters that come back, or the whole address -> the error
+ANSWERS = {  # parameters of the response, or its whole address -> the error
     "does not come from": [
         "code=C&state=S&iss=https://evil.example",
         *("code=C&state=S&iss=ISSUER/", "code=C&state=S&iss=UPPER", "code=C&state=S&iss=QUOTED", "code=C&state=S"),
@@ -92,7 +92,7 @@ async def test_an_error_is_shown_in_one_harmless_line(given: World) -> None:
 
 
 async def test_a_state_is_not_used_again(given: World) -> None:
-    """An address that was pasted before is not taken a second time."""
+    """An address that was pasted before is refused."""
     seen: list[str] = []
 
     async def visit(url: str) -> str:
@@ -105,7 +105,7 @@ async def test_a_state_is_not_used_again(given: World) -> None:
 
 
 async def test_a_mix_up_of_two_servers_gets_no_code(given: World, other: World) -> None:
-    """A hostile authorization server sends the user on to an honest one and waits for the code (RFC 9207)."""
+    """A hostile authorization server redirects the user to an honest one and waits for the code (RFC 9207)."""
 
     async def visit(url: str) -> str:
         await agree(url)
@@ -182,7 +182,7 @@ async def test_metadata_of_a_resource_that_is_not_about_it_ends_the_login(given:
 
 
 async def test_a_token_endpoint_inside_of_a_network_gets_no_code(given: World) -> None:
-    """Metadata may say one thing now and another one later: each address is checked when it is used."""
+    """Metadata may change between two fetches: each address is checked when it is used."""
     changed: list[dict[str, Any]] = []
 
     def later(document: dict[str, Any]) -> dict[str, Any]:
@@ -206,13 +206,13 @@ async def test_the_place_that_a_challenge_names_is_not_fetched_inside_of_a_netwo
 
 
 async def test_a_failing_server_is_not_taken_for_an_old_one(given: World) -> None:
-    """Assume of a server without metadata what MCP 2025-03-26 says, and not of one that fails."""
+    """The defaults of MCP 2025-03-26 apply to a server without metadata, not to a failing server."""
     given.edit_resource = lambda document: 502
     assert (await given.denied(oauth())).is_temporary
     assert given.counts("GET /authorize") == given.counts("POST /register") == 0
 
 
-# --- who the client is ----------------------------------------------------------------------------------------
+# --- identity and registration of the client ------------------------------------------------------------------
 
 
 async def test_a_client_of_one_issuer_is_not_used_with_another(given: World, other: World) -> None:
@@ -263,7 +263,7 @@ async def test_a_registration_that_the_server_has_forgotten_is_made_again(given:
     assert len(given.registered) == 2
 
 
-# --- departures -----------------------------------------------------------------------------------------------
+# --- quirks of servers ----------------------------------------------------------------------------------------
 
 
 async def test_departures_are_for_the_issuer_that_is_named_and_for_no_other(given: World) -> None:
@@ -311,11 +311,11 @@ async def test_a_secret_that_is_sent_back_in_an_error_is_not_shown(given: World,
         given.answer_token = lambda form, heard, said=said: (401, said)  # type: ignore[misc]
         client = ClientSecret("machine", given.issuer, secret=secret, method=method)
         error = await given.denied(ClientCredentials(client))
-        assert (echoed in str(error)) == (echoed == pair and method == "client_secret_post")  # not sent then
+        assert (echoed in str(error)) == (echoed == pair and method == "client_secret_post")  # not sent
 
 
 async def test_two_processes_hold_a_client_to_the_same_issuer(given: World) -> None:
-    """The one that is second to keep the first issuer of a client finds out about the other."""
+    """The second process to store the issuer of a client detects the conflict."""
 
     class Raced(MemoryStore):
         async def replace(self, key: Key, old: Record | None, new: Record | None) -> bool:

@@ -1,4 +1,4 @@
-"""Finding metadata: where it may be and whose it is, to the letter."""
+"""Discovery of metadata: permitted locations and exact issuers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_what_was_kept_and_does_not_fit_is_nothing(kept: Any) -> None:
 
 
 async def old(given: World, documents: dict[str, Any]) -> list[Any]:
-    """Call a server that is its own authorization server and has these documents; return the result."""
+    """Call a server that is its own authorization server and serves these documents; return the result."""
     play = given.play_issuing
     given.issuing.play = None  # type: ignore[assignment]
 
@@ -129,7 +129,7 @@ async def test_a_server_without_any_metadata_is_its_own_authorization_server(giv
 
 @pytest.mark.parametrize("answer", [{}, {"issuer": "https://evil.example"}, 500, 429, 403, 401, 410], ids=str)
 async def test_metadata_at_the_root_of_an_old_server_is_used_if_there_is_any(given: World, answer: Any) -> None:
-    """Only 404 and 410 say that there is none."""
+    """Only 404 and 410 mean that there is no metadata."""
     base = given.url.removesuffix("/mcp")
     document = {"issuer": base, "token_endpoint_auth_methods_supported": ["none"], "token_endpoint": f"{base}/token"}
     document |= {"authorization_endpoint": f"{base}/authorize", "registration_endpoint": f"{base}/register"}

@@ -1,4 +1,4 @@
-"""Stores: what is kept comes back, to its owner only, and two writers never undo each other."""
+"""Stores: only the owner reads a record again, and concurrent writers do not overwrite each other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="there are no modes o
 
 
 class Ring(keyring.backend.KeyringBackend):
-    """A keyring in memory that takes as little as the one of Windows."""
+    """Keyring in memory with the size limit of the Windows keyring."""
 
     priority: Any = 1
 
@@ -87,7 +87,7 @@ async def test_tasks_keep_out_of_each_others_way_and_waiting_can_be_cancelled(st
     async with anyio.create_task_group() as tasks:
         for number in range(10):
             tasks.start_soon(work, number)
-        async with store.lock(OTHER):  # another lock is another lock
+        async with store.lock(OTHER):  # locks of different keys are independent
             pass
 
     async def hold() -> None:
@@ -107,7 +107,7 @@ async def test_tasks_keep_out_of_each_others_way_and_waiting_can_be_cancelled(st
 
 
 async def kept(folder: Path) -> tuple[FileStore, Path]:
-    """A store of files with one record, and its file."""
+    """Return a file store with one record, and the file of the record."""
     store = FileStore(folder / "kept")
     await store.replace(KEY, None, {"access_token": "secret"})
     (path,) = store.folder.glob("*.json")
@@ -217,7 +217,7 @@ async def test_a_broken_entry_of_the_keyring_is_named_and_the_others_are_read(tm
     for key in (KEY, OTHER):
         assert await store.replace(key, None, {"a": 1})
     ring.kept["mcp-bindgen", KEY.digest] = damage
-    if "{}" not in damage:  # else the number of entries is all that is wrong
+    if "{}" not in damage:  # otherwise only the number of entries is wrong
         assert await store.load(KEY) is None
         (problem,) = await store.damaged()
         assert "https://mcp.example/mcp is damaged: log in again" in str(problem)

@@ -1,4 +1,4 @@
-"""Using tokens: fresh, wide enough, bound to a key, sent to their server only; and no server has us go on forever."""
+"""Use of tokens: fresh, with enough scopes, bound to a key, sent to their server only, and without endless retries."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_a_token_is_refreshed_before_it_expires_once_for_all_requests(give
         for _ in range(20):
             tasks.start_soon(call, given.url, auth)
     assert given.counts("token refresh_token") == 1
-    assert given.counts("POST /mcp") - refused == 20  # none was sent with the token that had expired
+    assert given.counts("POST /mcp") - refused == 20  # no request used the expired token
 
 
 async def test_numbers_that_are_too_large_to_calculate_with_do_no_harm(given: World) -> None:
@@ -98,13 +98,13 @@ def test_what_is_kept_and_was_damaged_is_not_used(member: str, value: Any) -> No
 
 @pytest.mark.parametrize("is_refreshable", [False, True])
 async def test_an_expired_token_leads_to_another_login(given: World, passes: Passes, is_refreshable: bool) -> None:
-    """Try a login without a refresh token, and one whose refresh token is no longer good."""
+    """Try without a refresh token, and with a refresh token that is no longer valid."""
     dropped = set() if is_refreshable else {"refresh_token"}
     given.edit_token = lambda answer: {name: answer[name] for name in answer.keys() - dropped}
     store = MemoryStore()
     auth = oauth(store)
     await call(given.url, auth)
-    for again in (auth, oauth(store)):  # the same process, and one that was started again
+    for again in (auth, oauth(store)):  # the same process, and a restarted process
         passes(3600)
         given.refreshes.clear()
         logins = given.counts("GET /authorize")
@@ -113,7 +113,7 @@ async def test_an_expired_token_leads_to_another_login(given: World, passes: Pas
 
 
 async def test_requests_go_on_while_a_token_is_got(given: World) -> None:
-    """The lock is around the refresh only: a request that is under way holds nobody up."""
+    """The lock covers the refresh only: a running request does not block other requests."""
     begun, held, auth = anyio.Event(), anyio.Event(), oauth()
     await call(given.url, auth)
 
@@ -168,7 +168,7 @@ async def test_who_leaves_during_a_refresh_does_not_burn_the_token(given: World)
 
 
 def late(answer: dict[str, Any]) -> dict[str, Any]:
-    """Have the answer be on its way when the caller leaves."""
+    """Delay the response until the caller has left."""
     time.sleep(0.3)
     return answer
 
@@ -196,7 +196,7 @@ anyio.run(main, *sys.argv[1:])
 
 
 async def printed(count: int, *arguments: object) -> list[list[str]]:
-    """Return the lines of so many processes that send a request at the same time."""
+    """Return the output lines of `count` processes that send a request at the same time."""
     command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     children = [await asyncio.create_subprocess_exec(*command, cwd=ROOT, **pipes) for _ in range(count)]
@@ -217,7 +217,7 @@ async def test_processes_that_refresh_at_once_use_a_rotating_token_once(given: W
     outputs = await printed(3, given.url, folder, "")
     assert {one[0][:3] for one in outputs} == {"at-"}, outputs
     assert given.counts("token refresh_token") == 1
-    assert given.families  # the server saw no token twice
+    assert given.families  # no refresh token was used twice
 
 
 @pytest.mark.full
@@ -232,7 +232,7 @@ async def test_processes_that_need_a_login_at_once_ask_the_user_once(given: Worl
 async def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
     given: World, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Have the user of the other process say no, or leave it alone with the question."""
+    """The user of the other process declines, or does not respond."""
     monkeypatch.setattr(authorizer, "_LOGIN_NOTICE_SECONDS", 0.1)
     monkeypatch.setattr(authorizer, "_LOGIN_WAIT_SECONDS", 60.0 if ending == "fails" else 0.3)
     store, leaves = FileStore(tmp_path / "kept"), anyio.Event()
@@ -256,7 +256,7 @@ async def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
     assert [one for one in caplog.messages if "another program has the user log in" in one]
 
 
-# --- widening -------------------------------------------------------------------------------------------------
+# --- step-up --------------------------------------------------------------------------------------------------
 
 
 async def test_a_step_up_asks_for_the_union_and_keeps_what_was_granted(given: World) -> None:
@@ -269,7 +269,7 @@ async def test_a_step_up_asks_for_the_union_and_keeps_what_was_granted(given: Wo
 
 @pytest.mark.parametrize("wanted", ["admin", None])
 async def test_a_server_that_always_wants_more_is_given_up(given: World, wanted: str | None) -> None:
-    """Endless 403, with the same scope or a new one each time."""
+    """The server answers 403 forever, with the same scope or a new scope each time."""
 
     async def never(heard: Heard) -> None:
         if "authorization" not in heard.headers:
@@ -298,7 +298,7 @@ async def test_a_flood_of_scopes_is_refused(given: World) -> None:
     await given.denied(oauth(), "more than 100 scopes")
 
 
-# --- no end ---------------------------------------------------------------------------------------------------
+# --- endless loops --------------------------------------------------------------------------------------------
 
 
 async def test_a_server_that_refuses_every_token_is_given_up_and_the_user_is_asked_once(given: World) -> None:
@@ -333,7 +333,7 @@ async def test_a_nonce_that_is_never_right_is_given_up(given: World) -> None:
     assert given.counts("token ") - asked < 5
 
 
-# --- bound to a key -------------------------------------------------------------------------------------------
+# --- bound tokens ---------------------------------------------------------------------------------------------
 
 
 async def test_bound_tokens_are_proven_with_nonces_of_both_servers_and_survive_a_restart(given: World) -> None:
@@ -360,7 +360,7 @@ async def test_tokens_are_bound_by_themselves_where_both_servers_can(given: Worl
     assert given.tokens[await given.let_in(oauth())]["jkt"] is not None
 
 
-# --- where tokens go ------------------------------------------------------------------------------------------
+# --- recipients of tokens -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -374,7 +374,7 @@ async def test_a_token_does_not_follow_a_redirect_to_another_server(given: World
 
 
 async def test_the_older_transport_authorizes_messages_and_one_refusal_ends_one_request(given: World) -> None:
-    """Over HTTP+SSE, too, every request shows the token, a person has time, and steps up."""
+    """HTTP+SSE also sends the token with each request, waits for the user, and requests more scopes."""
     shown, streams = list[str](), list[Heard]()
 
     async def old(heard: Heard) -> None:
@@ -411,7 +411,7 @@ def test_tokens_are_sent_over_https_or_to_this_machine() -> None:
 
 
 async def test_a_token_stays_here(given: World, other: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token for a server on this machine does not pass a proxy."""
+    """A token for a local server does not pass through a proxy."""
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     for name in ("http_proxy", "all_proxy"):
@@ -438,7 +438,7 @@ async def test_a_bearer_token_is_got_again_once_when_it_is_refused(given: World)
     await given.denied(Bearer("two\r\nlines"), "cannot stand in a header")
 
 
-# --- programs -------------------------------------------------------------------------------------------------
+# --- clients without a user -----------------------------------------------------------------------------------
 
 
 async def test_a_program_shows_a_secret_and_gets_another_token_in_time(given: World, passes: Passes) -> None:
@@ -465,7 +465,7 @@ async def test_a_program_signs_for_the_issuer_and_not_for_the_endpoint(given: Wo
 
 
 async def test_a_client_that_signs_is_a_way_to_be_authorized_by_itself(given: World) -> None:
-    """It gets one token for all connections, as the same client's `ClientCredentials` do, and stays an identity."""
+    """It gets one token for all connections, like `ClientCredentials`, and is still usable as a client identity."""
     key = ECKey.generate_key("P-256")
     auth = PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
     assert await call(given.url, auth) == await call(given.url, auth)
@@ -484,7 +484,7 @@ async def test_a_program_whose_issuer_is_named_sends_its_secret_nowhere_else(giv
 
 
 async def test_a_program_sends_its_secret_to_no_mcp_server_with_a_bad_issuer(given: World, passes: Passes) -> None:
-    """The endpoints that MCP servers of 2025-03-26 have without metadata are for servers that issue tokens."""
+    """The default endpoints of MCP 2025-03-26 without metadata are only for servers that issue tokens."""
     store, client = MemoryStore(), ClientSecret("program", given.issuer, secret=SECRET)
     await call(given.url, ClientCredentials(client, store=store))
     passes(3600)
@@ -498,7 +498,7 @@ async def test_a_program_whose_issuer_is_not_named_stays_with_the_first_one(give
     await given.let_in(auth)
     given.tokens.clear()
     given.edit_resource = lambda document: document | {"authorization_servers": [other.issuer]}
-    for one in (given, other):  # a server that changes its mind, and another one
+    for one in (given, other):  # a server that changes its issuer, and another server
         await one.denied(auth, "name the issuer")
     assert not other.forms
 
@@ -527,7 +527,7 @@ async def test_logging_out_ends_what_another_process_has_just_refreshed(given: W
         await auth.logout(given.url)
     assert not [key for key in await store.keys() if key.resource]
     assert not given.tokens
-    assert all(one["used"] for one in given.refreshes.values())  # the newest one is revoked
+    assert all(one["used"] for one in given.refreshes.values())  # the newest refresh token is revoked
 
 
 async def test_a_login_is_shared_by_all_who_wait_for_it(given: World) -> None:

@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to/authorization.md for clients, with authorization servers like those of vendors."""
+"""Client recipes in docs/how-to/authorization.md, with simulated authorization servers of vendors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def entra(given: VendorWorld, **departs: bool) -> dict[str, Any]:
 
 
 def recipe(given: VendorWorld) -> dict[str, Any]:
-    """Return what the documentation says for a vendor."""
+    """Return the options that the documentation gives for a vendor."""
     if given.vendor is ENTRA:
         return entra(given)
     if given.vendor is COGNITO:
@@ -44,7 +44,7 @@ async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
         assert len(given.registered) == vendor.registers
         given.tokens.clear()
         assert await given.let_in(auth) != token
-        assert given.counts("GET /authorize") == 1  # it was renewed without a login
+        assert given.counts("GET /authorize") == 1  # refreshed without a login
         assert "refused" not in " ".join(given.log)
 
 
@@ -66,7 +66,7 @@ async def test_a_departure_that_is_not_named_is_an_error(vendor: Vendor, changes
 
 
 async def test_a_vendor_that_begins_to_name_itself_must_name_itself() -> None:
-    """Refuse a response without the issuer from a server that says it names itself."""
+    """A server that announces the `iss` parameter must send it."""
     async with playing(VendorWorld(KEYCLOAK)) as given:
         given.edit_response = lambda back: {name: value for name, value in back.items() if name != "iss"}
         await given.denied(oauth(**recipe(given)), "does not come from")

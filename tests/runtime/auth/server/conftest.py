@@ -1,4 +1,4 @@
-"""What the tests of protected servers share."""
+"""Fixtures for tests of protected servers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.support.protected import Protected, running
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
-    """Run an issuer that is honest unless a test changes what it says."""
+    """Run an issuer that is honest unless a test changes its responses."""
     with Issuer().listening() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def server(issuer: Issuer) -> Iterator[Protected]:
-    """Run a server that takes the tokens of the issuer."""
+    """Run a server that accepts tokens of the issuer."""
     with running(JwtVerifier(issuer.url), issuer=issuer) as found:
         yield found

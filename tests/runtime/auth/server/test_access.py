@@ -1,4 +1,4 @@
-"""What a token allows: scopes of each operation, whose session it is, and who a handler sees; over real connections."""
+"""Access with tokens: scopes of operations, owners of sessions, and the identity in handlers; over real connections."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.support.protected import (
 
 
 def stepped_up(response: Any) -> str:
-    """The scopes that a 403 asks for, in the header and in the body."""
+    """Return the scopes that a 403 response requests, in the header and in the body."""
     assert response.status_code == 403, response.text
     (found,) = challenges.parse([response.headers["www-authenticate"]])
     assert found.parameters["error"] == "insufficient_scope"
@@ -65,7 +65,7 @@ def test_an_operation_needs_its_scopes_in_every_era(server: Protected) -> None:
 
 
 def test_scopes_are_compared_as_a_whole(server: Protected) -> None:
-    enough: list[Any] = ["mcp:write", "mcp:read mcp:write", ["mcp:write"], "mcp:admin"]  # the last one implies it
+    enough: list[Any] = ["mcp:write", "mcp:read mcp:write", ["mcp:write"], "mcp:admin"]  # mcp:admin implies it
     others: list[Any] = ["mcp:read", "", "mcp:writer", "mcp:write-not", "MCP:WRITE", "mcp:\twrite", [["mcp:write"]]]
     others += ["mcp:write,mcp:read", {"mcp:write": 1}, True]
     for scopes, status in ((enough, 200), (others, 403)):
@@ -153,12 +153,12 @@ def test_a_session_is_somebody_elses_for_everybody_else(server: Protected, chang
     bearer = {"authorization": f"Bearer {other}"}
     assert server.client.get(server.url, headers=stream | bearer).status_code == 404
     own = {"accept": "text/event-stream", **server.session(other)}
-    # the last two are of streams that only the other session has
+    # the last two streams exist only in the other session
     for id_, headers in (("0-0", stream), ("0.1-1", stream), ("0.2-1", stream), ("0.3-1", own), ("0.4-1", own)):
         resumed = server.client.get(server.url, headers={**headers, **bearer, "last-event-id": id_})
         assert resumed.status_code == (404 if headers is stream else 400)
     assert server.client.delete(server.url, headers=session | bearer).status_code == 404
-    assert server.post(called("whoami"), headers=session).status_code == 401  # a session is no token
+    assert server.post(called("whoami"), headers=session).status_code == 401  # a session id is not a token
     assert said(server.call("whoami", token=mine, session=session)) == "alice"
 
 
@@ -181,7 +181,7 @@ def test_a_renewed_token_goes_on_with_the_session(server: Protected) -> None:
     session = server.session(server.token())
     for scope in ("mcp:read", "mcp:read mcp:write", "mcp:read"):
         seen = json.loads(said(server.call("open", token=server.token(scope=scope), session=session)))
-        assert seen == ["alice", "client", sorted(scope.split())]  # of this very token
+        assert seen == ["alice", "client", sorted(scope.split())]  # scopes of this token
     assert server.call("open", token=server.token(exp=At(-100)), session=session).status_code == 401
 
 
@@ -224,10 +224,10 @@ def test_a_subscription_knows_who_listens(server: Protected) -> None:
 
 @pytest.mark.full
 def test_streams_end_with_the_token_that_opened_them(server: Protected) -> None:
-    """Also those on which there is always something to say."""
+    """Streams end even if they always have messages to send."""
     flooding = threading.Thread(target=flooded, args=(server, server.token(), 2.0))
     flooding.start()
-    brief = server.token(exp=At(-58.5))  # clocks differ by a minute at most
+    brief = server.token(exp=At(-58.5))  # the verifier allows a clock skew of a minute
     bearer = {"authorization": f"Bearer {brief}"}
     session = {"accept": "text/event-stream", **server.session(server.token())}
     with server.client.stream("GET", server.url, headers=session | bearer) as stream:
@@ -242,7 +242,7 @@ def test_streams_end_with_the_token_that_opened_them(server: Protected) -> None:
 
 
 async def test_a_client_whose_token_lacks_the_scope_of_everything_is_told_so(issuer: Issuer) -> None:
-    """Its server is not taken for one of another revision, whatever the client speaks."""
+    """No client, of any revision, concludes that the server has another revision."""
     with running(JwtVerifier(issuer.url), scopes={"*": ["mcp:all"]}) as server:
         auth = Bearer(issuer.token(server.url))
         for opened in (v2026_07_28.Client.connect, v2025_11_25.Client.connect, connect):
@@ -252,7 +252,7 @@ async def test_a_client_whose_token_lacks_the_scope_of_everything_is_told_so(iss
 
 
 def flooded(server: Protected, token: str, seconds: float) -> None:
-    """Have everybody be told something all the time, for a while."""
+    """Notify all clients continuously for some seconds."""
     other = Protected(server.url)
     other.client.timeout = seconds
     with other.client, pytest.raises(httpx2.ReadTimeout):
@@ -260,7 +260,7 @@ def flooded(server: Protected, token: str, seconds: float) -> None:
 
 
 class Tasked(v2025_11_25.Server):
-    """Keeps tasks as it should: under their principal; its prompts are no result."""
+    """Server that keeps tasks by principal, and whose prompts are an invalid result."""
 
     info = v2025_11_25.types.Implementation(name="tasks", version="1")
 
@@ -296,7 +296,7 @@ Post = Callable[[Any, str | None], Any]
 
 @contextmanager
 def old_stream(server: Protected, token: str) -> Iterator[tuple[Iterator[str], Post]]:
-    """The data of a stream of HTTP+SSE, and what sends a message to it with a token."""
+    """Open a stream of HTTP+SSE; yield its data, and a function that POSTs a message to it with a token."""
     with server.client.stream("GET", f"{server.origin}/sse", headers={"authorization": f"Bearer {token}"}) as stream:
         data = (line[6:] for line in stream.iter_lines() if line.startswith("data: "))
         place = server.origin + next(data)
@@ -328,17 +328,17 @@ def test_the_old_transport_is_guarded_too(server: Protected) -> None:
 
 @pytest.mark.full
 def test_the_old_stream_ends_with_the_last_token_that_came_for_it(server: Protected) -> None:
-    """A message with another token keeps it open, and nothing else does: neither events nor a handler that runs."""
+    """Only a message with a longer-lived token keeps the stream open: neither events nor a running handler do."""
     brief, longer = (server.token(exp=At(seconds), scope="mcp:write") for seconds in (-58, -56.5))
     with old_stream(server, brief) as (data, post):
         for message, token in ((initialize(LATEST), brief), (INITIALIZED, longer), (called("flood"), longer)):
-            assert post(message, token).status_code == 202  # the last one never stops to send
+            assert post(message, token).status_code == 202  # the handler of the last message never stops sending
         assert len(list(data)) > 10
         assert post(called("open"), server.token()).status_code == 404
     assert server.client.get(f"{server.origin}/sse", headers={"authorization": f"Bearer {longer}"}).status_code == 401
 
 
-# --- keys of one's own ----------------------------------------------------------------------------------------
+# --- static tokens --------------------------------------------------------------------------------------------
 
 KEY = "a key that nobody can guess"
 
@@ -355,7 +355,7 @@ def test_static_tokens_and_keys_are_the_simplest_case() -> None:
         for wrong in ("another-secret-of-bo", "another-secret-of-bobb", "x"):
             refused = server.call("whoami", token=wrong)
             assert refused.status_code == 401
-            assert "resource_metadata" not in refused.headers["www-authenticate"]  # there is no issuer to go to
+            assert "resource_metadata" not in refused.headers["www-authenticate"]  # there is no issuer to name
         assert server.call("whoami", token=bob, headers={"x-api-key": bob}).status_code == 400
         assert server.client.get(server.metadata_url).status_code == 404
 
@@ -383,7 +383,7 @@ def test_secrets_show_nowhere(issuer: Issuer) -> None:
     assert "secret" not in repr(Identity(subject="a", claims={"email": "secret"}))
 
 
-# --- what cannot be right -------------------------------------------------------------------------------------
+# --- invalid configurations -----------------------------------------------------------------------------------
 
 
 RESOURCES = """

@@ -1,4 +1,4 @@
-"""Whatever comes in the headers of a request, it is refused in good order unless its issuer has signed it."""
+"""A server refuses arbitrary request headers with a proper error, unless the issuer signed the token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VALUES = st.recursive(
 
 
 def changed(whole: dict[str, Any], *more: str) -> st.SearchStrategy[dict[str, Any]]:
-    """A JSON object of which some members are something else, or gone."""
+    """Generate copies of a JSON object with changed, added or removed members."""
     names = st.sampled_from([*whole, *more])
     return st.dictionaries(names, VALUES | st.just(...), max_size=4).map(
         lambda changes: {name: value for name, value in {**whole, **changes}.items() if value is not ...}
@@ -37,7 +37,7 @@ def changed(whole: dict[str, Any], *more: str) -> st.SearchStrategy[dict[str, An
 
 
 def outcome(query: bytes = b"", **headers: bytes) -> int:
-    """The status that a request with some headers gets; 200 if it is let in."""
+    """Return the status of a request with these headers; 200 if it is accepted."""
     named = {name.encode(): value for name, value in headers.items()}
     request: Any = SimpleNamespace(scope={"method": "POST", "path": "/mcp", "query_string": query}, headers=named)
     try:

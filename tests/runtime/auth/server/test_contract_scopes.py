@@ -1,4 +1,4 @@
-"""Scopes that a contract states beside its operations are demanded by every server of it."""
+"""Every server of a contract requires the scopes that the contract states for its operations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def done() -> Any:
 
 
 class Files(app.Contract):
-    """Files that are not there."""
+    """Contract with tools, a prompt and resources of files."""
 
     catalog = app.Catalog.of(DOCUMENT)
     revisions = (v2025_03_26, v2025_11_25, v2026_07_28)
@@ -56,7 +56,7 @@ OPERATIONS: list[tuple[str, dict[str, Any], str]] = [
     ("tools/call", {"name": "move"}, "files:read files:write"),
     ("tools/call", {"name": "help"}, ""),
     ("prompts/get", {"name": "tidy"}, "files:write"),
-    ("resources/read", {"uri": "files://x/root"}, "files:read files:root"),  # the template has it, too
+    ("resources/read", {"uri": "files://x/root"}, "files:read files:root"),  # includes the scope of the template
     ("resources/read", {"uri": "files://x/else"}, "files:read"),
     ("resources/read", {"uri": "files://y/else"}, ""),
 ]
@@ -74,7 +74,7 @@ def server() -> Iterator[Protected]:
 
 
 def needs(response: Any, scopes: str) -> None:
-    """Check that a request was refused for want of scopes."""
+    """Check that a request was refused because these scopes are missing."""
     assert response.status_code == 403, response.text
     assert f'scope="{scopes}"' in response.headers["www-authenticate"]
 
@@ -90,7 +90,7 @@ def test_every_operation_needs_what_the_contract_states(server: Protected, revis
             else:
                 assert response.status_code == 200, response.text
                 assert "result" in answer(response), (revision, method, params)
-    # members that a method does not know are ignored, also when it is decided what is called
+    # unknown parameters of a method do not affect which operation is checked
     session = None if revision == STATELESS else server.session(NOTHING, revision)
     for name in ("help", "files://y/else", ""):
         headers = {"mcp-name": "files://x/root"}

@@ -1,4 +1,4 @@
-"""How often an issuer is asked, and what happens while it does not answer."""
+"""Number of requests to an issuer, and verification while the issuer is unavailable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def issuer() -> Iterator[Issuer]:
 
 
 def statuses(server: Protected, tokens: list[str]) -> list[int]:
-    """The answers to calls at the same time."""
+    """Call with all tokens at the same time; return the statuses."""
     with ThreadPoolExecutor(16) as pool:
         return list(pool.map(lambda token: int(server.call("whoami", token=token).status_code), tokens))
 
@@ -59,7 +59,7 @@ def test_an_issuer_may_be_away(issuer: Issuer) -> None:
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
         issuer.is_down = True
         early = server.call("whoami", token=server.token())
-        assert early.status_code == 503  # nobody can tell
+        assert early.status_code == 503  # the keys are unknown
         assert early.headers["retry-after"] == "5"
         assert "www-authenticate" not in early.headers
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
@@ -91,14 +91,14 @@ async def test_keys_are_fetched_again_beside_the_requests() -> None:
         return found
 
     assert await known("k1")
-    assert await known(None)  # it is the only one
+    assert await known(None)  # a single key needs no id
     issuer.keys["k2"] = RSAKey.generate_key(2048)
     assert not await known("k2")  # too soon
-    assert await known("k2", after=PAUSE)  # fetched, because it is not known
-    assert not await known(None)  # which one?
+    assert await known("k2", after=PAUSE)  # fetched, because the key is unknown
+    assert not await known(None)  # two keys: ambiguous
     assert loaded == 2
     del issuer.keys["k1"]
-    assert await known("k1", after=LIFETIME + 1)  # the last time: it is not waited for
+    assert await known("k1", after=LIFETIME + 1)  # the old key is valid until the fetch in the background ends
     assert not await known("k1")
     assert await known("k2")
     assert loaded == 3
@@ -206,7 +206,7 @@ def test_a_verified_token_is_known_until_it_expires(issuer: Issuer) -> None:
     verifier = Counting(issuer.url, clock=lambda: moment[0])
     with running(verifier, issuer=issuer, clock=lambda: moment[0]) as server:
         token = server.token(exp=int(moment[0]) + 100)
-        # clocks differ by a minute at most
+        # the verifier allows a clock skew of a minute
         for pause, status, verified in ((0, 200, 1), (0, 200, 1), (150, 200, 1), (11, 401, 2)):
             moment[0] += pause
             assert (server.call("whoami", token=token).status_code, verifier.verified) == (status, verified)
@@ -214,7 +214,7 @@ def test_a_verified_token_is_known_until_it_expires(issuer: Issuer) -> None:
         for pause in (0, 200, 200):
             moment[0] += pause
             assert server.call("whoami", token=long).status_code == 200
-        assert verifier.verified == 4  # asked anew after a while
+        assert verifier.verified == 4  # verified again after a while
 
 
 # --- introspection --------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_a_revoked_token_is_good_for_a_short_time_only(issuer: Issuer) -> None:
         issuer.known["brief"] = {"active": True, **issuer.claims(server.url, exp=int(moment[0]) - 55)}
         assert server.call("whoami", token="brief").status_code == 200
         moment[0] += 6
-        assert server.call("whoami", token="brief").status_code == 401  # not beyond its end
+        assert server.call("whoami", token="brief").status_code == 401  # expired, although cached
 
 
 def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) -> None:

@@ -27,7 +27,7 @@ def server(issuer: Issuer) -> Iterator[Protected]:
 
 
 def call(server: Protected, token: str, *proof: str, scheme: str = "DPoP") -> Any:
-    """The response to a call with a token and proofs."""
+    """Call a tool with a token and proofs, and return the response."""
     headers = {"authorization": f"{scheme} {token}"}
     if len(proof) < 2:
         return server.call("whoami", headers=headers | ({"dpop": proof[0]} if proof else {}))
@@ -36,31 +36,31 @@ def call(server: Protected, token: str, *proof: str, scheme: str = "DPoP") -> An
 
 
 def error(response: Any, scheme: str = "dpop") -> str | None:
-    """Return what a challenge of a scheme says is wrong."""
+    """Return the error code in the challenge of a scheme."""
     found = challenges.parse(response.headers.get_list("www-authenticate"))
     return next(one for one in found if one.scheme == scheme).parameters.get("error")
 
 
 class Holder(Prover):
-    """A client with a token that is bound to its key."""
+    """Client with a token that is bound to its key."""
 
     def __init__(self, server: Protected) -> None:
         super().__init__()
         self.server, self.token = server, server.token(cnf={"jkt": self.thumbprint})
 
     def proven(self, **changes: Any) -> str:
-        """A proof for this token, which differs in some ways from a good one."""
+        """Return a proof for this token, with some claims or headers changed."""
         return self.proof(self.server.url, self.token, **changes)
 
     def headers(self, **changes: Any) -> dict[str, str]:
         return {"authorization": f"DPoP {self.token}", "dpop": self.proven(**changes)}
 
     def call(self, *proofs: str, scheme: str = "DPoP") -> Any:
-        """The response to a call with the token and proofs."""
+        """Call a tool with the token and proofs, and return the response."""
         return call(self.server, self.token, *proofs, scheme=scheme)
 
     def refused(self, *proofs: str) -> str | None:
-        """Return what is wrong with these proofs."""
+        """Return the error code for these proofs."""
         return error(self.call(*proofs))
 
 
@@ -73,7 +73,7 @@ def test_a_bound_token_is_taken_with_a_proof(server: Protected, mine: Holder) ->
     for _ in range(3):
         assert said(mine.call(mine.proven())) == "alice"
     assert said(mine.call(mine.proof(f"{server.url}?query#fragment", mine.token), scheme="dpop")) == "alice"
-    assert said(call(server, server.token(), scheme="Bearer")) == "alice"  # others stay as they are
+    assert said(call(server, server.token(), scheme="Bearer")) == "alice"  # bearer tokens still work
 
 
 def test_a_session_wants_a_proof_for_each_request(server: Protected, mine: Holder) -> None:
@@ -98,7 +98,7 @@ def test_a_bound_token_is_no_bearer_token(mine: Holder, issuer: Issuer) -> None:
         response = mine.call(*proofs, scheme="Bearer")
         assert response.status_code == 401
         assert error(response) == error(response, "bearer") == "invalid_token"
-    with running(JwtVerifier(issuer.url), issuer=issuer) as plain:  # also where nobody speaks of proofs
+    with running(JwtVerifier(issuer.url), issuer=issuer) as plain:  # also on a server without support for proofs
         theirs = Holder(plain)
         assert theirs.call(scheme="Bearer").status_code == theirs.call(theirs.proven()).status_code == 401
 
@@ -151,7 +151,7 @@ def test_a_proof_is_by_the_key_of_the_token(server: Protected, mine: Holder) -> 
     thief, wide, curve = Prover(), RSAKey.generate_key(2048), ECKey.generate_key("P-384")
     for proof in (
         thief.proof(server.url, mine.token),
-        # signed with another key than it shows
+        # not signed with the key in its header
         thief.proof(server.url, mine.token, header={"jwk": mine.key.as_dict(private=False)}),
         mine.proven(header={"jwk": mine.key.as_dict(private=True)}),
         mine.proof(server.url, server.token()),
@@ -198,7 +198,7 @@ def test_a_nonce_is_asked_for(issuer: Issuer) -> None:
         assert (asked.status_code, error(asked)) == (401, "use_dpop_nonce")
         nonce = asked.headers["dpop-nonce"]
         for seconds in (100, 100):
-            assert tried(nonce=nonce).status_code == 200  # also the one before
+            assert tried(nonce=nonce).status_code == 200  # the previous nonce is valid, too
             moment[0] += seconds
         for wrong in (nonce, "x", "", 1, None, [nonce], "\u00e9"):
             assert error(tried(nonce=wrong)) == "use_dpop_nonce"
@@ -209,7 +209,7 @@ URL = "https://example.org/mcp"
 
 
 async def verify(verifier: ProofVerifier, prover: Prover, proof: str | float) -> None:
-    """Verify a proof, or one of a moment."""
+    """Verify a proof, or a new proof with this issue time."""
     text = proof if isinstance(proof, str) else prover.proof(URL, "token", iat=proof)
     await verifier.verify(text.encode(), "POST", (URL,), "token", prover.thumbprint)
 
@@ -219,7 +219,7 @@ async def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: p
     verifier, prover = ProofVerifier(clock=lambda: moment[0]), Prover()
     ahead = prover.proof(URL, "token", iat=moment[0] + 290)
     await verify(verifier, prover, ahead)
-    moment[0] += 580  # it would still be good
+    moment[0] += 580  # still within the time window
     with pytest.raises(InvalidProof, match="used before"):
         await verify(verifier, prover, ahead)
     monkeypatch.setattr(replay, "_MAX_PROOFS", 3)
@@ -228,7 +228,7 @@ async def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: p
     with pytest.raises(VerifierUnavailable):
         await verify(verifier, prover, moment[0])
     moment[0] += 700
-    await verify(verifier, prover, moment[0])  # those of before are forgotten
+    await verify(verifier, prover, moment[0])  # expired proofs are forgotten
 
 
 @pytest.mark.full
@@ -257,13 +257,13 @@ async def test_a_client_that_sends_many_proofs_shuts_out_only_itself(monkeypatch
     with pytest.raises(VerifierUnavailable):
         await verify(verifier, many, moment[0])
     await verify(verifier, other, moment[0])
-    moment[0] += 422  # none of them is good any longer, by any clock
+    moment[0] += 422  # all proofs have expired, by any clock
     for _ in range(3):
         await verify(verifier, many, moment[0])
 
 
 def test_processes_can_share_what_they_remember_of_proofs(issuer: Issuer) -> None:
-    """Two servers of one resource take a proof once between them, and none while nobody can tell."""
+    """Servers that share a cache accept a proof once, and accept none while the cache is unavailable."""
     asked: list[tuple[int, str, float]] = []
 
     class Shared:

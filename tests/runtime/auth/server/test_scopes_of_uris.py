@@ -1,4 +1,4 @@
-"""The scopes of a resource are needed whichever way its URI is written, and by whichever route it is reached."""
+"""The scopes of a resource are required for every spelling of its URI and for every operation that reaches it."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_names_of_tools_are_compared_exactly() -> None:
 
 
 class Exact(v2026_07_28.Server):
-    """Protects a URI by an override that compares texts."""
+    """Server that protects a URI by comparing strings."""
 
     info = v2026_07_28.types.Implementation(name="exact", version="1")
 
@@ -183,13 +183,13 @@ def test_overrides_are_asked_for_canonical_uris() -> None:
         assert server.ask("resources/read", NOTHING, None, uri="note://%6Fther").status_code == 200
 
 
-# --- who hears of changes -------------------------------------------------------------------------------------
+# --- recipients of change notifications -----------------------------------------------------------------------
 
 
 async def heard(
     client: AsyncClient, change: Callable[[str], None], last: str, session: dict[str, str] | None = None
 ) -> list[str]:
-    """The URIs that a stream tells of changes, up to the last one: of a session, or of one who follows a folder."""
+    """Return the updated URIs on a stream up to `last`: of a session, or of a stateless subscription to a folder."""
     found, told = list[str](), {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
     body = stateless("subscriptions/listen", notifications={"resourceSubscriptions": ["note://"]})
     options: Any = {"headers": session} if session else {"json": body, "headers": told}

@@ -1,4 +1,4 @@
-"""Which tokens a protected server takes, and what it tells those whose token it does not: over real connections."""
+"""Tokens that a protected server accepts, and its responses to tokens that it refuses; over real connections."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def issuer() -> Iterator[Issuer]:
 
 
 def challenge(response: Any) -> dict[str, str]:
-    """The parameters of the only challenge of a response."""
+    """Return the parameters of the only challenge in a response."""
     (found,) = challenges.parse([response.headers["www-authenticate"]])
     assert found.scheme == "bearer"
     return dict(found.parameters)
 
 
 def refused(server: Protected, token: str, status: int = 401) -> str:
-    """A token is refused in all ways to the server; returns what its sender is told."""
+    """Check that calls and `initialize` refuse a token; return the error description."""
     response = server.call("whoami", token=token)
     assert response.status_code == status, response.text
     begun = server.post(initialize("2025-11-25"), token=token)
@@ -46,7 +46,7 @@ def refused(server: Protected, token: str, status: int = 401) -> str:
     return told["error_description"]
 
 
-# --- good ones ------------------------------------------------------------------------------------------------
+# --- valid tokens ---------------------------------------------------------------------------------------------
 
 
 @each("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", *KEYS])
@@ -76,7 +76,7 @@ def test_the_scheme_is_read_in_any_case(server: Protected) -> None:
         assert said(server.call("whoami", headers={"authorization": f"{scheme} {token}"})) == "alice"
 
 
-# --- none -----------------------------------------------------------------------------------------------------
+# --- no token -------------------------------------------------------------------------------------------------
 
 
 @each("headers", [{}, {"authorization": "Basic YTpi"}, {"authorization": "Negotiate"}])
@@ -140,7 +140,7 @@ def test_what_a_request_says_of_our_address_changes_nothing(
     assert server.call("whoami", token=issuer.token("https://evil.example.org/mcp"), headers=forged).status_code == 401
 
 
-# --- bad ones -------------------------------------------------------------------------------------------------
+# --- invalid tokens -------------------------------------------------------------------------------------------
 
 
 AUDIENCES: list[Any] = [..., "", [], None, "https://elsewhere.example.org/mcp", 1, True, {"ORIGIN/mcp": 1}]
@@ -247,7 +247,7 @@ def test_huge_tokens_are_refused_unread(server: Protected) -> None:
 
 
 def shown(server: Protected, *values: str) -> Any:
-    """The response to a client with these headers of authorization."""
+    """Return the response to these Authorization headers."""
     headers = [(b"content-type", b"application/json"), *((b"authorization", one.encode("latin-1")) for one in values)]
     return server.client.post(server.url, json=initialize("2025-11-25"), headers=headers)
 
@@ -282,11 +282,11 @@ def test_a_token_in_the_body_is_none(server: Protected) -> None:
     assert form.status_code == inside.status_code == 401
 
 
-# --- the log --------------------------------------------------------------------------------------------------
+# --- log ------------------------------------------------------------------------------------------------------
 
 
 def test_refusals_are_logged(server: Protected, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
-    """The log never has the token."""
+    """The log never contains the token."""
     expired, good = server.token(sub="eve\nadmin", exp=At(-1000)), server.token()
     with caplog.at_level(logging.INFO, "mcp_bindgen.audit"):
         server.call("whoami")

@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to/authorization.md for servers, with tokens as vendors document them."""
+"""Server recipes in docs/how-to/authorization.md, with tokens as vendors document them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG = f"api://{APP}/mcp.read"
 NONE: dict[str, Any] = {"scope": ..., "client_id": ..., "jti": ...}
 
 VENDORS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]] = {
-    # the verifier's options; the header of a token; its claims; how an ID token of the same login differs
+    # options of the verifier, header and claims of a token, and differences of an ID token from the same login
     "keycloak": (
         {"types": ("JWT",)},
         {"typ": "JWT"},
@@ -65,12 +65,12 @@ async def test_a_token_as_the_documentation_says(vendor: str) -> None:
     assert found is not None
     assert (found.subject, found.client) == ("alice", "desk")
     assert found.has("mcp:read")
-    with pytest.raises(InvalidToken):  # the ID token of the same login
+    with pytest.raises(InvalidToken):  # an ID token of the same login
         await verifier.verify(issuer.token(RESOURCE, header=header, **claims | id_token), RESOURCE)
     elsewhere = {"client_id": "other"} if "audience_claim" in options else {"aud": "https://other.example/mcp"}
     with pytest.raises(InvalidToken, match="not for this resource"):
         await verifier.verify(issuer.token(RESOURCE, header=header, **claims | elsewhere), RESOURCE)
-    if header["typ"] != "at+jwt":  # without the departure
+    if header["typ"] != "at+jwt":  # without the option `types`
         await refused(JwtVerifier(issuer.url, keys=issuer.jwks()).verify(token, RESOURCE), InvalidToken, "type")
 
 
@@ -99,7 +99,7 @@ def test_the_long_scopes_of_entra_imply_the_short_ones_of_its_tokens(issuer: Iss
 
 
 class GoogleTokens:
-    """Knows opaque tokens whose audience is a client, as the documentation shows."""
+    """Verifier of opaque tokens whose audience is a client, as in the documentation."""
 
     issuers = ("https://accounts.google.com",)
 
