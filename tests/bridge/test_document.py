@@ -1,4 +1,4 @@
-"""Printed models: reading one back gives an equal model, and their JSON Schema describes them exactly."""
+"""Round trips of printed models, and the JSON Schema that describes them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ objects = st.builds(m.Object, st.lists(fields, max_size=3).map(tuple), st.none()
 
 
 def pairs(values: st.SearchStrategy[Any], keys: st.SearchStrategy[str] = words) -> st.SearchStrategy[Any]:
-    """Pairs with different keys."""
+    """Return a strategy for pairs with different keys."""
     return st.dictionaries(keys, values, max_size=2).map(lambda found: tuple(found.items()))
 
 
@@ -94,7 +94,7 @@ random_models = st.builds(
 
 
 def source(text: str) -> Source:
-    """Return printed text as a file."""
+    """Return printed text as a source file."""
     return Source(text.encode(), "model.json", "draft", "model.json")
 
 

@@ -1,7 +1,7 @@
-"""The laws of bridges, with random payloads: jsonschema-rs, which shares no code with us, judges what comes out.
+"""Laws of bridges, checked with random payloads; the independent validator jsonschema-rs judges converted payloads.
 
-Members that only other revisions name are among what is drawn. `make test` draws few payloads, `make test-all` more;
-each goes to every other revision.
+The payloads include members that only other revisions define. Each payload is converted to every other revision.
+`make test` draws few payloads, `make test-all` more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.bridging import REVISIONS, Json, Payload, converted, payloads
 from tests.support.effort import cases, examples
 
 OWN = "acme.example/own"
-"""A member that no schema names."""
+"""Member that no schema defines."""
 
 
 def between(source: str, target: str) -> Chain:
@@ -31,13 +31,13 @@ def between(source: str, target: str) -> Chain:
 
 
 def refusals(source: str, target: str) -> set[str]:
-    """The places between two revisions at which the rules let payloads be refused."""
+    """Return the places between two revisions at which rules may refuse a payload."""
     places = (place for step in between(source, target).steps for place in plan(step.source, step.target).places)
     return {place.name for place in places if place.rule is not None and place.rule.action in ("refuse", "by")}
 
 
 def dropped(source: str, target: str) -> set[str]:
-    """The members that are filled in or left out between two revisions, wherever."""
+    """Return the members that are filled in or dropped anywhere between two revisions."""
     plans = [plan(step.source, step.target) for step in between(source, target).steps]
     edits = [one for each in plans for payload in each.payloads for one in reach(payload.edit, each.named)]
     members = [one for one in edits if isinstance(one, Members)]
@@ -50,7 +50,7 @@ def without(value: Json, names: set[str]) -> Json:
 
 @st.composite
 def said(draw: st.DrawFn, revision: str) -> tuple[Payload, Json]:
-    """A payload of a revision, with members that nobody names wherever they may be."""
+    """Return a payload of a revision, with an unknown member in each object that allows one."""
     payload = draw(st.sampled_from(payloads(revision)))
     value = draw(values(payload))
     for holder in objects(value):
@@ -61,7 +61,7 @@ def said(draw: st.DrawFn, revision: str) -> tuple[Payload, Json]:
 
 
 def objects(value: Json) -> list[dict[str, Any]]:
-    """All objects in a value."""
+    """Return all objects in a value."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [*([value] if isinstance(value, dict) else []), *(one for item in inner for one in objects(item))]
 
@@ -71,7 +71,7 @@ def own(value: Json) -> int:
 
 
 def check(payload: Payload, value: Json, target: str) -> None:
-    """Hold all laws for one value on its way to one revision."""
+    """Check all laws for one value on its way to one revision."""
     other = payload.counterpart(target)
     if other is None:
         return
@@ -81,25 +81,25 @@ def check(payload: Payload, value: Json, target: str) -> None:
         made = converted(conversion, value, notes)
         final = settled(copy.deepcopy(made), other, conversion, there.field_collisions(payload.part, payload.method))
     except NotConvertible as refused:
-        # 1: refused where the rules say so
+        # 1: only rules refuse a payload
         if refused.place in refusals(payload.revision, target):
             return
         raise
-    # 1, 4: what comes out is valid, whatever the path
+    # 1, 4: the converted payload is valid on every path
     assert [f"{problem.instance_path}: {problem.message}" for problem in other.validator.iter_errors(final)] == []
-    # 2: whoever goes to a newer revision and comes back has said the same
+    # 2: a payload converted to a newer revision and back is unchanged
     aside = dropped(payload.revision, target) | dropped(target, payload.revision)
     if REVISIONS.index(target) > REVISIONS.index(payload.revision) and not notes.losses:
         back = converted(other.of(between(target, payload.revision)), made)
         assert without(back, aside) == without(value, aside)
-    # 3: what is converted stays as it is
+    # 3: a second conversion changes nothing
     assert converted(conversion, made) == made
-    # 5: where no guard fires, nothing changes
+    # 5: a payload that the prefilter excludes does not change
     if conversion is None or not conversion.may_apply(text(value)):
         assert text(made) == text(value)
     if conversion is None or not conversion.may_apply_to_any(json.dumps(value, indent=1).encode()):
         assert made == value
-    # 7: what neither names is still there
+    # 7: members that neither revision defines survive
     if not notes.losses:
         assert own(made) >= own(without(value, aside))
 
@@ -120,7 +120,7 @@ def test_whatever_is_said_at_length(revision: str) -> None:
 
 
 def hold(revision: str, count: int) -> None:
-    """Hold the laws for random payloads of a revision on their way to all others."""
+    """Check the laws for random payloads of a revision on their way to all other revisions."""
 
     @settings(max_examples=count, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     @given(said(revision))

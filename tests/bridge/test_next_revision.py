@@ -1,4 +1,4 @@
-"""The next revision, rehearsed: a made-up one gets its bridge by `generate`, and three lines of rules."""
+"""Rehearsal of the next revision: `generate` writes the bridge of a made-up revision, with three lines of rules."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ print(json.dumps([made(*each) for each in json.load(sys.stdin)]))
 
 
 def schema() -> Schema:
-    """The newest revision with a method added, a field renamed, one made required, and a union member removed."""
+    """Return the newest revision with an added method, a renamed field, a field made required, and a smaller union."""
     definitions: Schema = copy.deepcopy(dict(Store().effective(BASIS).definitions))
     add_a_method_and_a_notification(definitions)
     template = definitions["ResourceTemplate"]
@@ -66,7 +66,7 @@ def schema() -> Schema:
 
 @contextmanager
 def user(folder: Path) -> Iterator[None]:
-    """Be somebody with that folder, who has an installation and no checkout."""
+    """Set up an installation (no checkout) with this user folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MCP_BINDGEN_HOME", str(folder))
         patch.setattr("mcp_bindgen.emit.python.installation.is_checkout", lambda: False)
@@ -75,7 +75,7 @@ def user(folder: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of somebody who imported it."""
+    """Return a user folder into which the revision was imported."""
     folder = tmp_path_factory.mktemp("next")
     with user(folder / "home"):
         done = inside("schema", "import", NAME, save(folder / "next.json", schema()))
@@ -85,7 +85,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(imported: Path, tmp_path: Path) -> Iterator[Path]:
-    """The same, to be changed."""
+    """Yield a copy of the user folder, which the test may change."""
     shutil.copytree(imported, tmp_path / "home")
     with user(tmp_path / "home"):
         yield tmp_path / "home"
@@ -96,7 +96,7 @@ def steps(home: Path) -> set[str]:
 
 
 def converted(home: Path, *payloads: tuple[str, str, str, Any]) -> list[Any]:
-    """What becomes of payloads, or the place where they are refused."""
+    """Return converted payloads; a refused payload becomes the place of its refusal."""
     done = execute(sys.executable, "-c", CONVERT, stdin=json.dumps(payloads), MCP_BINDGEN_HOME=str(home))
     assert done.returncode == 0, done.stderr
     found: list[Any] = json.loads(done.stdout)
@@ -170,7 +170,7 @@ def test_its_steps_go_with_it(home: Path) -> None:
 def test_a_rule_without_a_place_is_told(home: Path) -> None:
     (home / "schema" / "bridges.toml").write_text(RULES.replace("Tool.description", "Tool.prescription"), "utf-8")
     done = inside("generate", NAME)
-    assert done.returncode == 0  # somebody's draft is only warned of
+    assert done.returncode == 0  # a draft of the user only causes a warning
     assert f"{BASIS} -> {NAME}: Tool.prescription has no place; remove the rule\n" in done.stderr
     assert "1 places have no rule" in done.stderr
 

@@ -1,4 +1,4 @@
-"""What is planned for each step: counted, complete, and accounted for by the separate comparison of `diff`."""
+"""Plans of all steps: their counts, their completeness, and their agreement with the findings of `diff`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COUNTS = {
     ("2025-11-25", "2026-07-28"): ({"identity": 6, "open": 2, "fill": 5, "rule": 16}, 13, 10),
     ("2026-07-28", "2025-11-25"): ({"identity": 3, "open": 14, "fill": 4, "rule": 8}, 3, 16),
 }
-"""Step -> the kinds of payloads, the methods that are gone, and the names that the source leaves open."""
+"""Step -> kinds of payloads, number of removed methods, number of field collisions."""
 
 
 @pytest.mark.parametrize("step", STEPS, ids=str)
@@ -61,7 +61,7 @@ def test_what_is_generated_is_in_sync() -> None:
     assert steps.is_page_current
 
 
-# --- what `diff` finds, which shares no code with the plan -----------------------------------------------------
+# --- findings of `diff`, which shares no code with the plan ----------------------------------------------------
 
 
 def breaking() -> Iterator[tuple[str, str, Finding]]:
@@ -72,7 +72,7 @@ def breaking() -> Iterator[tuple[str, str, Finding]]:
 
 
 def places_of(old: str, new: str, method: str) -> list[Place]:
-    """What is planned for a method, up and down."""
+    """Return the planned places of a method, in both directions."""
     steps = (plan(old, new), plan(new, old))
     gone = [place for step in steps for place in step.gone if place.path[0] == method]
     payloads = [payload for step in steps for payload in step.payloads if payload.method == method]
@@ -80,13 +80,13 @@ def places_of(old: str, new: str, method: str) -> list[Place]:
 
 
 def accounted(finding: Finding, place: Place) -> bool:
-    """Whether a place is about what `diff` found."""
+    """Return True if a place covers a finding of `diff`."""
     if place.path[0] == finding.group and not place.path[2:]:
-        return True  # the method itself is gone
+        return True  # the method itself was removed
     (*_, name) = re.findall(r"[^.|{}\"\s\[\]]+(?:\.[^.|{}\"\s\[\]]+/[^\"]+)?", finding.subject)
     own = {name, "[]"} if finding.subject.endswith("[]") else {name}
     if "Meta" in finding.subject or name == "params":
-        own.add("_meta")  # what a request says of its sender
+        own.add("_meta")  # a request describes its sender there
     return bool(own & {*place.path})
 
 
@@ -95,9 +95,9 @@ def test_every_breaking_finding_is_accounted_for() -> None:
     for old, new, finding in breaking():
         count += 1
         if not finding.reaches:
-            assert finding.subject.startswith("JSONRPC"), finding  # envelopes are the runtime's
+            assert finding.subject.startswith("JSONRPC"), finding  # the runtime handles envelopes
         elif finding.rule == "message-carrier-changed":
-            assert protocol(new).era != protocol(old).era  # questions inside of results are the era's
+            assert protocol(new).era != protocol(old).era  # the era decides on requests that are embedded in results
         else:
             methods = {message.method for message in finding.reaches}
             known = [one for one in methods if any(accounted(finding, place) for place in places_of(old, new, one))]

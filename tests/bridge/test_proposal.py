@@ -1,7 +1,7 @@
 """A proposal for `tools/call`, from a schema file to a running server, with data only.
 
 The made-up revision 2026-12-01 follows SEP-3279: results of tools have `outputs` and `outputVariants` instead of
-`content` and `structuredContent`. Two files are written by hand, the schema and the rules for the bridges.
+`content` and `structuredContent`. Two files are written by hand: the schema and the rules for the bridges.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ anyio.run(main)
 
 
 def proposal() -> Schema:
-    """The newest revision with the results of the proposal."""
+    """Return the newest revision with the results of the proposal."""
     definitions: Schema = copy.deepcopy(dict(Store().effective(OLD).definitions))
     result = definitions["CallToolResult"]
     members = result["properties"]
@@ -77,7 +77,7 @@ def proposal() -> Schema:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a user who has imported the proposal and written its rules."""
+    """Yield a user folder with the imported proposal and its rules."""
     folder = tmp_path_factory.mktemp("user")
     with user(folder / "home"):
         file = save(folder / "proposal.json", proposal())

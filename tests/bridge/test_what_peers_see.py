@@ -1,4 +1,4 @@
-"""What a bridged client sees is the conversion of what a native one sees, whatever a handler returns."""
+"""Results that clients of other revisions receive: the conversion of the result that a native client receives."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ERA = {"resultType", "ttlMs", "cacheScope", "_meta"}
 
 
 def make_server(revision: str, method: str, result: Json) -> Any:
-    """A server of one revision whose handler returns a result."""
+    """Return a server of one revision; its handler returns the given result."""
     native = bindings(revision).Server
 
     async def handler(self: Any, params: Any, ctx: Any) -> Any:
@@ -45,7 +45,7 @@ def make_server(revision: str, method: str, result: Json) -> Any:
 
 
 async def seen(server: Any, wire: str, method: str) -> Any:
-    """What a client of a revision gets for an answer."""
+    """Return the response that a client of a revision receives."""
     async with played(server, revisions=[wire]) as (raw, _):
         if wire == STATELESS:
             return await raw.ask(lone(1, method, **ASKED[method]))
@@ -54,7 +54,7 @@ async def seen(server: Any, wire: str, method: str) -> Any:
 
 
 def expected(home: str, wire: str, method: str, result: Json) -> Any:
-    """What it should get: the conversion of the result, or why there is none."""
+    """Return the expected result, or the error message if the conversion is refused."""
     steps = chain(home, wire)
     assert steps is not None
     try:
@@ -69,13 +69,13 @@ def plain(value: Json) -> Json:
 
 @cache
 def own_instances(revision: str) -> Instances:
-    """Values with the members of a revision alone: a handler that uses a later name otherwise is on its own."""
+    """Return values with members of this revision only; a handler must not use member names of later revisions."""
     return of_definitions(definitions(revision), names=odd_names("acme"))
 
 
 @st.composite
 def returned(draw: st.DrawFn, revision: str) -> tuple[str, Json]:
-    """A method, and a result that usually answers it."""
+    """Return a method and a result of its usual type."""
     results = [one for one in payloads(revision) if one.method in ASKED and one.part == "results"]
     payload = draw(st.sampled_from(results))
     value = draw(own_instances(revision).strategy(payload.schemas[0]))
