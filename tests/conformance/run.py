@@ -1,6 +1,6 @@
-"""Runs the conformance suite on our examples: `python -m tests.conformance.run` checks docs/reference/conformance.md.
+"""Run the conformance suite on our examples: `python -m tests.conformance.run` checks docs/reference/conformance.md.
 
-It fails when a scenario fails, warns, or checks nothing although it should, and when the page says something else;
+The run fails if a scenario fails, warns, or checks nothing although it should, and if the page is out of date;
 `--write` writes the page.
 """
 
@@ -33,14 +33,13 @@ EXTENSIONS: Mapping[tuple[Side, str], tuple[str, ...]] = {
     ("server", "sep-2640-"): ("2026-07-28",),
     ("server", "tasks-"): ("2026-07-28",),
 }
-"""Side and first letters of the scenarios of extensions that are offered -> the revisions to play them in: the suite
-names none."""
+"""Side and prefix of the scenarios of supported extensions -> revisions to run them in; the suite states none."""
 
 CHECK_NOTHING = frozenset({"tasks-status-notifications"})
-"""Scenarios that the suite lists and has not written. They are played all the same, so that it is seen when it has."""
+"""Scenarios that the suite lists without checks. They run as well, so that the first check that is added is noticed."""
 
 TOGETHER = 2
-"""How many scenarios are played at a time: as many as the smallest machine has processors."""
+"""Number of scenarios that run at the same time: the smallest machine has two processors."""
 
 UNWRITTEN = "it is listed and not written yet, so nothing is checked"
 
@@ -63,7 +62,7 @@ columns at one URL. Some scenarios measure time: a failure on a busy machine get
 
 
 def wanted(scenarios: Iterable[Scenario]) -> list[Scenario]:
-    """The scenarios that count, those of the extensions that are offered included."""
+    """Return the scenarios to run, with the scenarios of supported extensions."""
     offered = [
         replace(each, revisions=each.revisions or _extended(each), checks_nothing=each.name in CHECK_NOTHING)
         for each in scenarios
@@ -72,7 +71,7 @@ def wanted(scenarios: Iterable[Scenario]) -> list[Scenario]:
 
 
 def _extended(scenario: Scenario) -> tuple[str, ...]:
-    """Return the revisions in which a scenario of an extension is played; none where that is not offered."""
+    """Return the revisions in which a scenario of an extension runs; none if the extension is not supported."""
     found = [
         revisions
         for (side, start), revisions in EXTENSIONS.items()
@@ -83,7 +82,7 @@ def _extended(scenario: Scenario) -> tuple[str, ...]:
 
 @contextmanager
 def serving(*options: str, port: int | None = None) -> Generator[str]:
-    """The URL of the server, as long as the block lasts."""
+    """Run the server for the duration of the block; yield its URL."""
     port = port or free_port()
     with TemporaryDirectory() as folder, process([*SERVER, *options, "--port", port], port, Path(folder, "log")):
         yield f"http://127.0.0.1:{port}/mcp"
@@ -91,7 +90,7 @@ def serving(*options: str, port: int | None = None) -> Generator[str]:
 
 @contextmanager
 def behind_a_gateway() -> Generator[str]:
-    """The URL of `mcp-bindgen gateway` in front of the server, as long as the block lasts."""
+    """Run `mcp-bindgen gateway` in front of the server for the duration of the block; yield the URL of the gateway."""
     port = free_port()
     with TemporaryDirectory() as folder, serving() as url:
         command = [COMMAND, "gateway", url, "--http", f"127.0.0.1:{port}"]
@@ -101,7 +100,7 @@ def behind_a_gateway() -> Generator[str]:
 
 @contextmanager
 def sharing() -> Generator[str]:
-    """The URL of two workers that share Redis, behind nginx without affinity, as long as the block lasts."""
+    """Run two workers with a shared Redis, behind nginx without affinity, while the block runs; yield the URL."""
     ports = [free_port(), free_port()]
     with TemporaryDirectory() as folder, redis_server(Path(folder)) as redis, ExitStack() as stack:
         for port in ports:
@@ -110,9 +109,9 @@ def sharing() -> Generator[str]:
 
 
 def play(suite: Suite, scenarios: Sequence[Scenario], targets: Mapping[Side, str]) -> Results:
-    """Plays scenarios, each in every revision that it is for, two at a time.
+    """Run scenarios, each in all of its revisions, two at a time.
 
-    Some measure time, which goes wrong on a busy machine: what is not good gets a second chance, alone.
+    Some scenarios measure time and fail on a busy machine. A scenario that fails runs again, alone.
     """
     every = [(scenario, revision) for scenario in scenarios for revision in scenario.revisions]
     with ThreadPoolExecutor(TOGETHER) as pool:
@@ -125,7 +124,7 @@ def play(suite: Suite, scenarios: Sequence[Scenario], targets: Mapping[Side, str
 
 
 def summary(results: Results) -> str:
-    """A line for each side and revision, and the problems."""
+    """Return a line for each side and revision, and the problems."""
     lines: list[str] = []
     for side, revision in sorted({(scenario.side, revision) for scenario, revision in results}):
         mine = [(one, out) for (one, spoken), out in results.items() if one.side == side and spoken == revision]
@@ -138,7 +137,7 @@ def summary(results: Results) -> str:
 
 
 def page(results: Results, extensions: Iterable[Scenario], version: str) -> str:
-    """The text of docs/reference/conformance.md."""
+    """Return the text of docs/reference/conformance.md."""
     lines = [INTRODUCTION.format(version=version)]
     for side in ("server", "client"):
         mine = {key: outcome for key, outcome in results.items() if key[0].side == side}
@@ -172,7 +171,7 @@ def _cell(outcome: Outcome | None) -> str:
 
 
 def main() -> int:
-    """Runs it all; says whether something is wrong."""
+    """Run all scenarios; return 1 if one fails or the page is out of date."""
     parser = argparse.ArgumentParser(description="Runs the official conformance suite on our examples.")
     parser.add_argument(
         "--write", action="store_true", help="write docs/reference/conformance.md instead of checking it"
@@ -202,7 +201,7 @@ def _run(suite: Suite, given: argparse.Namespace) -> int:
     if given.gateway is not None:
         return _play_elsewhere(suite, behind_a_gateway, given.gateway)
     every = [*suite.scenarios("server"), *suite.scenarios("client")]
-    execute(PYTHON, "-c", "")  # scenarios are limited in time, which the first start of a program takes
+    execute(PYTHON, "-c", "")  # scenarios have a time limit, and the first start of a program is slow
     with serving() as url:
         results = play(suite, wanted(every), {"server": url, "client": shlex.join([PYTHON, CLIENT])})
     print(summary(results))
@@ -216,7 +215,7 @@ def _run(suite: Suite, given: argparse.Namespace) -> int:
 
 
 def _play_elsewhere(suite: Suite, place: Callable[[], AbstractContextManager[str]], revisions: Sequence[str]) -> int:
-    """Plays what servers do, in some revisions or all, on another endpoint."""
+    """Run the scenarios for servers on another endpoint, in some revisions or all."""
     chosen = [
         replace(each, revisions=tuple(one for one in each.revisions if not revisions or one in revisions))
         for each in wanted(suite.scenarios("server"))

@@ -1,4 +1,4 @@
-"""The official conformance suite as a command: which scenarios there are, and what becomes of one."""
+"""The official conformance suite as a command: its scenarios and their outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.interop.processes import node
 HERE = Path(__file__).parent
 PACKAGE = HERE / "node_modules" / "@modelcontextprotocol" / "conformance"
 PATIENCE = 60.0
-"""Seconds that a scenario may take in all."""
+"""Time limit of a scenario, in seconds."""
 
 Side: TypeAlias = Literal["server", "client"]
 
@@ -27,11 +27,11 @@ class Scenario:
     """A scenario of the suite.
 
     Attributes:
-        side: What it tests.
+        side: The side under test.
         name: Its name.
-        revisions: The revisions that it is for; none if it is about an extension.
-        is_extension: Whether it is about an extension.
-        checks_nothing: Whether the suite has only its name yet.
+        revisions: Its revisions; none if it tests an extension.
+        is_extension: True if it tests an extension.
+        checks_nothing: True if the suite lists its name, but has no checks for it yet.
     """
 
     side: Side
@@ -43,13 +43,13 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a scenario.
+    """The outcome of a scenario.
 
     Attributes:
-        passed: How many checks succeeded.
-        skipped: Why others were left out.
-        problems: What failed, and what the suite warns of.
-        written: Whether the suite has more of the scenario than its name.
+        passed: Number of successful checks.
+        skipped: Reasons of skipped checks.
+        problems: Failures and warnings.
+        written: True if the suite implements the scenario.
     """
 
     passed: int = 0
@@ -59,15 +59,15 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Whether something was checked, if there is something, and nothing is wrong."""
+        """True if there are no problems, and at least one check passed if the scenario has checks."""
         return (self.passed > 0 or not self.written) and not self.problems
 
 
 class Suite:
-    """The suite: processes that play scenarios one after the other, as many as are needed at a time.
+    """The suite, as processes that run one scenario each; several may run at the same time.
 
     Args:
-        command: How to start one.
+        command: The command line that starts the suite.
     """
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
@@ -82,21 +82,21 @@ class Suite:
             self._idle.pop().communicate()
 
     def scenarios(self, side: Side) -> list[Scenario]:
-        """All scenarios for a side, in the order of the suite."""
+        """Return all scenarios for a side, in the order of the suite."""
         return listed(side, self._played("list", f"--{side}")["output"])
 
     def run(self, scenario: Scenario, revision: str, target: str) -> Outcome:
-        """Plays a scenario.
+        """Run a scenario.
 
         Args:
             scenario: The scenario.
             revision: The revision to speak.
-            target: The URL of the server, or the command line of the client, to which the URL of a server is added.
+            target: The URL of the server, or the command line of the client, to which the suite appends a URL.
         """
         with tempfile.TemporaryDirectory() as folder:
             what = ["--url", target] if scenario.side == "server" else ["--command", target]
             options = ["--scenario", scenario.name, "--spec-version", revision, "--output-dir", folder]
-            if scenario.is_extension:  # those are for no revision in particular
+            if scenario.is_extension:  # scenarios of extensions belong to no revision
                 options.append("--force")
             done = self._played(scenario.side, *what, *options)
             found = [json.loads(path.read_text("utf-8")) for path in Path(folder).rglob("checks.json")]
@@ -109,7 +109,7 @@ class Suite:
         return replace(outcome, written=False, problems=outcome.problems + found_more)
 
     def _played(self, *words: str) -> Any:
-        """The exit code and the output of the command with some arguments; nothing when it takes too long."""
+        """Return the exit code and the output of the command with some arguments; nothing after the time limit."""
         pipe = subprocess.PIPE
         one = self._idle.pop() if self._idle else subprocess.Popen(self._command, stdin=pipe, stdout=pipe, text=True)
         assert one.stdin is not None
@@ -128,7 +128,7 @@ class Suite:
 
 
 def listed(side: Side, text: str) -> list[Scenario]:
-    """The scenarios in what `conformance list` prints."""
+    """Return the scenarios in the output of `conformance list`."""
     lines = re.findall(r"^ +- (\S+) \[(.+)\]$", text, re.MULTILINE)
     return [
         Scenario(side, name, tuple(re.findall(r"\d{4}-\d\d-\d\d", marks)), "extension" in marks)
@@ -137,7 +137,7 @@ def listed(side: Side, text: str) -> list[Scenario]:
 
 
 def judged(checks: Iterable[dict[str, Any]], code: int, output: str) -> Outcome:
-    """The outcome of a scenario, from its checks, and the exit code and output of the suite."""
+    """Return the outcome of a scenario, from its checks and the exit code and output of the suite."""
     by_status: dict[str, list[str]] = {}
     for check in checks:
         words = check.get("errorMessage") or check.get("description") or check["name"]
@@ -151,19 +151,19 @@ def judged(checks: Iterable[dict[str, Any]], code: int, output: str) -> Outcome:
 
 
 def last_words(output: str) -> str:
-    """The last line that a client wrote to standard error, as the suite shows it; else the last line of all."""
+    """Return the last line that a client wrote to standard error, or else the last line of the output."""
     shown = re.search(r"^Stderr:\n(.*?)\n\n", output, re.MULTILINE | re.DOTALL)
     lines = (shown[1] if shown else output).split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def pinned() -> str:
-    """The version of the suite that `package.json` asks for."""
+    """Return the version of the suite that `package.json` pins."""
     package = json.loads((HERE / "package.json").read_text("utf-8"))
     return str(package["dependencies"]["@modelcontextprotocol/conformance"])
 
 
 def installed() -> str | None:
-    """The version that is installed."""
+    """Return the installed version of the suite, or None."""
     path = PACKAGE / "package.json"
     return json.loads(path.read_text("utf-8"))["version"] if path.is_file() else None

@@ -1,6 +1,6 @@
-"""The conformance runner notices what the suite says, and the page is about the suite that is pinned.
+"""The conformance runner: it notices all problems that the suite reports, and the page is about the pinned suite.
 
-The suite itself runs in `make conformance`. Here a small program stands in for it. About 10 seconds.
+A small program stands in for the suite, which runs in `make conformance`. The tests take about 10 seconds.
 """
 
 from __future__ import annotations
@@ -68,18 +68,18 @@ for line in sys.stdin:
 
 @pytest.fixture
 def stand_in(tmp_path: Path) -> Iterator[Suite]:
-    """A program that takes the arguments of the suite."""
+    """Yield a suite whose command is a small program that takes the same arguments."""
     with Suite([sys.executable, "-c", STAND_IN.format(folder=str(tmp_path), listing=LISTING)]) as found:
         yield found
 
 
 def check(status: str, **more: Any) -> dict[str, Any]:
-    """A check as the suite reports it."""
+    """Return a check as the suite reports it."""
     return {"id": "rule", "name": "Rule", "status": status, "description": "what is checked", **more}
 
 
 def server(name: str, *revisions: str) -> Scenario:
-    """A scenario for servers."""
+    """Return a scenario for servers."""
     return Scenario("server", name, revisions)
 
 
@@ -259,17 +259,17 @@ def test_the_page_is_about_the_pinned_suite() -> None:
     assert re.search(r"\| `server-stateless` \| - \| - \| - \| \d+ \|", text)
 
 
-# --- what the suite does not look at ------------------------------------------------------------------------------
+# --- behaviour that the suite does not check ----------------------------------------------------------------------
 
 
 class Heard:
-    """What clients are told, and by whom."""
+    """Notifications that clients received."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
 
     async def has(self, *expected: str) -> None:
-        """Waits for exactly that."""
+        """Wait for exactly these notifications, in any order."""
         while len(self.told) < len(expected):
             await anyio.sleep(0.01)
         assert sorted(self.told) == sorted(expected)
