@@ -31,7 +31,7 @@ def add(text: str) -> int:
 
 @pytest.fixture
 def module(tmp_path: Path) -> Iterator[Path]:
-    """A module with an app, which is forgotten afterwards."""
+    """Yield a module with an app; it is removed from `sys.modules` afterwards."""
     known = set(sys.modules)
     path = tmp_path / "some_notes.py"
     path.write_text(NOTES, "utf-8")

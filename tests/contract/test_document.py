@@ -1,4 +1,4 @@
-"""Contracts that cannot be used are refused with a pointer and a reason, and nothing is fetched to find out."""
+"""Contracts that cannot be used: they are refused with a pointer and a reason, and nothing is fetched."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.support.file_server import serving
 
 
 def with_tool(**members: Any) -> dict[str, Any]:
-    """A contract of one tool."""
+    """Return a contract of one tool."""
     return {"tools": [{"name": "t", "inputSchema": {"type": "object"}, **members}]}
 
 
 def with_input(**schema: Any) -> dict[str, Any]:
-    """A contract of one tool, with a schema of its input."""
+    """Return a contract of one tool with this input schema."""
     return with_tool(inputSchema={"type": "object", **schema})
 
 
@@ -43,7 +43,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "a broken template": ({"resourceTemplates": [{"uriTemplate": "a:{b", "name": "x"}]}, "/resourceTemplates/0", "{b"),
     "no contract": ([], "", "object"),
 }
-"""What is wrong -> the contract, the pointer to it, and a word of the reason."""
+"""Mistake -> the contract, the pointer to the mistake, and a word of the reason."""
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -71,7 +71,7 @@ def test_a_remote_reference_is_never_fetched(tmp_path: Path) -> None:
 
 
 def refused(document: Any, folder: Path) -> Done:
-    """What scaffolding from a contract says that cannot be used: one line, and nothing is written."""
+    """Scaffold from a contract that is refused; check that there is one line of output and no file."""
     path = save(folder / "contract.json", document)
     done = inside("scaffold", "server", "refused", "--contract", path, "--out", folder, code=2)
     assert done.stderr.count("\n") <= 2, done.stderr

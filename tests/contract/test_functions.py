@@ -1,4 +1,4 @@
-"""Contracts of annotated functions: what stands in them, and what is refused with the place and a fix."""
+"""Contracts of annotated functions: their content, and errors that name the place and the fix."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _helper(): ...
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder whose modules are forgotten afterwards."""
+    """Yield a folder; modules imported from it are removed from `sys.modules` afterwards."""
     known = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - known:
@@ -97,19 +97,19 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def tools(folder: Path, code: str, name: str = "some_tools") -> dict[str, dict[str, Any]]:
-    """The tools of a module with this code, by name."""
+    """Return the tools of a module with this code, by name."""
     (folder / f"{name}.py").write_text(code, "utf-8")
     return {tool["name"]: tool for tool in document_of_module(name, folder)["tools"]}
 
 
 def refused(folder: Path, code: str, name: str = "bad_tools") -> str:
-    """The one line with which a module is refused; the folder is left out."""
+    """Return the single-line error for a module that is refused, without the folder."""
     with pytest.raises(BadInput) as caught:
         tools(folder, code, name)
     return str(caught.value).replace(f"{folder}/", "")
 
 
-# --- what stands in a contract --------------------------------------------------------------------------------
+# --- content of contracts -------------------------------------------------------------------------------------
 
 
 def test_names_types_defaults_and_docstrings(folder: Path) -> None:
@@ -233,7 +233,7 @@ def test_the_contract_can_be_read_again(folder: Path, suffix: str) -> None:
 
 
 def test_files_of_one_name_are_different_modules(tmp_path: Path) -> None:
-    """Also when the name is that of a module which is imported already."""
+    """This also holds for the name of a module that is imported already."""
     found = []
     for number, name in enumerate(["same_tools", "same_tools", "json"]):
         file = tmp_path / str(number) / f"{name}.py"
@@ -250,7 +250,7 @@ def test_what_a_module_prints_does_not_reach_the_contract(folder: Path) -> None:
     assert json.loads(done.stdout)["tools"][0]["name"] == "get_forecast"
 
 
-# --- what is refused ------------------------------------------------------------------------------------------
+# --- refused modules ------------------------------------------------------------------------------------------
 
 BAD = [
     ("def f(*args: int) -> None: ...", "bad_tools.py:1: f: *args takes any number of arguments; write args: list[int]"),
@@ -286,7 +286,7 @@ def test_a_module_that_is_not_there(folder: Path) -> None:
     assert "is no folder" in complaint("contract", "from-module", "x", "--path", folder / "nowhere")
 
 
-# --- a module is a server -------------------------------------------------------------------------------------
+# --- modules as servers ---------------------------------------------------------------------------------------
 
 TOOLS = "def double(number: int) -> int:\n    return 2 * number\n\n\n"
 ITSELF = "import sys\nfrom mcp_bindgen.app import run\nrun(sys.modules[__name__])\n"

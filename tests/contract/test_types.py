@@ -1,4 +1,4 @@
-"""Contracts: from documents to names and types, which accept whatever their schemas accept."""
+"""Names and types of contracts: each type accepts every value that its schema accepts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ UNCHECKED = [
 
 
 def argument(contract: Contract, wire: str = "a") -> Field:
-    """A field of the first tool's arguments."""
+    """Return a field of the arguments of the first tool."""
     type = contract.types.definitions[contract.tools[0].arguments].type
     assert isinstance(type, Object)
     found = type.field(wire)
@@ -52,23 +52,23 @@ def argument(contract: Contract, wire: str = "a") -> Field:
 
 
 def lowered(schema: Any, **members: Any) -> Any:
-    """The type of an argument with `schema`."""
+    """Return the type of an argument with `schema`."""
     return argument(contract_of(taking(schema, **members))).type
 
 
 def imported(contract: Contract, name: str = "contract_models") -> ModuleType:
-    """The models of a contract."""
+    """Return the models of a contract as a module."""
     text = types.emit(lower_contract(contract).types, "# for a test", types.CONTRACT)
     spec = spec_from_loader(name, loader=None)
     assert spec is not None
     module = module_from_spec(spec)
-    sys.modules[name] = module  # pydantic looks there for what quoted annotations name
+    sys.modules[name] = module  # pydantic resolves quoted annotations in this module
     exec(compile(text, name, "exec"), module.__dict__)
     return module
 
 
 def usable(document: Any) -> Contract:
-    """The contract of a random document, whose references may by chance go in a circle or nowhere."""
+    """Return the contract of a random document; its references may be circular or dangling by chance."""
     try:
         return contract_of(document)
     except BadInput as error:
@@ -80,7 +80,7 @@ def usable(document: Any) -> Contract:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON documents are equal; `true` is not 1, but `1.0` is."""
+    """Return True if two JSON documents are equal; `true` differs from 1, and `1.0` does not."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -346,11 +346,11 @@ def test_collisions_are_numbered_in_the_order_of_the_contract() -> None:
     assert inputs == ["GetSumInput", "GetSumInput2", "GetSumInput3", "ClassInput"]
 
 
-# --- hostile --------------------------------------------------------------------------------------------------
+# --- hostile documents ----------------------------------------------------------------------------------------
 
 
 def shape(code: str) -> list[str]:
-    """The syntax of a module with its texts left out."""
+    """Return the syntax of a module without its texts."""
     tree = ast.parse(code)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -375,7 +375,7 @@ def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
     plain = [part for part in shape(style(module("plain words"))) if "arg=" not in part and "id=" not in part]
     for text in hostile.payloads(marker):
         found = [part for part in shape(style(module(text))) if "arg=" not in part and "id=" not in part]
-        if is_visible(text):  # else there are no words
+        if is_visible(text):  # invisible text gives no description
             assert len(found) == len(plain), text
     assert not marker.exists()
 
@@ -438,7 +438,7 @@ def test_depth_has_an_end() -> None:
 
 
 def refused(schema: Any) -> bool:
-    """Whether a schema is nested too deeply."""
+    """Return True if a schema is refused as nested too deeply."""
     try:
         contract_of(taking(schema))
     except BadInput as error:

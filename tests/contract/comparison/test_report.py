@@ -1,4 +1,4 @@
-"""The comparison of contracts: what it says of each change, and how it reads."""
+"""The comparison of contracts: findings for each change, and their wording."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def record(*required: str, **properties: Any) -> Schema:
 
 
 def forecast(arguments: Schema, result: Schema | None = None, **more: Any) -> Schema:
-    """A contract with one tool."""
+    """Return a contract with one tool."""
     output = {} if result is None else {"outputSchema": result}
     return {"tools": [{"name": "get-forecast", "inputSchema": arguments, **output, **more}]}
 
@@ -38,12 +38,12 @@ def compared(old: Schema, new: Schema) -> ContractComparison:
 
 
 def said(old: Schema, new: Schema) -> list[tuple[str, str]]:
-    """Each finding as its sentence, and both levels."""
+    """Return the sentence and both levels of each finding."""
     found = compared(old, new).findings
     return [(one.sentence, f"{one.level.name.lower()} {one.reverse.name.lower()}") for one in found]
 
 
-# --- what changes of tools are called -------------------------------------------------------------------------
+# --- findings about tools -------------------------------------------------------------------------------------
 
 UNNAMED = "argument unit is no named member any more, but the object takes it unnamed, as any JSON; it was string"
 DAY, DATE, DIGITS = ({"type": "string", **more} for more in ({}, {"format": "date"}, {"pattern": "^[0-9]+$"}))
@@ -231,7 +231,7 @@ def test_a_type_that_contains_itself() -> None:
     assert finding.place == "argument root.value"
 
 
-# --- what is no change ----------------------------------------------------------------------------------------
+# --- differences that are no change ---------------------------------------------------------------------------
 
 RICH = forecast(
     record(

@@ -46,7 +46,7 @@ def changed(change: Callable[[Document], object]) -> Document:
 
 
 def retyped(**properties: Document) -> Callable[[Document], None]:
-    """A change of the arguments."""
+    """Return a change of the arguments."""
     return lambda tool: tool["inputSchema"]["properties"].update(properties)
 
 

@@ -1,4 +1,4 @@
-"""The comparison of contracts misses no break: random changes of schemas, with a JSON Schema validator as the judge."""
+"""The comparison of contracts misses no break: random changes of schemas, judged by a JSON Schema validator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT: Schema = {"type": "string"}
 
 
 def forecast(arguments: Schema, result: Schema | None = None) -> Schema:
-    """A contract with one tool."""
+    """Return a contract with one tool."""
     output = {} if result is None else {"outputSchema": result}
     return {"tools": [{"name": "get-forecast", "inputSchema": arguments, **output}]}
 
@@ -80,7 +80,7 @@ class Dice:
         return found
 
     def mutated(self, schema: Schema) -> Schema:
-        """A copy in which something is different."""
+        """Return a copy with one difference."""
         found = copy.deepcopy(schema)
         nodes = [node for node in inner_schemas(found) if isinstance(node, dict)]
         for _ in range(self.dice.choice([1, 1, 2])):
@@ -127,7 +127,7 @@ class Dice:
 
 
 def inner_schemas(schema: Schema) -> list[Any]:
-    """A schema and those inside of it."""
+    """Return a schema and its subschemas."""
     found: list[Any] = [schema]
     for child in schema.get("properties", {}).values():
         found += inner_schemas(child)
@@ -138,7 +138,7 @@ def inner_schemas(schema: Schema) -> list[Any]:
 
 
 def refused_example(dice: Dice, sender: Schema, receiver: Schema) -> tuple[Any, ...]:
-    """A value that one schema accepts and the other refuses, in a tuple; an empty one when none is found."""
+    """Return a 1-tuple with a value that is valid for the sender only; an empty tuple if none was found."""
     accepts, refuses = jsonschema_rs.validator_for(sender), jsonschema_rs.validator_for(receiver)
     instances = Instances(sender, dice.dice, near=[receiver], names=None)
     for _ in range(60):
@@ -174,7 +174,7 @@ def test_no_break_goes_unnoticed(batch: int) -> None:
                 instance = finding.example.instance
                 assert finding.example.old_accepts == jsonschema_rs.is_valid(old, instance), context
                 assert finding.example.new_accepts == jsonschema_rs.is_valid(new, instance), context
-    assert breaks > 40  # the judge has seen what there is to see
+    assert breaks > 40  # the random pairs contain enough breaks to mean something
 
 
 @pytest.mark.full
@@ -186,7 +186,7 @@ def test_identical_random_contracts_have_no_findings() -> None:
 
 
 def test_a_proof_is_right() -> None:
-    """Where all is said to be included, no example speaks against it; an example is one."""
+    """An inclusion that is proved has no counterexample, and a reported counterexample is real."""
     answers: set[Answer] = set()
     for seed in range(selection(120, 300)):
         dice = Dice(seed)
