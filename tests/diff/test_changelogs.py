@@ -20,19 +20,19 @@ STORE = Store()
 REVISIONS = list(STORE.pins)
 PAIRS = list(pairwise(REVISIONS))
 
-# A line of the tables is a rule, the least impact that it must have on one of the pairings, and subjects.
-# Each of the words in parentheses is meant: `(a b).c` is `a.c` and `b.c`.
+# Each line of the tables states a rule, the least impact on one of the pairings, and subjects.
+# Words in parentheses are alternatives: `(a b).c` stands for `a.c` and `b.c`.
 
 
 def expand(text: str) -> list[str]:
-    """Write out the words in parentheses."""
+    """Return all texts for a text with alternatives in parentheses."""
     before, parenthesis, rest = text.partition("(")
     words, _, after = rest.partition(")")
     return [before + word + end for word in words.split() for end in expand(after)] if parenthesis else [text]
 
 
 def facts(lines: Sequence[str]) -> Iterator[tuple[str, str, Impact]]:
-    """Return the rule, the subject and the least impact of each fact."""
+    """Yield the rule, the subject and the least impact of each fact."""
     for line in lines:
         head, _, subjects = line.partition(": ")
         rule, _, impact = head.partition(" ")
@@ -51,7 +51,7 @@ def comparison(old: str, new: str) -> Comparison:
 
 _META = "io.modelcontextprotocol/"
 
-NAMED: dict[str, list[str]] = {  # what the changelogs name
+NAMED: dict[str, list[str]] = {  # changes that the changelogs name
     "2025-03-26": [
         # batching, audio, annotations of tools, messages of progress, completions
         "definition-added: JSONRPCBatch(Request Response); AudioContent; ToolAnnotations",
@@ -70,14 +70,14 @@ NAMED: dict[str, list[str]] = {  # what the changelogs name
         "request-method-added: server->client request elicitation/create",
         "capability-added IGNORED: ClientCapabilities.elicitation",
         "definition-added: Elicit(Request Result); PrimitiveSchemaDefinition",
-        # `_meta` in more places, names for people, variables that are known already, for completions
+        # `_meta` in more places, display names, known variables for completions
         "field-added-optional IGNORED: (TextContent ImageContent AudioContent EmbeddedResource ResourceTemplate)._meta",
         "field-added-optional IGNORED: (TextResourceContents BlobResourceContents Prompt Resource Root Tool)._meta",
         "field-added-optional IGNORED: (Implementation Prompt Resource ResourceTemplate Tool).title",
         "field-added-optional IGNORED: Prompt(Argument Reference).title; CompleteRequest.params.context",
     ],
     "2025-11-25": [
-        # icons, descriptions of peers, dialects of schemas
+        # icons, descriptions of clients and servers, dialects of schemas
         "definition-added: Icon",
         "field-added-optional IGNORED: (Tool Resource ResourceTemplate Prompt).icons; Implementation.description",
         'field-added-optional IGNORED: Tool.(input output)Schema["$schema"]',
@@ -101,7 +101,7 @@ NAMED: dict[str, list[str]] = {  # what the changelogs name
         "capability-added IGNORED: (Client Server)Capabilities.tasks",
         "field-added-optional IGNORED: (CallTool CreateMessage)Request.params.task; Tool.execution",
         "definition-added: Task; CreateTaskResult",
-        # params have definitions of their own: seen by generated code only
+        # params have definitions of their own, which affects generated code only
         "ref-extracted: CallToolRequestParams",
     ],
     "2026-07-28": [
@@ -122,7 +122,7 @@ NAMED: dict[str, list[str]] = {  # what the changelogs name
         "notification-added RISKY: server->client notification notifications/subscriptions/acknowledged",
         "definition-added: SubscriptionFilter",
         f'field-added-optional IGNORED: NotificationMetaObject["{_META}subscriptionId"]',
-        # tasks became an extension; they are called only by peers that see their capability
+        # tasks became an extension; a client or server only calls their methods if the other side has the capability
         "request-method-removed: (client->server server->client) request tasks/(get result cancel list)",
         "notification-removed RISKY: (client->server server->client) notification notifications/tasks/status",
         "capability-removed RISKY: (Client Server)Capabilities.tasks",
@@ -132,7 +132,7 @@ NAMED: dict[str, list[str]] = {  # what the changelogs name
         "union-member-added BREAKS: client->server request (tools/call prompts/get resources/read)|InputRequiredResult",
         "field-added-optional IGNORED: (CallTool GetPrompt ReadResource)Request.params.(inputResponses requestState)",
         "definition-added: InputRequiredResult",
-        # results say what they are, and some may be cached; no message holds the last two as such
+        # results state their type, and some may be cached; no message contains the last two definitions directly
         "field-added-required BREAKS: (CallTool Complete GetPrompt ReadResource)Result.resultType",
         "field-added-required BREAKS: List(Prompts Resources Tools)Result.(resultType ttlMs cacheScope)",
         "field-added-required BREAKS: ListResourceTemplatesResult.(resultType ttlMs cacheScope)",
@@ -154,7 +154,7 @@ NAMED: dict[str, list[str]] = {  # what the changelogs name
     ],
 }
 
-UNNAMED: dict[str, list[str]] = {  # what only the schemas say
+UNNAMED: dict[str, list[str]] = {  # changes that only the schemas contain
     "2025-03-26": [
         "union-member-added RISKY: JSONRPCMessage|JSONRPCBatch(Request Response)",
         "definition-removed: Annotated",
@@ -201,23 +201,23 @@ _NOTIFICATIONS = (
     " RootsListChanged ToolListChanged)Notification"
 )
 
-TRAPS: dict[str, list[str]] = {  # what looks like a change on the wire, and is none
+TRAPS: dict[str, list[str]] = {  # differences that look like changes on the wire, and are none
     "2025-03-26": [
-        # annotations moved out of line, other definitions are the same
+        # annotations have a definition of their own; some definitions are the same as before
         "(TextContent ImageContent EmbeddedResource Resource ResourceTemplate).annotations",
         "(LoggingLevel Role RequestId)",
     ],
     "2025-06-18": [
-        # "open" written in another way
+        # an open object, written in another way
         "(JSONRPCRequest ListRootsRequest PingRequest Request).params._meta",
-        # a union got a name, and a member of one another
+        # a union got a name, and became a member of another union
         "(CallToolResult.content CallToolResult.content[] PromptMessage.content CompleteRequest.params.ref)",
         "CompleteRequest.params.ref|Resource(Reference TemplateReference)",
-        # the role unions are not types of the wire
+        # role unions are not types of the wire
         "(ServerRequest ServerRequest|ElicitRequest ClientResult|ElicitResult)",
     ],
     "2025-11-25": [
-        # the envelope was written into every message, and params were extracted
+        # the envelope was written into every message, and params became definitions
         f"{_REQUESTS}.(jsonrpc id params)",
         f"{_NOTIFICATIONS}.(jsonrpc id params)",
         "ElicitRequest.(jsonrpc id)",
@@ -226,11 +226,11 @@ TRAPS: dict[str, list[str]] = {  # what looks like a change on the wire, and is 
         "CreateMessageRequest.params.messages",
         "(PingRequest.params._meta PingRequest.params._meta.progressToken ListRootsRequest.params._meta)",
         "(ToolListChangedNotification.params._meta ListToolsRequest.params.cursor)",
-        # definitions under other names
+        # renamed definitions
         "JSONRPCMessage(|JSONRPCResponse |JSONRPCResultResponse |JSONRPCError |JSONRPCErrorResponse)",
         "PrimitiveSchemaDefinition|(EnumSchema LegacyTitledEnumSchema)",
         "(JSONRPCMessage JSONRPCError.error JSONRPCErrorResponse.error)",
-        # capabilities that only grew
+        # capabilities that only gained members
         "ClientCapabilities.(elicitation sampling)",
     ],
     "2026-07-28": [
@@ -242,18 +242,18 @@ TRAPS: dict[str, list[str]] = {  # what looks like a change on the wire, and is 
         "(CreateMessageRequest.params.metadata ServerCapabilities.completions ServerCapabilities.logging)",
         "ClientCapabilities.(sampling.context sampling.tools elicitation.form experimental experimental{})",
         "ServerCapabilities.experimental",
-        # members in another order, a union of one inlined
+        # members in another order, an inlined union with one member
         "(ElicitRequestParams ElicitResult.content ElicitResult.content{} ClientNotification)",
-        # the envelope of messages that stayed messages, and of requests that were embedded
+        # the envelope of messages that are still messages, and of requests that became embedded
         "(CallTool ListTools CreateMessage ListRoots Elicit)Request.(jsonrpc id)",
-        # only published correctly now, which we had patched
+        # corrected upstream only now; our patches had corrected them before
         "NumberSchema.(minimum maximum default)",
-        # error codes that the schema now spells out
+        # error codes that the schema now states
         "-32700 ParseError; -32600 InvalidRequest; -32601 MethodNotFound; -32602 InvalidParams; -32603 InternalError",
     ],
 }
 
-PROSE: dict[str, str] = {  # words that only a reader of a changelog's prose could write
+PROSE: dict[str, str] = {  # words that only occur in the prose of a changelog
     "2025-03-26": "oauth, authoriz, streamable",
     "2025-06-18": "oauth, header, authoriz, security",
     "2025-11-25": "openid, www-authenticate, sse, origin, stderr, governance, toolname",
@@ -263,7 +263,7 @@ PROSE: dict[str, str] = {  # words that only a reader of a changelog's prose cou
 
 
 def problems(lines: Sequence[str], findings: Sequence[Finding]) -> list[str]:
-    """Name the facts that are not found once, with what is found near them, or with less impact."""
+    """Describe facts that are not found exactly once, with similar findings, or that have less impact than stated."""
     wrong: list[str] = []
     for rule, subject, least in facts(lines):
         hits = [finding for finding in findings if (finding.rule, finding.subject) == (rule, subject)]
@@ -310,10 +310,10 @@ def test_every_finding_is_found_once(old: str, new: str) -> None:
     assert [key for key, times in seen.items() if times > 1] == []
 
 
-# --- there and back -------------------------------------------------------------------------------------------------
+# --- both directions ------------------------------------------------------------------------------------------------
 
 _ONE_SIDED = ("capability-added", "capability-removed", "error-code-added", "error-code-removed")
-"""What is gone may be missed, what is new may be left alone: these are not the same seen from either end."""
+"""Rules with different impacts in each direction: a removed capability may be missed, an added one may be ignored."""
 
 
 @pytest.mark.full
@@ -328,20 +328,20 @@ def test_the_way_back_mirrors_the_way_there() -> None:
 
 
 def wired(old: str, new: str) -> list[Finding]:
-    """What changes on the wire or in generated code; words only ever get newer."""
+    """Return findings on the wire or in generated code; descriptions always come from the newest revision."""
     return [finding for finding in comparison(old, new).findings if finding.plane is not Plane.DOC]
 
 
 def renames(old: str, new: str) -> dict[str, str]:
-    """Old name -> new name."""
+    """Return the renamed definitions: old name -> new name."""
     found = [finding for finding in comparison(old, new).findings if finding.rule == "definition-renamed"]
     return {finding.definition_old: finding.definition_new for finding in found}
 
 
 def key(finding: Finding, rule: str, renamed: dict[str, str], *, back: bool) -> tuple[object, ...]:
-    """A finding as the other direction sees it: a pairing of an old client is one of a new client there."""
+    """Return a finding as the opposite direction reports it: there, an old client is a new client."""
     impacts = (finding.new_client, finding.old_client) if back else (finding.old_client, finding.new_client)
     reaches = frozenset(finding.reaches)
-    # what a definition holds is called after its new name, whichever that is
+    # subjects use the new name of a definition in both directions
     subject = re.sub("[A-Z][A-Za-z]+", lambda word: renamed.get(word[0], word[0]), finding.subject)
     return rule, subject, None if rule in _ONE_SIDED else impacts, reaches

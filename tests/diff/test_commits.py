@@ -1,4 +1,4 @@
-"""A range of commits: which commit changed what, in every format."""
+"""A range of commits: the changes of each commit, in every format."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ HOSTILE = "\x1b[2J@everyone | `#12` ::error::x \u202e"
 
 
 def result(**members: Any) -> Any:
-    """A schema whose only result has these members, all required."""
+    """Return a schema with one result that has these members, all required."""
     return small(FindBookResult=record(" ".join(members), **members))
 
 
 @pytest.fixture(scope="module")
 def repo(tmp_path_factory: pytest.TempPathFactory) -> Repo:
-    """Five commits of a draft and one beside it; one state in the middle cannot be read."""
+    """Return a repository: five commits of a draft and one of another file; one state of the draft is unreadable."""
     repo = Repo(tmp_path_factory.mktemp("range") / "repo")
     repo.commit("the first state", result(pages=INTEGER))
     repo.git("tag", "start")
@@ -41,7 +41,7 @@ def repo(tmp_path_factory: pytest.TempPathFactory) -> Repo:
 
 
 def told(repo: Repo, span: str, *options: str) -> dict[str, Any]:
-    """The report as JSON."""
+    """Return the report as JSON."""
     done = inside("diff", repo.at(span), "--format", "json", *options)
     assert (done.returncode, done.stderr) == (0, "")
     report: dict[str, Any] = json.loads(done.stdout)

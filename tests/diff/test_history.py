@@ -1,4 +1,4 @@
-"""`history` follows one thing through all revisions, and `schema status --against` a file that was released again."""
+"""`history` of one subject through all revisions, and `schema status --against` a file that was published again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def protocols() -> list[Protocol]:
 
 
 def told(subject: str, *options: object) -> dict[str, Any]:
-    """The history as JSON."""
+    """Return the history as JSON."""
     done = inside("history", subject, "--json", *options, code=0)
     assert all(line.startswith("corrected: ") for line in done.stderr.splitlines())
     record: dict[str, Any] = json.loads(done.stdout)
@@ -48,7 +48,7 @@ HISTORIES = {
     "Tool.inputSchema.properties": ["2024-11-05 since", "2026-07-28 opened"],
     "CallToolResult.content[]|AudioContent": ["2025-03-26 since"],
 }
-"""Subject -> revisions and what happened, with the name where that is another one."""
+"""Subject -> revisions and events, with the name if it differs from the subject."""
 
 
 @pytest.mark.full
@@ -96,7 +96,7 @@ def test_a_name_that_was_given_to_something_else_has_two_histories() -> None:
 
 
 def subjects(protocol: Protocol) -> list[str]:
-    """Everything of a revision that has a history."""
+    """Return all subjects of a revision that have a history."""
     fields = [
         f"{name}.{field.wire}" if field.wire.isidentifier() else f'{name}["{field.wire}"]'
         for name, definition in protocol.definitions.items()
@@ -159,11 +159,11 @@ def test_what_is_unknown_is_one_line_with_near_names() -> None:
         assert near in done.stderr
 
 
-# --- a file that was released again ----------------------------------------------------------------------------------
+# --- a file that was published again ---------------------------------------------------------------------------------
 
 
 def structure(revision: str) -> Any:
-    """Our schema of a revision."""
+    """Return our schema of a revision."""
     return json.loads((ROOT / "schema" / revision / "schema.json").read_text("utf-8"))
 
 

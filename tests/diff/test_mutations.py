@@ -1,4 +1,4 @@
-"""Every small change of a real schema is found as that one change, and what is called safe is safe."""
+"""Every small change of a real schema is found exactly once, and no finding promises more safety than there is."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from tests.support.schema_mutations import Expected, Mutation, bundles, mutation
 STORE = Store()
 REVISIONS = list(STORE.pins)
 WANTED = int(os.environ.get("DIFF_MUTATIONS", examples(60, 200)))
-"""How many mutations of each revision: there are five."""
+"""Number of mutations of each of the five revisions."""
 
 EVERY = 1 if WANTED > 60 else 3
-"""Try one of so many in an older revision."""
+"""In older revisions, only every n-th mutation is tried."""
 
 SAMPLES = 8
 ACCEPTED = Impact.IGNORED
-"""The worst impact at which the receiver still accepts everything."""
+"""The worst impact at which the receiver still accepts every value."""
 
 
 @cache
 def definitions(revision: str) -> dict[str, Schema]:
-    """The definitions; a union of one refers to its member, so that a mutation of that is one of both."""
+    """Return the definitions; a union with one member becomes a reference, so a mutation of the member changes both."""
     source = STORE.effective(revision)
     return dict(restore_unions(Draft(source, source.definitions)).schemas)
 
@@ -54,7 +54,7 @@ def protocol(revision: str) -> Protocol:
 
 
 def model(revision: str, schemas: Mapping[str, Schema], facts: Mapping[str, Any] | None = None) -> Protocol:
-    """The protocol model of a schema that brings its own words."""
+    """Return the protocol model of a schema that brings its own descriptions."""
     semantics = dict(STORE.semantics)
     for name, entries in (facts or {}).items():
         semantics[name] = [*semantics[name], *entries]
@@ -62,17 +62,17 @@ def model(revision: str, schemas: Mapping[str, Schema], facts: Mapping[str, Any]
 
 
 def new_schemas(mutation: Mutation) -> Mapping[str, Schema]:
-    """The definitions after a mutation, in our dialect."""
+    """Return the definitions after a mutation, in our dialect."""
     legacy = mutation.new.get("")
     return mutation.new if legacy is None else normalise({"definitions": legacy})["$defs"]
 
 
-# --- found once, and nothing else ---------------------------------------------------------------------------------
+# --- each change is found once, and nothing else ------------------------------------------------------------------
 
 
 @dataclass
 class Score:
-    """How a comparison did."""
+    """Result of comparing mutated schemas."""
 
     expected: int = 0
     found: int = 0
@@ -87,7 +87,7 @@ class Score:
 
 
 def judge(mutation: Mutation, found: Comparison, reach: Reach, score: Score) -> None:
-    """Holds what was found against what was done."""
+    """Compare the findings with the changes that the mutation made."""
     left = list(found.findings)
     label = f"{mutation.kind} at {mutation.place}"
     for expected in mutation.expected:
@@ -121,7 +121,7 @@ def listing(findings: Any) -> str:
 
 
 def misjudged(mutation: Mutation, finding: Finding, reach: Reach) -> str:
-    """What is wrong with the impacts and the reach of a finding."""
+    """Describe wrong impacts and a wrong reach of a finding; return an empty text if there are none."""
     definition = mutation.definition
     table = reach.impacts(definition, finding.rule) if definition else None
     if table is None:
@@ -136,7 +136,7 @@ def misjudged(mutation: Mutation, finding: Finding, reach: Reach) -> str:
     return f"does not reach {sorted(map(str, missing))[:3]}" if missing else ""
 
 
-# --- what is called safe is safe --------------------------------------------------------------------------------
+# --- promises of safety -----------------------------------------------------------------------------------------
 
 
 def accepted_worst(findings: tuple[Finding, ...], *, new_client: bool) -> Impact:
@@ -144,7 +144,7 @@ def accepted_worst(findings: tuple[Finding, ...], *, new_client: bool) -> Impact
 
 
 def check_safe(mutation: Mutation, found: Comparison, reach: Reach, random: Random) -> str:
-    """A counterexample to what the findings promise of the definition that was changed."""
+    """Return a counterexample if the findings call the changed definition safer than it is, or an empty text."""
     target = mutation.definition
     if not target or target not in reach.senders:
         return ""
@@ -153,7 +153,7 @@ def check_safe(mutation: Mutation, found: Comparison, reach: Reach, random: Rand
         if accepted_worst(found.findings, new_client=new_client) > ACCEPTED:
             continue
         for sender in reach.senders[target]:
-            # the new revision is the sender's if a new client sends, or a new server answers an old client
+            # the sender uses the new revision if a new client sends, or a new server responds to an old client
             new_sends = (sender == "client") == new_client
             source, receiver = (new, old) if new_sends else (old, new)
             for instance in rejected(source, target, receiver, target, random):
@@ -171,13 +171,13 @@ def rejected(
 
 
 def check_witness(finding: Finding, old: Mapping[str, Schema], new: Mapping[str, Schema], reach: Reach) -> str:
-    """What is wrong with the evidence of a finding.
+    """Describe a problem in the evidence of a finding; return an empty text if there is none.
 
     Args:
-        finding: What was found.
-        old: The old definitions, without envelopes, the hoisted ones too.
-        new: The new ones.
-        reach: What sends which definition, of both revisions.
+        finding: The finding.
+        old: The old definitions without envelopes, with extracted inline types.
+        new: The new definitions, likewise.
+        reach: The senders of each definition, in both revisions.
     """
     if finding.plane is not Plane.WIRE:
         return ""
@@ -199,7 +199,7 @@ def check_witness(finding: Finding, old: Mapping[str, Schema], new: Mapping[str,
 
 
 def breakage(finding: Finding, senders: set[Sender]) -> set[tuple[bool, bool]]:
-    """How the old and the new revision may judge a value that breaks a pairing: its sender's accepts it."""
+    """Return possible verdicts (old, new) on a value that breaks a pairing: the sender's revision always accepts it."""
     found: set[tuple[bool, bool]] = set()
     for sender in senders:
         for impact, new_client in ((finding.old_client, False), (finding.new_client, True)):
@@ -210,7 +210,7 @@ def breakage(finding: Finding, senders: set[Sender]) -> set[tuple[bool, bool]]:
 
 
 def all_schemas(schemas: Mapping[str, Schema], of: Protocol) -> dict[str, Schema]:
-    """The definitions of the schema itself, and those that the model made of what was inline; without envelopes."""
+    """Return the definitions of the schema and its extracted inline types, without envelopes."""
     return without_envelope({**as_schemas(of), **schemas})
 
 
@@ -218,7 +218,7 @@ def all_schemas(schemas: Mapping[str, Schema], of: Protocol) -> dict[str, Schema
 
 
 def run(revision: str, chosen: Iterable[Mutation], seed: int = 1) -> tuple[Score, Counter[str]]:
-    """Compares before and after each mutation, and judges what is found."""
+    """Compare the schemas before and after each mutation, and judge the findings."""
     random = Random(seed)
     score, kinds, reach = Score(), Counter[str](), Reach(protocol(revision))
     for mutation in chosen:
@@ -280,9 +280,9 @@ def comparison(old: str, new: str) -> Comparison:
 
 
 def flows(old: Protocol, new: Protocol) -> Iterator[tuple[Message, str, Sender, str, str]]:
-    """Return all that travels between two revisions: every message that both have, and its results.
+    """Yield the messages and results that two revisions exchange: every message in both revisions, and its results.
 
-    Each comes with a description, the side that sends it, and its old and its new definition.
+    Each has a description, the side that sends it, and its old and its new definition.
     """
     theirs = {method.name: method for method in new.methods}
     for method in old.methods:
@@ -299,7 +299,7 @@ def flows(old: Protocol, new: Protocol) -> Iterator[tuple[Message, str, Sender, 
 
 PAIRS = cases(permutations(REVISIONS, 2), quick=[*pairwise(REVISIONS), *pairwise(REVISIONS[::-1])])
 SHAPES = ("field-", "type-", "const-", "enum-", "union-", "constraint-", "became-", "number-", "integer-")
-"""The beginnings of rules about types."""
+"""Prefixes of rules about types."""
 
 
 @pytest.mark.full
@@ -324,7 +324,7 @@ def test_messages_that_are_called_safe_are_accepted(old: str, new: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_definitions_that_nothing_risky_is_said_of_are_compatible(old: str, new: str) -> None:
-    """What no finding above `ignored` is about, itself or anything inside, is accepted by either revision."""
+    """A definition without a finding above `ignored`, nested or direct, accepts the values of the other revision."""
     before, after = protocol(old), protocol(new)
     bad: set[str] = set()
     for finding in comparison(old, new).findings:
@@ -346,7 +346,7 @@ def test_definitions_that_nothing_risky_is_said_of_are_compatible(old: str, new:
 
 
 def inside(of: Protocol, name: str) -> set[str]:
-    """A definition and all that it refers to."""
+    """Return the names of a definition and of all definitions that it refers to."""
     seen, names = set[str](), [name]
     while names:
         known = names.pop()
@@ -358,7 +358,7 @@ def inside(of: Protocol, name: str) -> set[str]:
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_a_type_that_breaks_breaks_a_message_that_both_have(old: str, new: str) -> None:
-    """What changed between messages that never meet can be no reason why a message is rejected."""
+    """Changes in messages that only one revision has cannot be the reason for a rejected message."""
     shared = messages(protocol(old)) & messages(protocol(new))
     wrong = [one for one in breaking(old, new) if one.reaches and not shared & set(one.reaches)]
     assert not wrong, "\n".join(f"{one.rule} {one.subject} reaches only {one.reaches}" for one in wrong)
@@ -389,18 +389,18 @@ def test_evidence_is_what_it_claims_to_be(old: str, new: str) -> None:
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_most_of_what_breaks_has_evidence(old: str, new: str) -> None:
-    """Only what is no value of a definition, such as a message as a whole, may be without."""
+    """Only findings about more than a definition's value, such as a whole message, may lack evidence."""
     without = [f"{one.rule} {one.subject}: {one.unwitnessed}" for one in breaking(old, new) if not one.witness]
     assert len(without) <= len(breaking(old, new)) // 10, "\n".join(without[:20])
 
 
-# --- the judges themselves ------------------------------------------------------------------------------------------
+# --- tests of the judges --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_closed_instances_are_instances(revision: str) -> None:
-    """What the judges draw is valid, and the model says the same as the schema."""
+    """Drawn values are valid by the schema and by the model."""
     schemas, derived = definitions(revision), as_schemas(protocol(revision))
     closed = of_definitions(schemas, revision, names=map_names)
     for name in schemas:
@@ -422,7 +422,7 @@ def test_a_closed_instance_has_no_members_but_its_own() -> None:
 
 @pytest.mark.full
 def test_the_judge_of_safety_can_say_no() -> None:
-    """A comparison that finds nothing is caught."""
+    """The judges catch a comparison without findings."""
     revision = REVISIONS[0]
     places = Places(definitions(revision), protocol(revision))
     nothing = comparison(revision, revision)

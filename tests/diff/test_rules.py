@@ -65,11 +65,11 @@ def on_wire(findings: list[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.plane is Plane.WIRE]
 
 
-# --- every rule, in what a client sends and in what a server sends ------------------------------------------------
+# --- every rule, for values of clients and of servers -------------------------------------------------------------
 
 
 def sent(field: Any, *, required: bool = False, closed: bool = False) -> Schema:
-    """A schema in which a client sends the member `it`, in params, and a server sends it, in a result."""
+    """Return a schema in which a client sends the member `it` in params, and a server sends it in a result."""
     names = {"title": TEXT} if field is None else {"title": TEXT, "it": field}
     both = {
         **record("title it" if required else "title", **names),
@@ -86,7 +86,7 @@ def either(*names: str) -> Schema:
 
 
 MEMBERS: list[tuple[str, Schema, Schema, Impact, Impact]] = [
-    # rule, old, new; the impacts in what a client sends, which swap in what a server sends
+    # rule, old, new, and the impacts if a client sends the member; they swap if a server sends it
     ("field-added-optional", sent(None), sent(TEXT), S, I),
     ("field-added-required", sent(None), sent(TEXT, required=True), B, I),
     ("field-became-required", sent(TEXT), sent(TEXT, required=True), B, S),
@@ -183,7 +183,7 @@ ANY = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
 def holding(*names: str, required: str = "", **more: Any) -> Schema:
-    """A client and a server that send an object with members of these names."""
+    """Return a schema in which a client and a server send an object with these members."""
     return sent({**record(required, **dict.fromkeys(names, TEXT)), **more})
 
 
@@ -207,7 +207,7 @@ def test_a_named_member_becomes_an_open_one() -> None:
 
 def test_a_member_that_no_open_object_takes_is_gone() -> None:
     for old, new, rule in [
-        (holding("type", "it"), holding("type"), "field-removed-optional"),  # accepted, but nothing says so
+        (holding("type", "it"), holding("type"), "field-removed-optional"),  # accepted by default only
         (holding("type", "it"), holding("type", additionalProperties={"type": "integer"}), "field-removed-optional"),
         (holding("type", "it"), holding("type", additionalProperties=False), "field-removed-optional"),
         (holding("type", "a/it"), holding("type", **OPEN), "field-removed-optional"),
@@ -224,7 +224,7 @@ def test_an_open_member_that_only_code_can_tell_from_a_named_one() -> None:
 
 @pytest.mark.full
 def test_no_advice_takes_the_arguments_from_a_tool() -> None:
-    """JSON Schemas of tools keep `properties` and `required`, whether the protocol names them or not."""
+    """JSON Schemas of tools keep `properties` and `required`, with and without a declaration in the protocol."""
     for old, new in PAIRS:
         for finding in between(old, new).findings:
             if (
@@ -241,12 +241,12 @@ def test_a_member_moves() -> None:
     (finding,) = found(old, small(FindBookResult=record(place=where)))
     assert brief([finding]) == [("field-moved", "FindBookResult.place.shelf", R, R)]
     assert finding.old == "FindBookResult.shelf"
-    opened = {**record(place=where), "additionalProperties": {}}  # it moved, even where the old place takes it
+    opened = {**record(place=where), "additionalProperties": {}}  # a move, although the old place accepts any member
     assert [one.rule for one in found(old, small(FindBookResult=opened))] == ["field-moved"]
 
 
 def test_a_hint_about_safety_that_was_renamed_is_not_harmless() -> None:
-    """Absence of the hint means something, and absent is what the other side reads."""
+    """Absence of the hint has a meaning, and the receiver ignores the renamed hint."""
     flag = {"type": "boolean", "default": True}
     old = small(FindBookResult=record(destructiveHint=flag, title=TEXT))
     (finding,) = found(old, small(FindBookResult=record(isDestructiveHint=flag, title=TEXT)))
@@ -260,7 +260,7 @@ ASK, TOLD = message("reader/ask"), message("notifications/told")
 
 
 def roles(**members: str) -> Schema:
-    """The small schema with more messages, each in the role unions that are given for it."""
+    """Return the small schema with more messages, each in the given role unions."""
     definitions: Schema = {"AskReaderRequest": ASK, "AskReaderResult": record(answer=TEXT), "ToldNotification": TOLD}
     used = " ".join(members.values()).split()
     kept = {name: schema for name, schema in definitions.items() if name in used or name.endswith("Result")}
@@ -332,7 +332,7 @@ def test_what_answers_a_request_changes() -> None:
     assert finding.reaches == (Message("books/find", "request", "client"),)
 
 
-# --- the same thing, cut otherwise ----------------------------------------------------------------------------------
+# --- the same structure, divided into other definitions -------------------------------------------------------------
 
 LOAN = record("due", due=TEXT)
 
@@ -499,7 +499,7 @@ def test_replacements_are_hints() -> None:
     assert "logLevel" in hints["client->server request logging/setLevel"]
 
 
-# --- only what somebody uses ----------------------------------------------------------------------------------------
+# --- only the parts that users need ---------------------------------------------------------------------------------
 
 
 def test_a_selection_by_method_and_capability() -> None:
@@ -533,7 +533,7 @@ def test_unknown_methods_and_capabilities_cannot_be_selected() -> None:
         Selection(capabilities=frozenset({"tool"})).check(known)
 
 
-# --- what was accepted ----------------------------------------------------------------------------------------------
+# --- accepted findings ----------------------------------------------------------------------------------------------
 
 TODAY = date(2026, 8, 1)
 
@@ -579,7 +579,7 @@ def test_a_file_of_acceptances(tmp_path: Path) -> None:
     assert read_acceptances(path) == (Acceptance("00ff00ff00ff00ff", "we never send it", date(2027, 1, 31)),)
 
 
-# --- what is compared -----------------------------------------------------------------------------------------------
+# --- compared revisions ---------------------------------------------------------------------------------------------
 
 
 def pairs(*names: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Published files, held against our revisions: known mistakes are corrected, and words are not compared."""
+"""Published files, compared with our revisions: known mistakes are corrected, and descriptions are not compared."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PUBLISHED = cases(REVISIONS, quick=("2025-06-18", REVISIONS[-1]))
 
 
 def told(schema: Schema, words: str) -> Schema:
-    """A schema with prose everywhere."""
+    """Return a schema with descriptions everywhere."""
     return {"description": f"What {words} says.", **rebuild(schema, lambda child, _: told(child, words))}
 
 
 def published(path: Path, revision: str, words: str = "upstream", **changes: Any) -> Path:
-    """The file of a revision as upstream publishes it: prose, no order of ours, an old dialect until 2025-06-18."""
+    """Return a revision as upstream publishes it: descriptions, another order, and an old dialect until 2025-06-18."""
     definitions = {**STORE.structure(revision)["$defs"], **changes}
     told_ones = shuffled({name: told(schema, words) for name, schema in definitions.items()}, 0)
     text = json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": told_ones})
@@ -35,7 +35,7 @@ def published(path: Path, revision: str, words: str = "upstream", **changes: Any
 
 
 def corrected(done: Done) -> list[str]:
-    """The pointers of what a command says that it corrected; it must say nothing else."""
+    """Return the pointers of corrections in the output of a command, which must contain nothing else."""
     lines = done.stderr.splitlines()
     assert all(line.startswith("corrected: ") for line in lines)
     return [line.partition("#")[2].partition(": ")[0] for line in lines]
