@@ -1,4 +1,4 @@
-"""Drafts that break a rule: they become bindings all the same and say how they were read, or a strict reading stops."""
+"""Drafts that break a rule: a lenient reading writes bindings and reports each decision, a strict reading stops."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FACT = re.compile(r"write (?P<fact>\S+ = .+) in a file for --semantics$")
 
 
 def read(folder: Path, schema: Schema, facts: str = "") -> PythonProtocol:
-    """The protocol model of a schema file, read leniently."""
+    """Return the protocol model of a schema file, read leniently."""
     (folder / "facts.toml").write_text(facts, "utf-8")
     semantics = merge_semantics(SEMANTICS, read_semantics(folder / "facts.toml"))
     return lower(build(external(save(folder / "draft.json", schema), "draft", semantics)))
@@ -117,7 +117,7 @@ def test_every_kind_of_decision_is_documented() -> None:
 
 @cache
 def kinds() -> set[str]:
-    """The kinds of decision that the generator takes."""
+    """Return the kinds of decision that the generator takes."""
     code = [path.read_text("utf-8") for path in (ROOT / "generator").rglob("*.py")]
     return {kind for text in code for kind in re.findall(r'\.settle\(\s*"([a-z-]+)"', text)}
 
@@ -245,7 +245,7 @@ ROLES = ("ClientRequest", "ServerRequest")
 
 
 def answered_in_several_ways() -> Schema:
-    """A schema in which both sides send a request with two answers, which say which they are."""
+    """Return a schema in which both sides send a request with two possible results, each marked by its `resultType`."""
     answers = {name: record("resultType", resultType={"const": name.lower(), **TEXT}) for name in ("Lent", "Pending")}
     response = record("result", result=union(*answers))
     both = dict.fromkeys(ROLES, union("LendBookRequest"))
@@ -268,15 +268,15 @@ def test_the_drafts_are_json() -> None:
         assert json.loads(json.dumps(draft.values[0].schema)) == draft.values[0].schema
 
 
-# --- whatever comes -------------------------------------------------------------------------------------------
+# --- random damage --------------------------------------------------------------------------------------------
 
 NO_SCHEMA = ("half of a character", "nested too deeply", "too often")
-"""What is said of a document that cannot be read as a schema."""
+"""Parts of the errors for documents that are not read as schemas."""
 
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """Values of every definition of the draft that is damaged, and some of none."""
+    """Return values of every definition of the undamaged draft, and values of no definition."""
     whole = read(tmp_path_factory.mktemp("whole"), draft_of_a_library())
     valid = [example(whole, one.type, full=full) for one in whole.definitions.values() for full in (False, True)]
     return [*valid, None, 1, 1.5, "a", [], {}, {"a": "a"}, {"method": "echo"}, True]
@@ -291,7 +291,7 @@ def test_any_damage_is_read_as_a_schema_that_accepts_the_same_or_more(
     schema = damaged(draft_of_a_library(), Random(seed))
     protocol = read_or_refuse(tmp_path_factory.getbasetemp(), schema)
     if protocol is None or "members-without-type" in {decision.kind for decision in protocol.decisions}:
-        return  # what has members is taken for an object, although the schema accepts other values too
+        return  # a definition with members is read as an object, although the schema accepts other values too
     ours = document_of(protocol)
     names = {protocol.schema_names.get(name, name): name for name in protocol.definitions}
     for name in schema["$defs"].keys() & names.keys():
@@ -314,7 +314,7 @@ def test_any_damage_leaves_bindings_that_import(seed: int, tmp_path_factory: pyt
 
 
 def read_or_refuse(folder: Path, schema: Schema) -> PythonProtocol | None:
-    """The protocol model of a schema; `None` where the document is no schema."""
+    """Return the protocol model of a schema, or None if the document is no schema."""
     try:
         return read(folder, schema)
     except BadInput as error:
@@ -324,7 +324,7 @@ def read_or_refuse(folder: Path, schema: Schema) -> PythonProtocol | None:
 
 
 def validator(name: str, schema: Schema) -> jsonschema_rs.Draft202012Validator | None:
-    """What judges a definition, if it and all that it refers to is JSON Schema at all."""
+    """Return a validator of a definition, or None if it or a definition that it refers to is no JSON Schema."""
     reached: Schema = {}
     pending = [name]
     while pending:
@@ -339,7 +339,7 @@ def validator(name: str, schema: Schema) -> jsonschema_rs.Draft202012Validator |
 
 
 def exported(types: str) -> set[str]:
-    """The names in `__all__` of a module."""
+    """Return the names in `__all__` of a module."""
     stated = [node for node in ast.parse(types).body if ast.unparse(node).startswith("__all__ = ")]
     assert isinstance(stated[0], ast.Assign)
     return set(ast.literal_eval(stated[0].value))

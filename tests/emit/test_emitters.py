@@ -1,4 +1,4 @@
-"""Emitters are plugins: the example one works as installed, broken ones are refused, and templates can be replaced."""
+"""Emitters as plugins: the example works after installation, broken emitters are refused, templates are replaceable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def emit(model, options):
 
 
 def install(site: Path, name: str, modules: dict[str, str], entry: str) -> None:
-    """Installs a distribution as pip does: its modules beside the metadata that names its entry points."""
+    """Install a distribution as pip does: its modules beside the metadata that names its entry points."""
     metadata = site / f"{name.replace('-', '_')}-1.0.0.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n", "utf-8")
@@ -37,7 +37,7 @@ def install(site: Path, name: str, modules: dict[str, str], entry: str) -> None:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of installed packages."""
+    """Return a folder of installed packages."""
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "site"
@@ -45,7 +45,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def example(site: Path) -> Path:
-    """The folder of packages with the example emitter."""
+    """Return a folder of installed packages with the example emitter."""
     project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text("utf-8"))["project"]
     ((name, value),) = project["entry-points"]["mcp_bindgen.emitters"].items()
     install(site, project["name"], {}, f"{name} = {value}")

@@ -1,4 +1,7 @@
-"""No words of others can choose the encoding of a Python file that we write: with some, words become code (PEP 263)."""
+"""Texts of schemas and contracts cannot choose the encoding of generated Python files (PEP 263).
+
+With some encodings, text would become code.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ DECLARATIONS = [
 
 
 def offered(text: str) -> dict[str, Any]:
-    """A contract that says `text` wherever there may be words."""
+    """Return a contract with `text` wherever a description is allowed."""
     said = {"title": text, "description": text}
     schema = {"type": "object", **said, "properties": {"text": {"type": "string", **said, "default": text}}}
     return {
@@ -53,7 +56,7 @@ def offered(text: str) -> dict[str, Any]:
 
 
 def documented(text: str) -> dict[str, Any]:
-    """A schema of the protocol that says `text` of everything."""
+    """Return a schema of the protocol with `text` as the description of everything."""
     schema: dict[str, Any] = json.loads((Store().root / NEWEST / "schema.json").read_text("utf-8"))
     for definition in schema["$defs"].values():
         for node in (definition, *definition.get("properties", {}).values()):
@@ -62,7 +65,7 @@ def documented(text: str) -> dict[str, Any]:
 
 
 def extending(text: str) -> dict[str, Any]:
-    """The schema of an extension with a method, a notification and another answer to a method of the core."""
+    """Return the schema of an extension with a method, a notification and another result for a method of the core."""
     says = {"description": text, "title": text}
     told: dict[str, Any] = {**says, "type": "object", "properties": {text: {**says, "type": "string"}}}
     answer = {**told, "properties": {"resultType": {"const": text}}, "required": ["resultType"]}
@@ -74,7 +77,7 @@ def extending(text: str) -> dict[str, Any]:
 
 
 def stated(text: str) -> str:
-    """The facts of it."""
+    """Return the facts of the extension."""
     word = json.dumps(text)
     return f"""
 [extension]
@@ -97,7 +100,7 @@ Tool = "More"
 
 
 def write_everything(folder: Path, text: str) -> None:
-    """Runs each command that writes Python, on files that say `text` and whose names say it where they may."""
+    """Run each command that writes Python, on files that contain `text`, also in their names where possible."""
     name = text.replace("/", "-")
     offer = save(folder / f"{name}.json", offered(text))
     schema = save(folder / f"{name} schema.json", documented(text))
@@ -126,7 +129,7 @@ def write_everything(folder: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def rendered() -> Iterator[set[str]]:
-    """The names of the templates that are rendered."""
+    """Yield the names of the templates that are rendered."""
     seen: set[str] = set()
     find = jinja2.Environment.get_template
 
@@ -141,7 +144,7 @@ def rendered() -> Iterator[set[str]]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory, rendered: set[str]) -> dict[str, dict[str, bytes]]:
-    """For each text, all Python files that are made where it is said."""
+    """Return all Python files that are written for each text."""
     found: dict[str, dict[str, bytes]] = {}
     for text in DECLARATIONS:
         folder = tmp_path_factory.mktemp("written")
@@ -171,4 +174,4 @@ def test_the_words_of_others_never_choose_an_encoding(written: dict[str, dict[st
         assert "coding" not in top, name
         assert ast.dump(ast.parse(raw)) == ast.dump(ast.parse(raw.decode())), name
         said += FOREIGN.encode() in raw
-    assert said >= 4  # bindings, a typed client, and what a contract gives
+    assert said >= 4  # bindings, a typed client, and files generated from a contract

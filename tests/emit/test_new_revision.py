@@ -1,4 +1,4 @@
-"""A new revision needs no code: what keeps to the conventions becomes bindings, what breaks one is told where."""
+"""A new revision needs no code: conventional schemas become bindings, errors name the place of a broken rule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFINITIONS = draft()["$defs"]
 
 
 def options(folder: Path) -> list[object]:
-    """How the schema file in `folder` becomes the package `acme.draft` there."""
+    """Return the options that turn the schema file in `folder` into the package `acme.draft` there."""
     names = ["--revision", "draft", "--package", "acme.draft"]
     return ["--schema", folder / "draft.json", "--out", folder / "out", *names]
 
@@ -36,14 +36,14 @@ def generate(folder: Path, schema: Schema, *more: object) -> Done:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the bindings of the draft, made by the real command."""
+    """Return a folder with the bindings of the draft, made by the real command."""
     folder = tmp_path_factory.mktemp("draft")
     save(folder / "draft.json", draft())
     bindgen("generate", *options(folder), code=0)
     return folder
 
 
-# --- what becomes of a draft ----------------------------------------------------------------------------------
+# --- bindings of a draft --------------------------------------------------------------------------------------
 
 ASK_NAMES = """
 import inspect, json
@@ -271,7 +271,7 @@ async def use(client: Client) -> None:
 
 @pytest.fixture(scope="session")
 def project(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with the package, code that is right and code that is wrong."""
+    """Return a project with the package, correct code and code with mistakes."""
     project = tmp_path_factory.mktemp("project")
     (project / "src").symlink_to(folder / "out")
     (folder / "out" / "right.py").write_text(RIGHT, "utf-8")
@@ -314,7 +314,7 @@ def test_check_knows_the_package(folder: Path) -> None:
 
 @pytest.mark.full
 def test_one_structure_gives_one_package(tmp_path: Path) -> None:
-    """Two files with the digest that every header carries give the same files."""
+    """Two files with equal digests (every file header states the digest) give the same package."""
 
     def files(schema: Schema) -> dict[str, str]:
         file = save(tmp_path / "draft.json", schema)
@@ -326,7 +326,7 @@ def test_one_structure_gives_one_package(tmp_path: Path) -> None:
     assert files(other) == files(draft())
 
 
-# --- what breaks a rule ---------------------------------------------------------------------------------------
+# --- schemas that break a rule --------------------------------------------------------------------------------
 
 
 HALF_FINISHED = small(FindBookResult=None, Shelf=record(book=ref("Book")), **{"a part": TEXT})
@@ -351,13 +351,13 @@ def test_strict_stops_where_a_draft_breaks_a_rule(tmp_path: Path) -> None:
 
 
 def check_refused(done: Done, *parts: str) -> None:
-    """Exit code 2 and one line, which names all `parts` and what to do."""
+    """Check for exit code 2 and one line, which contains all `parts` and a fix."""
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"error: [^\n]+; [^\n]+\n", done.stderr), done.stderr
     assert all(part in done.stderr for part in parts), done.stderr
 
 
-# --- what does not --------------------------------------------------------------------------------------------
+# --- schemas that break no rule -------------------------------------------------------------------------------
 
 USE_ALL = """
 import asyncio, inspect, sys
@@ -391,14 +391,14 @@ print(*sorted(methods.METHODS))
 
 
 def request_named(stem: str) -> Schema:
-    """A schema with a request of that name, which either side may send."""
+    """Return a schema with a request of this name, which either side may send."""
     own = {f"{stem}Request": message("odd", record("a", a=TEXT)), f"{stem}Result": record(b=TEXT)}
     roles = {"ClientRequest": union(f"{stem}Request", "FindBookRequest"), "ServerRequest": union(f"{stem}Request")}
     return small({**own, **roles}, Implementation=record("name", name=TEXT))
 
 
 def check_usable(done: Done, out: Path, schema: Schema) -> None:
-    """All modules import, all types validate, all calls of a client work, and no name hides another."""
+    """Check that all modules import, types validate, calls of a client work, and no name hides another name."""
     assert done.returncode == 0, done.stderr
     methods = [node.get("properties", {}).get("method", {}) for node in schema["$defs"].values()]
     assert set(python(USE_ALL, out).split()) == {method["const"] for method in methods if "const" in method}
@@ -429,7 +429,7 @@ CONVENTIONAL = {
         ShelfNotification=FOUND,
         Shelf=record(shelves={"type": "array", "items": ref("ShelfNotification")}),
     ),
-    # no message is like that, but the module must import
+    # no real message has such params, but the module must import
     "params-that-are-one-text": small(FindBookRequest=message("books/find", {"const": "here"})),
     "request-and-notification-of-one-name": small(
         MOVES, ServerRequest=union("MoveRequest"), ServerNotification=union("MoveNotification")

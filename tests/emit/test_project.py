@@ -1,4 +1,4 @@
-"""A project configuration: found from any folder below it, checked key by key, and used without arguments."""
+"""Project configuration: found from any folder below it, checked key by key, and used without arguments."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ only = ["tools"]
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a configuration; the working folder is below it."""
+    """Return a project with a configuration; the working folder is below it."""
     (tmp_path / "schemas").mkdir()
     save(tmp_path / "schemas" / "draft.json", small())
     (tmp_path / "mcp-bindgen.toml").write_text(CONFIGURATION, "utf-8")

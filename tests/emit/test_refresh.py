@@ -1,4 +1,4 @@
-"""What has not changed is not generated again, and what was changed by hand is."""
+"""Packages are only generated again if an input changed, or if a file was edited by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAME = Update(files=9, changed=False)
 
 @pytest.fixture(autouse=True)
 def renders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The packages that were rendered, while Python keeps compiled modules."""
+    """Return the list of rendered packages, which grows during the test; Python keeps compiled modules."""
     seen: list[str] = []
     render = Target.render
 
@@ -34,7 +34,7 @@ def renders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def target(folder: Path, schema: Schema | None = None, revision: str = "draft") -> Target:
-    """A package of a small schema."""
+    """Return a package of a small schema."""
     file = save(folder / "schema.json", schema or small())
     (only,) = targets(Request(out=folder, package="acme", schema=file, name=revision))
     return only
@@ -139,12 +139,12 @@ def test_a_record_is_kept_where_python_keeps_no_compiled_modules(
 
 
 def test_check_does_not_believe_a_record(tmp_path: Path) -> None:
-    """Somebody edits a file and the record so that they fit."""
+    """An attacker may edit a file and the record so that they agree."""
     update(target(tmp_path))
     edit(tmp_path / "acme")
     path = tmp_path / "acme" / "__pycache__" / "mcp-bindgen.json"
     made_of, _ = json.loads(path.read_text("utf-8"))
-    digest = refresh._digest(present(tmp_path / "acme"))  # noqa: SLF001 - as somebody would who knows the code
+    digest = refresh._digest(present(tmp_path / "acme"))  # noqa: SLF001 - an attacker may know the code
     path.write_text(json.dumps([made_of, digest]), "utf-8")
     assert update(target(tmp_path)) == Update(files=9, changed=False)
     assert "x = 1" in drift(tmp_path / "acme", target(tmp_path).render())

@@ -1,4 +1,4 @@
-"""Names of schemas that Python, pydantic, our classes or generated modules need: bindings import, and lose nothing."""
+"""Names of schemas that Python, pydantic, our classes or generated modules need: bindings import and stay complete."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STUBS = sorted({*WORDS, *BUILTINS, *(name for side in SIDES for name in dir(side
 
 
 def bindings(folder: Path, name: str, schema: Schema) -> ModuleType:
-    """The module of types in the bindings of `schema`, a package `name`."""
+    """Return the module of types in the bindings of `schema`, in a package `name`."""
     source = external(save(folder / "draft.json", schema), "draft", Store().semantics)
     files = emit(emitters.Model(build(source)), emitters.Options(name, "mcp-bindgen generate"))
     (folder / name).mkdir()
@@ -79,7 +79,7 @@ def test_definitions_of_any_name_are_importable(tmp_path: Path, monkeypatch: pyt
     monkeypatch.syspath_prepend(str(tmp_path))
     kinds = {"kind": {"enum": ["x", None]}, "size": {"type": "number", "minimum": 1}, "list": {"type": "array"}}
     shapes: Schema = {}
-    for number, name in enumerate(CLASSES):  # `A1` comes first, so its reference to the definition is a text
+    for number, name in enumerate(CLASSES):  # `A1` comes first, so it refers to the definition by a string
         shapes |= {f"A{number}": record(x=ref(name)), name: record(a=ref(f"A{number}"), **kinds)}
     types = bindings(tmp_path, "definitions", small(shapes))
     sent = {"a": {"x": {"kind": "x"}}, "size": 1, "list": [1]}

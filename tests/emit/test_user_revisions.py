@@ -1,5 +1,7 @@
-"""Revisions beside those of an installation: in the user's folder, found by all, and imported only if nobody else can
-write there."""
+"""Revisions in the user's folder, beside the installed ones: all commands find them.
+
+Their code is only imported if no other user can write to the folder.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,13 @@ class User:
     bindgen = staticmethod(inside)
 
     def run(self, *arguments: object) -> Done:
-        """Runs Python."""
+        """Run Python."""
         return execute(PYTHON, *arguments)
 
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
-    """A user who has imported nothing yet, of an installation that is no checkout."""
+    """Return a user of an installation (no checkout) without imported revisions."""
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("mcp_bindgen.emit.python.installation.is_checkout", lambda: False)
     return User(tmp_path / "home")
@@ -47,14 +49,14 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
 
 @pytest.fixture
 def kept(user: User, tmp_path: Path) -> User:
-    """The user, who keeps `draft`."""
+    """Return a user who has imported `draft`."""
     done = user.bindgen("schema", "import", "draft", save(tmp_path / "draft.json", small()))
     assert (done.returncode, done.stderr) == (0, INCOMPLETE)
     return user
 
 
 def refused(done: Done) -> str:
-    """The one line that says what is wrong, and what to do."""
+    """Return the single-line error, which states the mistake and the fix."""
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
@@ -62,7 +64,7 @@ def refused(done: Done) -> str:
     return done.stderr
 
 
-# --- a revision of the user's ---------------------------------------------------------------------------------
+# --- a revision of the user -----------------------------------------------------------------------------------
 
 USE = """
 from mcp_bindgen.runtime import install
@@ -76,7 +78,7 @@ print(REVISION, REVISION.draft)
 
 
 def check_life(user: User | Installation, folder: Path) -> None:
-    """Import a draft, use it by its name everywhere, import another one by its name, and remove it."""
+    """Import a draft, use it by its name everywhere, replace it by another draft of that name, and remove it."""
     done = user.bindgen("schema", "import", "draft", save(folder / "draft.json", small()), "--commit", "abc")
     assert done.returncode == 0, done.stderr
     folder_of_it = str(user.home / "generated/mcp_bindgen/vdraft")
@@ -141,7 +143,7 @@ def test_the_life_of_an_extension_of_a_user_who_keeps_no_revision(user: User, tm
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory, own_wheel: Path) -> Installation:
-    """Our wheel, in an environment of its own."""
+    """Return our wheel, installed in an environment of its own."""
     return installed(tmp_path_factory.mktemp("installation"), own_wheel)
 
 
@@ -229,12 +231,12 @@ def test_what_the_installation_has_by_now_hides_what_the_user_kept(tmp_path: Pat
     assert both.newest == "2026-07-28"
 
 
-# --- whose code is imported -----------------------------------------------------------------------------------
+# --- owners of imported code ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package in the user's folder, of a name that only this test knows."""
+    """Return a package in the user's folder, with a name that only this test uses."""
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path / "home"))
     folder = tmp_path / "home" / "generated" / "mcp_bindgen" / f"vtest_{tmp_path.name}"
     folder.mkdir(parents=True)
@@ -245,7 +247,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(package: Path) -> Any:
-    """What Python imports, afresh."""
+    """Import the package again; return its `Client`."""
     name = f"mcp_bindgen.{package.name}"
     sys.modules.pop(name, None)
     try:

@@ -1,4 +1,4 @@
-"""The writer puts all files in place or none, and never touches what it did not make."""
+"""The writer puts all files in place or none, and never changes files that it did not write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def encoded(files: dict[str, str]) -> dict[str, bytes]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A generated package, alone in `tmp_path`."""
+    """Return a generated package, alone in `tmp_path`."""
     assert write(tmp_path / "acme", OLD)
     return tmp_path / "acme"
 
@@ -95,7 +95,7 @@ def test_force_keeps_foreign_files_and_replaces_namesakes(folder: Path, tmp_path
 
 
 def test_another_package_inside_the_folder_stays(folder: Path) -> None:
-    """`--package acme` after `--package acme.mcp`: refused or kept, but not gone."""
+    """After `--package acme.mcp`, `--package acme` is refused or keeps the inner package; it never deletes it."""
     write(folder / "mcp", OLD)
     with suppress(BadInput):
         write(folder, NEW)
@@ -113,7 +113,7 @@ def test_a_file_is_no_folder(tmp_path: Path, force: bool) -> None:
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, count: int) -> None:
-    """Lets the `count`-th call of a function of the system find the disk full."""
+    """Make the `count`-th call of a function fail because the disk is full."""
     real, calls = getattr(owner, name), iter(range(1, 1000))
 
     def failing(*arguments: Any) -> Any:
