@@ -1,4 +1,4 @@
-"""Nothing is missing: what plain JSON reading finds in the schemas is what the bindings have."""
+"""Bindings are complete: they contain all definitions and methods that a plain reading of the schemas finds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ every_revision = pytest.mark.parametrize("revision", METHODS)
 
 
 class Expected(NamedTuple):
-    """One row of the method table, as the schema file has it."""
+    """Expected row of the method table, from the schema file."""
 
     definition: str
     kind: str
@@ -48,18 +48,18 @@ class Expected(NamedTuple):
 
 @cache
 def definitions_of(revision: str) -> dict[str, Any]:
-    """The `$defs` of a committed schema file."""
+    """Return the `$defs` of a committed schema file."""
     document: dict[str, Any] = json.loads((ROOT / "schema" / revision / "schema.json").read_text("utf-8"))
     return dict(document["$defs"])
 
 
 def module(revision: str, name: str) -> Any:
-    """A module of the revision's bindings."""
+    """Return a module of the revision's bindings."""
     return import_module(f"mcp_bindgen.v{revision.replace('-', '_')}.{name}")
 
 
 def referred(schema: dict[str, Any]) -> str:
-    """The definition that a schema refers to."""
+    """Return the definition that a schema refers to."""
     return str(schema["$ref"]).removeprefix("#/$defs/")
 
 
@@ -72,7 +72,7 @@ def is_message(schema: dict[str, Any]) -> bool:
 
 
 def members_of(revision: str, union: str) -> list[str]:
-    """The members of a role union by name; one that is inlined is found by its method."""
+    """Return the names of the members of a role union; an inlined member is identified by its method."""
     definitions = definitions_of(revision)
     if union not in definitions:
         return []
@@ -83,7 +83,7 @@ def members_of(revision: str, union: str) -> list[str]:
 
 
 def may_become_task(definitions: dict[str, Any], params: dict[str, Any]) -> bool:
-    """Whether params have the member `task`, themselves or in one of their forms."""
+    """Return True if params, or one of their forms, have the member `task`."""
     if "$ref" in params:
         params = definitions[referred(params)]
     forms = [definitions[referred(form)] for form in params.get("anyOf", [])]
@@ -91,7 +91,7 @@ def may_become_task(definitions: dict[str, Any], params: dict[str, Any]) -> bool
 
 
 def answers(definitions: dict[str, Any], definition: str, method: str) -> tuple[str, set[str]]:
-    """What usually answers a request, and what may answer it instead."""
+    """Return the usual result of a request, and its alternatives."""
     stem = definition.removesuffix("Request")
     response = definitions.get(f"{stem}ResultResponse")
     if response is None:
@@ -104,7 +104,7 @@ def answers(definitions: dict[str, Any], definition: str, method: str) -> tuple[
 
 @cache
 def table(revision: str) -> dict[str, Expected]:
-    """The methods of a revision, from its schema file alone."""
+    """Return the methods of a revision, from its schema file alone."""
     definitions = definitions_of(revision)
     rows: dict[str, Expected] = {}
     for union, (sender, kind, carrier) in ROLES.items():
@@ -128,7 +128,7 @@ def table(revision: str) -> dict[str, Expected]:
 
 
 def stub(definition: str) -> str:
-    """`CallToolRequest` -> `call_tool`."""
+    """Return the name of a stub: `CallToolRequest` -> `call_tool`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub("(Request|Notification)$", "", definition)).lower()
 
 
@@ -137,7 +137,7 @@ def sent_by(revision: str, sender: str) -> list[Expected]:
 
 
 def calls(revision: str, sender: str) -> set[str]:
-    """The calls that users make on a side, and for each paginated list a walk through all of it."""
+    """Return the calls that users make on a side, with an iterator for each paginated list."""
     definitions = definitions_of(revision)
     found: set[str] = set()
     for row in sent_by(revision, sender):
@@ -198,7 +198,7 @@ def test_every_definition_is_a_type_of_its_own_name(revision: str) -> None:
     for name, schema in definitions_of(revision).items():
         type = getattr(types, name)
         assert name in types.__all__
-        other_name_of_a_class = "$ref" in schema or name == "ClientNotification"  # 2026-07-28: a union of one
+        other_name_of_a_class = "$ref" in schema or name == "ClientNotification"  # 2026-07-28: a union with one member
         assert type.__name__ == name or other_name_of_a_class
         adapter = TypeAdapter[Any](type)
         adapter.rebuild(raise_errors=True)

@@ -1,4 +1,4 @@
-"""A `default` in JSON Schema is an annotation: what nobody gave is on no wire, whatever its default is."""
+"""A `default` in JSON Schema is an annotation: a member without a value is not sent, with or without a default."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LEAVES: dict[str, tuple[dict[str, Any], Any]] = {
     "free": ({"default": {"any": [None]}}, {"other": 1}),
     "referred": ({"$ref": "#/$defs/Size", "default": "L"}, "S"),
 }
-"""Name -> a schema with a default, and a value that may be given."""
+"""Name -> a schema with a default, and a value that users may pass."""
 
 PROPERTIES = {name: schema for name, (schema, _) in LEAVES.items()}
 INNER = {**record("type", type={"const": "block"}, **PROPERTIES), "default": {"type": "block", "count": 7}}
@@ -87,21 +87,21 @@ ARGUMENTS = st.fixed_dictionaries({}, optional={**CHOICES, **NESTED})
 
 
 class Recorded(MemoryTransport):
-    """One end of a connection that keeps what it sends."""
+    """One end of a connection that records the messages it sends."""
 
     def __init__(self, end: MemoryTransport) -> None:
         self.__dict__ = end.__dict__
         self.sent: list[bytes] = []
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Keeps messages, and hands them over."""
+        """Record messages and send them."""
         self.sent += messages
         await super().send(messages)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A server and a client of the contract, as the package `defaults_of`."""
+    """Generate a server and a client of the contract as the package `defaults_of`."""
     folder = tmp_path_factory.mktemp("made")
     contract, place = contract_of(DOCUMENT), folder / "defaults_of"
     (newest,) = protocols(NEWEST)
@@ -114,12 +114,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def text(value: Any) -> str:
-    """JSON in one form, in which 1 and `true` differ."""
+    """Return JSON in one form, in which 1 and `true` differ."""
     return json.dumps(value, sort_keys=True)
 
 
 def models_of(module: Any, whole: Mapping[str, Any], stem: str) -> dict[str, Any]:
-    """Arguments in Python: objects are instances of the models."""
+    """Return arguments as Python values, in which objects are instances of the models."""
 
     def block(name: str, value: Mapping[str, Any]) -> Any:
         return getattr(module, stem + name)(**{key: item for key, item in value.items() if key != "type"})
@@ -193,7 +193,7 @@ def test_a_required_constant_must_be_there() -> None:
 
 
 def fields(protocol: PythonProtocol) -> Iterator[tuple[str, set[str]]]:
-    """The required fields of each object."""
+    """Yield the name and the required fields of each object."""
     for name, definition in protocol.definitions.items():
         if isinstance(definition.type, Object):
             yield name, {protocol.attributes[name][field.wire] for field in definition.type.fields if field.required}

@@ -1,4 +1,4 @@
-"""What generated models feel like in the hands of a user."""
+"""Everyday use of generated models: construction, reading and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The five places where models and schema part on purpose; docs/explanation/faithfulness.md has their names."""
+"""The five intended differences between models and schemas; docs/explanation/faithfulness.md names them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def explicit_null() -> None:
 
 
 def whole_integer() -> None:
-    """`1.0` where the schema wants an integer is read and written as `1`."""
+    """`1.0` is read as an integer where the schema requires one, and written as `1`."""
     error = types.Error.model_validate_json('{"code": -32603.0, "message": "x"}')
     assert type(error.code) is int
     assert json.loads(error.model_dump_json())["code"] == -32603
 
 
 def boolean_constant() -> None:
-    """The constants `true` and `1`, and `false` and `0`, are taken for each other."""
+    """The constants `true` and `1` count as equal, and so do `false` and `0`."""
     assert TypeAdapter(Literal[True]).validate_json("1") is True
     constants = [value for revision in Store().pins for value in _constants(Store().effective(revision).definitions)]
     assert not [value for value in constants if value in (0, 1)], "a revision has such a constant: it matters now"

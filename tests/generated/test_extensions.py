@@ -1,4 +1,4 @@
-"""Packages of extensions: they add to the core and repeat nothing of it, go together, and cost only themselves."""
+"""Packages of extensions: they add to the core without repeating it, can be combined, and import no other package."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def package(name: str) -> Any:
 
 
 def loaded(code: str) -> set[str]:
-    """The modules of ours that are imported after `code`, in a process of its own."""
+    """Return our modules that are imported after `code`, in a process of its own."""
     told = "import json, sys; print(json.dumps([name for name in sys.modules if name.startswith('mcp_bindgen.')]))"
     return set(json.loads(python(f"{code}\n{told}", Path())))
 

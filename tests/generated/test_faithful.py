@@ -1,4 +1,4 @@
-"""Generated models accept exactly what the schema accepts, and give back exactly what they took."""
+"""Generated models accept exactly the documents that the schema accepts, and return them unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = int(os.environ.get("FAITHFUL_EXAMPLES", examples(3, 12)))
 DEFINITIONS = [(revision, name) for revision in STORE.pins for name in STORE.effective(revision).definitions]
 NEWEST = list(STORE.pins)[-2:]
 QUICK = [case for case in DEFINITIONS if case[0] in NEWEST][::8]
-"""Some of the newest revision of each era."""
+"""A sample of the definitions of each era's newest revision."""
 
 run = settings(
     max_examples=EXAMPLES,
@@ -56,7 +56,7 @@ def oracle(revision: str, name: str) -> Any:
 
 
 def is_json(document: Any) -> bool:
-    """Whether all numbers are finite: NaN and Infinity are no JSON."""
+    """Return True if all numbers are finite: NaN and Infinity are not JSON."""
     if isinstance(document, dict):
         return all(map(is_json, document.values()))
     if isinstance(document, list):
@@ -69,12 +69,12 @@ def accepts(revision: str, name: str, document: Any) -> bool:
 
 
 def same(left: Any, right: Any) -> bool:
-    """The same JSON document, to the type: 1 is not 1.0, true is not 1."""
+    """Return True if two JSON documents are the same, types included: 1 is not 1.0, true is not 1."""
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
 def equal(left: Any, right: Any) -> bool:
-    """The same JSON document in the sense of JSON Schema, where 1 and 1.0 are one number."""
+    """Return True if two documents are equal in the sense of JSON Schema, where 1 and 1.0 are the same number."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
@@ -83,7 +83,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def without_nulls(document: Any, kept: Any) -> Any:
-    """`document` without the null members that `kept` does not have."""
+    """Return `document` without the null members that `kept` does not have."""
     if isinstance(document, dict) and isinstance(kept, dict):
         return {
             key: without_nulls(value, kept.get(key))
@@ -97,7 +97,7 @@ def without_nulls(document: Any, kept: Any) -> Any:
 
 @pytest.mark.parametrize(("revision", "name"), cases(DEFINITIONS, quick=QUICK))
 def test_valid_documents_come_back_unchanged(revision: str, name: str) -> None:
-    """bytes -> model -> bytes is the same document, for everything that the schema accepts."""
+    """bytes -> model -> bytes is the same document, for every document that the schema accepts."""
     types = adapter(revision, name)
 
     @run
@@ -111,7 +111,7 @@ def test_valid_documents_come_back_unchanged(revision: str, name: str) -> None:
 
 @pytest.mark.parametrize(("revision", "name"), cases(DEFINITIONS, quick=QUICK))
 def test_damaged_documents_are_judged_as_the_schema_judges_them(revision: str, name: str) -> None:
-    """The model accepts what the validator accepts; explicit nulls are the one thing that it lets pass."""
+    """The model accepts the documents that the validator accepts, and besides only explicit nulls."""
     types = adapter(revision, name)
 
     @run

@@ -1,4 +1,4 @@
-"""What type checkers say to users: good code passes, and each mistake is reported on its line."""
+"""Reports of type checkers to users: correct code passes, and each mistake is reported on its line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MISTAKE = "# error: "
 
 
 def marked() -> dict[Path, set[int]]:
-    """File -> the lines that a checker should report."""
+    """Return the lines of each file that a type checker should report."""
     found = {file: lines_with(MISTAKE, file) for file in FILES}
     return {file: lines for file, lines in found.items() if lines}
 
@@ -31,7 +31,7 @@ def lines_with(mark: str, file: Path) -> set[int]:
 
 
 def run(*command: str, **environment: str) -> str:
-    """What a checker prints."""
+    """Return the output of a type checker."""
     words = [sys.executable, "-m", *command]
     ran = subprocess.run(words, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True)
     assert ran.returncode in (0, 1), ran.stderr + ran.stdout
@@ -39,7 +39,7 @@ def run(*command: str, **environment: str) -> str:
 
 
 def mypy(cache: Path) -> dict[Path, set[int]]:
-    """File -> the lines that `mypy --strict` reports."""
+    """Return the lines of each file that `mypy --strict` reports."""
     options = ["--strict", "--config-file=", "--explicit-package-bases", "--no-error-summary", "--hide-error-context"]
     printed = run("mypy", *options, strict_cache(cache), *map(str, FILES), MYPYPATH=os.pathsep.join(map(str, SOURCES)))
     found: defaultdict[Path, set[int]] = defaultdict(set)
@@ -52,7 +52,7 @@ def mypy(cache: Path) -> dict[Path, set[int]]:
 
 
 def pyright(folder: Path) -> dict[Path, set[int]]:
-    """File -> the lines that `pyright` reports in its strict mode."""
+    """Return the lines of each file that `pyright` reports in its strict mode."""
     config = {
         "include": [os.path.relpath(file, folder) for file in FILES],
         "extraPaths": [os.path.relpath(source, folder) for source in SOURCES],
