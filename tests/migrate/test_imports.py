@@ -11,7 +11,7 @@ from tests.support.effort import examples
 OLD, NEW = "v2025_11_25", "v2026_07_28"
 OWN = frozenset({"weather"})
 
-# --- moving imports: what stands in braces is the name of the package, all else stays ---------------------------------
+# --- imports to rewrite: braces mark the package name, the only text that changes -------------------------------------
 
 HEADER = "import mcp_bindgen.{P}\nimport mcp_bindgen as mb\nfrom mcp_bindgen import {P}\n"
 

@@ -1,4 +1,4 @@
-"""A server and a client of 2025-11-25, what `migrate` says of them, and both after its advice was followed."""
+"""A server and a client of 2025-11-25: the advice of `migrate`, and both files after a user followed it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SAID = [*TOOLS, "where() needs []", "bought Emma", "Fine.", "file:///books", "12
 
 
 Advice = dict[tuple[int, str], dict[str, Any]]
-"""Line and name -> what is said of it."""
+"""Line and name -> advice."""
 
 
 @cache
 def migrated() -> dict[str, Advice]:
-    """Name of a file -> the advice for it, from one run over all code of this module.
+    """Return the advice for each file name, from one run over all code of this module.
 
-    The code of the new revision is seen as code of the old one.
+    `migrate` reads the code of the new revision as code of the old revision.
     """
     head = "from mcp_bindgen.v2025_11_25 import Context, Server\nclass Own(Server):\n"
     helper = "\n    async def helper(self, ctx: Context):\n        await ctx.ask('c', bool)\n"
@@ -53,7 +53,7 @@ def advice(path: Path) -> Advice:
 
 
 def line(path: Path, text: str) -> int:
-    """The first line with a text."""
+    """Return the number of the first line with a text."""
     return next(number for number, one in enumerate(path.read_text("utf-8").splitlines(), 1) if text in one)
 
 
@@ -76,7 +76,7 @@ def test_the_code_works_before_and_after() -> None:
 
 @pytest.mark.full
 def test_a_charge_before_the_question_happens_twice_and_is_pointed_at() -> None:
-    """Only the imports are changed, and what the type checker would refuse: the warning is about what is left."""
+    """With only its imports and types updated, the server charges twice; the warning points at the charge."""
     found = advice(FOLDER / "shop_before.py")
     charge = line(FOLDER / "shop_before.py", "self.till.charge(price)")
     asked = line(FOLDER / "shop_before.py", "await ctx.elicit(form)")
@@ -128,7 +128,7 @@ def test_advice_for_the_client() -> None:
 
 @pytest.mark.parametrize("name", ["shop_before", "reader_before"])
 def test_no_advice_is_for_the_other_side(name: str) -> None:
-    """Nothing tells code to send what it reads, nor names the wire where Python has a name."""
+    """No advice tells code to send members that it reads, nor uses a wire name instead of the Python name."""
     for (_, used), use in advice(FOLDER / f"{name}.py").items():
         assert "Stop sending" not in use["hint"], use
         assert "old side" not in use["hint"], use
@@ -139,7 +139,7 @@ def test_no_advice_is_for_the_other_side(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["shop_after", "reader_after"])
 def test_nothing_is_left_to_say_afterwards(name: str) -> None:
-    """Seen as code of the old revision, it uses nothing but what is new there."""
+    """Read as code of the old revision, the migrated file only has findings about new names."""
     left = {name for (_, name), use in advice(FOLDER / f"{name}.py").items() if use["kind"] != "repeated"}
     assert left <= {"types.CallToolResult.structured_content", "Client.on_list_roots", "Client.call_tool(meta=)"}
 

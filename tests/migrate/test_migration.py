@@ -1,4 +1,4 @@
-"""`migrate` finds what code has to change: all of it, and nothing else."""
+"""`migrate` finds all code that has to change, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REVISIONS = list(Store().pins)
 
 
 def found(old: str, new: str, path: Path, *options: str) -> list[dict[str, Any]]:
-    """What is reported."""
+    """Return the reported uses."""
     done = inside("migrate", old, new, path, "--format", "json", *options)
     uses: list[dict[str, Any]] = json.loads(done.stdout)["uses"]
     assert done.stderr == ""
@@ -35,12 +35,12 @@ def found(old: str, new: str, path: Path, *options: str) -> list[dict[str, Any]]
     return uses
 
 
-# --- everything that differs between two packages, and nothing else ------------------------------------------------
+# --- all differences between two packages, and nothing else --------------------------------------------------------
 
 
 @cache
 def found_in_everything(old: str, new: str) -> list[dict[str, Any]]:
-    """What is reported of a module that uses all of the old bindings."""
+    """Return the reported uses of a module that uses all of the old bindings."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "everything.py")
         file.write_text(uses_of_everything(old), "utf-8")
@@ -68,14 +68,14 @@ OLD, NEW = "2025-06-18", "2025-11-25"
 
 
 def uses(code: str, tmp_path: Path, old: str = OLD, new: str = NEW, *options: str) -> list[str]:
-    """Line, column and name of what is found in a file, those that are not certain with a question mark."""
+    """Return line, column and name of each use in a file, with a question mark if it is uncertain."""
     return uses_in_each([code], tmp_path, old, new, *options)[code]
 
 
 def uses_in_each(
     codes: Sequence[str], tmp_path: Path, old: str = OLD, new: str = NEW, *options: str
 ) -> dict[str, list[str]]:
-    """The same for several files, in one run."""
+    """Return the uses for each of several files, from one run."""
     files = {tmp_path / f"code{number}.py": code for number, code in enumerate(codes)}
     for file, code in files.items():
         file.write_text(code, "utf-8")
@@ -190,7 +190,7 @@ def test_the_type_of_a_value_is_followed_where_and_only_where_it_is_clear(tmp_pa
     every = [*(f"{HEAD}{code}\n" for code in codes + unclear), unannotated]
     found = uses_in_each(every, tmp_path, "2025-11-25", "2026-07-28")
     assert found.pop(unannotated) == [
-        "3:9 Server.call_tool",  # it asks, so it runs again
+        "3:9 Server.call_tool",  # it asks the client, so it runs again
         "4:16 types.CallToolRequestParams.task",
         "5:13 Context.elicit",
         "6:15 Server.list_prompts",
@@ -284,7 +284,7 @@ def test_runs_at_the_same_time_have_caches_of_their_own(tmp_path: Path, monkeypa
         assert second is not None
         assert first != second
         (first / "content").touch()
-        os.utime(second, (0, 0))  # as if its run had been killed long ago
+        os.utime(second, (0, 0))  # looks like the cache of a run that was killed long ago
         with exclusive_cache("own") as third:
             assert third not in (first, second)
         assert (first.exists(), second.exists()) == (True, False)

@@ -19,7 +19,7 @@ OLD, NEW = "2025-11-25", "2026-07-28"
 LIBRARY = Path(__file__).parent / "library"
 
 BY_HAND = [("client.py", "    await client.ping()\n", ""), ("client.py", '    await client.set_level("warning")\n', "")]
-"""The edits that a person makes after `migrate --write`: file, old text, new text."""
+"""Edits by hand after `migrate --write`: file, old text, new text."""
 
 
 def load(folder: Path, name: str) -> ModuleType:
@@ -72,7 +72,7 @@ EDITS = {
     "from mcp_bindgen.v2025_11_25.types import RequestMeta as M, Tool": None,
     "async def f(c: Client):\n    await c.notify_roots_list_changed()": "async def f(c: Client):\n    pass",
 }
-"""Code -> the same after `--write`; with no more than the new name of a class where it is `None`."""
+"""Code -> the code after `--write`; None if only the name of a class changes."""
 
 
 @pytest.mark.full

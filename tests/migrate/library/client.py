@@ -21,7 +21,7 @@ class Diary:
 
 
 class Reader(Client):
-    """Answers the questions of a library."""
+    """Client that answers the questions of a library."""
 
     info = mcp.Implementation(name="reader", version="1.4.0")
 
@@ -50,7 +50,7 @@ def texts(result: mcp.CallToolResult) -> list[str]:
 
 
 def signature(tool: mcp.Tool) -> str:
-    """Return a tool as a function: `borrow(uri, reader)`."""
+    """Return a tool as a function signature: `borrow(uri, reader)`."""
     properties: Mapping[str, object] = tool.input_schema.properties or {}
     required = tool.input_schema.required or []
     names = (name if name in required else f"{name}?" for name in properties)
@@ -58,7 +58,7 @@ def signature(tool: mcp.Tool) -> str:
 
 
 def kind_of(tool: mcp.Tool) -> str:
-    """Return how careful a user has to be."""
+    """Return the risk of a tool for its user."""
     hints = tool.annotations
     if hints is None:
         return "plain"

@@ -98,7 +98,7 @@ TOOLS = [
 
 
 class Library(Server):
-    """Lends books."""
+    """Server that lends books."""
 
     info = mcp.Implementation(name="library", version="2.1.0")
     instructions = "Search before you borrow."

@@ -1,4 +1,4 @@
-"""A reader who buys books."""
+"""Client that buys books."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcp_bindgen.v2026_07_28 import types as mcp
 
 
 class Reader(Client):
-    """Answers what a shop asks."""
+    """Client that answers the questions of a shop."""
 
     info = mcp.Implementation(name="reader", version="1.0.0")
 

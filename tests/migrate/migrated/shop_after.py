@@ -1,4 +1,4 @@
-"""A shop that sells books."""
+"""Server of a shop that sells books."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PRICES = {"Emma": 9, "Ulysses": 12}
 
 
 class Till:
-    """The money, and what was written down."""
+    """Charges and notes of the shop."""
 
     def __init__(self) -> None:
         self.charged: list[int] = []
@@ -25,7 +25,7 @@ def text(words: str) -> mcp.CallToolResult:
 
 
 class Shop(Server):
-    """Sells books after a question."""
+    """Server that sells books after a question."""
 
     info = mcp.Implementation(name="shop", version="1.0.0")
 
