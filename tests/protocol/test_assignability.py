@@ -1,4 +1,4 @@
-"""A type that accepts another one accepts every value of it; jsonschema-rs is the judge."""
+"""Assignability of types: the wider type accepts every value of the narrower type; jsonschema-rs is the judge."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXTRA = st.one_of(st.none(), st.just(m.Free(implied=True)), st.just(m.Free()), s
 
 
 def limits(*keywords: str) -> st.SearchStrategy[tuple[tuple[str, Any], ...]]:
-    """Limits with some of these keywords."""
+    """Return a strategy for limits with some of these keywords."""
     return st.dictionaries(st.sampled_from(keywords), LIMITS, max_size=2).map(lambda one: tuple(sorted(one.items())))
 
 
@@ -39,7 +39,7 @@ LIMITED = {
 
 
 def scalars() -> st.SearchStrategy[m.Type]:
-    """Scalars and constants."""
+    """Return a strategy for scalars and constants."""
     return st.one_of(
         *(st.builds(m.Scalar, st.just(kind), limited) for kind, limited in LIMITED.items()),
         st.builds(m.Scalar, st.sampled_from(["boolean", "null"])),
@@ -50,14 +50,14 @@ def scalars() -> st.SearchStrategy[m.Type]:
 
 
 def objects(inner: st.SearchStrategy[m.Type]) -> st.SearchStrategy[m.Object]:
-    """Objects with up to three members."""
+    """Return a strategy for objects with up to three members."""
     fields = st.dictionaries(st.sampled_from("abc"), st.tuples(inner, st.booleans()), max_size=3)
     members = fields.map(lambda found: tuple(m.Field(name, *one) for name, one in found.items()))
     return st.builds(m.Object, members, EXTRA)
 
 
 def containers(inner: st.SearchStrategy[m.Type]) -> st.SearchStrategy[m.Type]:
-    """Arrays, maps, unions and objects."""
+    """Return a strategy for arrays, maps, unions and objects."""
     return st.one_of(
         st.builds(m.Array, inner, limits("minItems", "maxItems")),
         st.builds(m.Map, inner),
@@ -71,7 +71,7 @@ TYPES = st.recursive(scalars() | st.just(m.Free()) | st.sampled_from(NAMES).map(
 
 @st.composite
 def similar(draw: st.DrawFn, type: m.Type) -> m.Type:
-    """Types that differ from a type in some limits and members."""
+    """Return a type that differs from the given type in some limits and members."""
     if draw(st.integers(0, 9)) == 0:
         return draw(scalars())
     type = map_parts(type, lambda part: draw(similar(part)))
@@ -91,19 +91,19 @@ FLAT = scalars() | objects(scalars()) | containers(scalars())
 
 
 def pairs(types: st.SearchStrategy[m.Type]) -> st.SearchStrategy[tuple[m.Type, m.Type]]:
-    """Pairs of similar types."""
+    """Return a strategy for pairs of similar types."""
     return types.flatmap(lambda type: st.tuples(similar(type), similar(type)))
 
 
 @st.composite
 def protocols(draw: st.DrawFn) -> m.Protocol:
-    """Protocols of two definitions, which may be recursive."""
+    """Return a protocol of two definitions, which may be recursive."""
     definitions = {name: m.Definition(name, draw(objects(TYPES))) for name in NAMES}
     return m.Protocol("next", "stateless", "", definitions, ())
 
 
 def closed(type: m.Type) -> m.Type:
-    """The type of a sender: it sends no members that it does not declare."""
+    """Return the type of a sender, which sends no undeclared members."""
     type = map_parts(type, closed)
     if isinstance(type, m.Object) and isinstance(type.extra, m.Free) and type.extra.implied:
         return replace(type, extra=None)
@@ -111,12 +111,12 @@ def closed(type: m.Type) -> m.Type:
 
 
 def validator(protocol: m.Protocol, type: m.Type) -> jsonschema_rs.Draft202012Validator:
-    """The judge of a type."""
+    """Return the validator of a type."""
     return jsonschema_rs.Draft202012Validator({**document_of(protocol), **schema_of(type)})
 
 
 def check(receiver: m.Protocol, sender: m.Protocol, wide: m.Type, narrow: m.Type) -> None:
-    """Assert that the receiver accepts every value of the sender, if the relation says so."""
+    """Check that the receiver accepts every value of the sender if the types are assignable."""
     if Assignability(receiver, sender).accepts(wide, narrow):
         definitions = {name: replace(one, type=closed(one.type)) for name, one in sender.definitions.items()}
         said = replace(sender, definitions=definitions)

@@ -63,12 +63,12 @@ every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
 
 def draft(schemas: Schema, *, revision: str = "2026-01-01", docs: Any = None, **semantics: Any) -> Draft:
-    """What the first pass gets."""
+    """Return the input of the first pass."""
     return Draft(EffectiveSchema(revision, schemas, "", {**SEMANTICS, **semantics}, docs), schemas)
 
 
 def after(names: str, so_far: Draft) -> Draft:
-    """Run passes, in this order."""
+    """Run these passes in order."""
     for name in names.split():
         (step,) = (one for one in PASSES if one.__name__ == name)
         so_far = step(so_far)
@@ -76,7 +76,7 @@ def after(names: str, so_far: Draft) -> Draft:
 
 
 def read(schemas: Schema, **more: Any) -> Draft:
-    """What the passes on types get."""
+    """Return the input of the passes on types."""
     return after("read_definitions", draft(schemas, **more))
 
 
@@ -85,7 +85,7 @@ def types(so_far: Draft) -> dict[str, Type]:
 
 
 def fields(so_far: Draft, name: str) -> dict[str, Type]:
-    """Wire name -> type for the fields of a definition."""
+    """Return wire name -> type for the fields of a definition."""
     type = so_far.definitions[name].type
     assert isinstance(type, Object)
     return {field.wire: field.type for field in type.fields}
@@ -96,7 +96,7 @@ def const(value: object) -> Schema:
 
 
 def message(method: str, params: Schema | None = None, required: str = "method") -> Schema:
-    """A request or notification."""
+    """Return a request or notification."""
     more = {} if params is None else {"params": params}
     return record(required, method=const(method), **more)
 
@@ -249,7 +249,7 @@ INLINE = record("x", x=STRING)
 
 
 def hoisted(schema: Schema, **others: Schema) -> tuple[Schema, Schema]:
-    """What is left of a definition `X`, and what was moved out of it."""
+    """Return the remaining definition `X`, and the inline types extracted from it."""
     result = after("hoist_inline_objects", draft({**others, "X": schema}))
     assert result.hoisted == set(result.schemas) - {"X", *others}
     return result.schemas["X"], {name: result.schemas[name] for name in sorted(result.hoisted)}
@@ -420,7 +420,7 @@ def test_read_definitions_refuses_what_types_cannot_say() -> None:
 
 
 def value(*scalars: str, items: Schema | None = None, values: Schema | None = None) -> Schema:
-    """A union of scalars, arrays and objects of itself."""
+    """Return a union of scalars, arrays and objects of itself."""
     return {
         "anyOf": [
             *({"type": scalar} for scalar in scalars),
@@ -559,7 +559,7 @@ def test_name_refinements_refuses_a_name_that_is_taken() -> None:
 
 
 def default(property: Schema, required: str = "a", **stated: object) -> object:
-    """What a constructor of `X` fills in for its field `a`."""
+    """Return the default that the constructor of `X` uses for its field `a`."""
     stated = {name.replace("__", "."): given for name, given in stated.items()}
     type = after("fill_defaults", read({"X": record(required, a=property)}, defaults=stated)).definitions["X"].type
     assert isinstance(type, Object)
@@ -662,7 +662,7 @@ def test_collect_methods_needs_a_role_union() -> None:
 
 
 def answered(definitions: Schema, **semantics: Any) -> Method:
-    """`things/get` with what answers it."""
+    """Return `things/get` with its results."""
     schemas = {"ClientRequest": union("GetRequest"), "GetRequest": message("things/get"), **definitions}
     return after("collect_methods link_results", read(schemas, **semantics)).methods["things/get"]
 
@@ -797,7 +797,7 @@ def test_link_fields_states_arguments_and_lifecycle() -> None:
         (["c", "a"], "c", ("c", "a")),
         (["c", "unknown", "a"], "c", ("c", "a")),
         (["unknown"], "b", ("b",)),
-        (["a", "c"], "c", ("a",)),  # Python allows no required argument behind an optional one
+        (["a", "c"], "c", ("a",)),  # in Python, no required argument follows an optional argument
     ]:
         schemas: Schema = {
             "ClientRequest": union("GetRequest"),
@@ -1069,7 +1069,7 @@ modelPreferences model_preferences, model model, modelDump model_dump_, modelCon
 io.modelcontextprotocol/clientInfo client_info, websiteUrl website_url, websiteURL website_url, URLPath url_path,
 JSONValue json_value, ttlMs ttl_ms, sha256 sha256, x-mcp-header x_mcp_header, 2d field_2d, $ field, ümlaut ümlaut
 """
-"""Wire names and names in Python."""
+"""Wire names and Python names."""
 
 
 def test_field_names() -> None:
@@ -1155,7 +1155,7 @@ def test_arguments_of_calls_are_unique_and_required_ones_come_first(revision: st
 
 
 def top(revision: str) -> set[str]:
-    """The capabilities that slices of a revision can be made of."""
+    """Return the capabilities by which a revision can be sliced."""
     return {capability.path.split(".")[0] for capability in protocol(revision).capabilities}
 
 
@@ -1164,13 +1164,13 @@ def needs(method: Method) -> set[str]:
 
 
 def used(method: Method) -> set[str]:
-    """The definitions that a method names."""
+    """Return the definitions that a method names."""
     parts = [part for part in (method.params, method.result, *method.alternatives) if part is not None]
     return {method.definition, *(name for part in parts for name in references(part))}
 
 
 def missing(part: Protocol) -> set[str]:
-    """The definitions that a protocol names but does not have."""
+    """Return the definitions that a protocol names but does not have."""
     named = {name for definition in part.definitions.values() for name in references(definition.type)}
     named |= {name for method in part.methods for name in used(method)}
     named |= {error.definition for error in part.errors if error.definition is not None}
@@ -1198,7 +1198,7 @@ JOBS = "com.example/jobs"
 
 
 def extended(own: Schema, core: Schema, **facts: Any) -> Draft:
-    """What the first pass gets of a core revision and an extension of it."""
+    """Return the input of the first pass for a core revision and an extension of it."""
     source = draft(core, **facts.pop("core_facts", {})).source
     head = {"id": JOBS, "core": [source.revision], **facts.pop("head", {})}
     stated = {**SEMANTICS, "unions": {}, "roles": {}, "extends": {}, "meta": {}, "extension": head, **facts}
@@ -1244,7 +1244,7 @@ def test_complete_messages() -> None:
 
 
 def whole(own: Schema, core: Schema = CORE, **facts: Any) -> Draft:
-    """What the last pass returns."""
+    """Return the result of the last pass."""
     so_far = extended(own, core, **facts)
     for step in PASSES:
         so_far = step(so_far)
@@ -1336,7 +1336,7 @@ def test_check_facts_refuses_what_says_nothing() -> None:
 
 
 def test_extensions_leave_core_as_it_is_and_have_facts_of_their_own() -> None:
-    """Nothing that one states holds for the other: not defaults, results, alternatives nor words."""
+    """Facts about core do not apply to the extension and vice versa: defaults, results, alternatives, descriptions."""
     own = {
         "PingResultResponse": record(result=ref("JobResult")),
         "JobResult": record("ttl size", ttl={"type": "integer"}, size={"type": "integer"}),
