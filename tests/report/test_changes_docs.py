@@ -1,4 +1,4 @@
-"""The changelogs in `docs/changes/` are what `diff` writes, and the index names all of them."""
+"""The changelogs in `docs/changes/` equal the output of `diff`, and the index lists all of them."""
 
 from __future__ import annotations
 

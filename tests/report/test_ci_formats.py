@@ -54,7 +54,7 @@ def written(path: Path, document: Any) -> Path:
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """A command line that finds something for each command, run in the folder of its files."""
+    """Return a command line with findings for each command; the test runs in the folder of their files."""
     monkeypatch.chdir(tmp_path)
     new = draft()
     new["$defs"]["Loan"]["properties"]["fee"] = {"type": "integer"}

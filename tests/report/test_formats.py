@@ -1,4 +1,4 @@
-"""What the diff prints: text, Markdown, JSON and annotations, and the command around them."""
+"""Output of the diff in text, Markdown, JSON and annotations, and the command around it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def between(old: str, new: str) -> Comparison:
 
 
 def hostile() -> Comparison:
-    """A comparison whose names come from somebody who means no good."""
+    """Return a comparison with names that an attacker chose."""
     whole = between(*STEPS[0])
     bad = [replace(f, subject=f"X.{HOSTILE}", group=HOSTILE, old=HOSTILE, new=HOSTILE) for f in whole.findings]
     decision = Decision("empty-choice", HOSTILE, f"/$defs/{HOSTILE}", HOSTILE, HOSTILE, HOSTILE)
@@ -262,7 +262,7 @@ def test_the_exit_code() -> None:
 def test_only_what_is_left_fails() -> None:
     narrowed = ("2025-03-26", "2025-06-18", "--method", "ping")
     envelope = diff(*narrowed, "--fail-on", "breaking", "--min-severity", "risky")
-    assert envelope.returncode == 1  # it is that of all messages
+    assert envelope.returncode == 1  # the outcome for all messages
     assert diff(*narrowed, "--plane", "source", "--fail-on", "risky").returncode == 0
 
 
@@ -308,7 +308,7 @@ def test_facts_about_files(tmp_path: Path) -> None:
 
 @pytest.fixture
 def half_finished(tmp_path: Path) -> tuple[Path, Path]:
-    """A draft, and one in which a definition is gone that another refers to."""
+    """Return two drafts; the second one refers to a definition that it lacks."""
     schema = draft()
     del schema["$defs"]["Loan"]
     return save(tmp_path / "old.json", draft()), save(tmp_path / "new.json", schema)

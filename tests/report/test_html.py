@@ -1,4 +1,4 @@
-"""The HTML report as text: complete, safe, and needing nothing else."""
+"""The HTML report as text: complete, safe, and self-contained."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.support.example_comparison import FINDINGS, LIBRARIES, REQUIRED, SAME
 
 REVISIONS = list(Store().pins)
 LOADING = {"audio", "base", "embed", "frame", "iframe", "img", "link", "object", "script", "style", "svg", "video"}
-"""Elements that can make a browser load something."""
+"""Elements that can make a browser load a resource."""
 
 LARGEST = 600_000
-"""Bytes of the page about the greatest change so far."""
+"""Maximum size in bytes of the page about the largest comparison."""
 
 
 def html(*comparisons: Comparison) -> str:
@@ -33,7 +33,7 @@ def html(*comparisons: Comparison) -> str:
 
 @cache
 def real(*revisions: str) -> str:
-    """The page about a chain of real revisions."""
+    """Return the page about a chain of real revisions."""
     protocols = [build(Store().effective(revision)) for revision in revisions]
     return html(*(compare(old, new) for old, new in pairwise(protocols)))
 
@@ -60,7 +60,7 @@ def page(request: pytest.FixtureRequest) -> str:
 def test_a_page_needs_nothing_else(page: str) -> None:
     outline = Outline(page)
     assert not outline.values("src")
-    assert {link[:1] for link in outline.values("href")} - {"#"} == {"d"}  # the empty icon, data:,
+    assert {link[:1] for link in outline.values("href")} - {"#"} == {"d"}  # the href "data:," of the empty icon
     assert sorted(tag for tag, _ in outline.elements if tag in LOADING) == ["link", "script", "style"]
     assert "url(" not in outline.inline["style"]
     assert "@import" not in outline.inline["style"]

@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: quiet, accessible, usable by keyboard and on a phone."""
+"""The HTML report in a real browser: without errors or requests, accessible, usable by keyboard and on a phone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.example_comparison import ADDED, EVIL, FINDINGS, GENRE, GONE,
 pytestmark = pytest.mark.full
 
 WINDOWS: list[tuple[tuple[int, int], Literal["light", "dark"]]] = [(DESKTOP, "light"), (PHONE, "dark")]
-"""Each size and each scheme once: they have nothing to do with each other."""
+"""Each size and each colour scheme once, as they are independent."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def report(browser: Browser, file: Path) -> Iterator[Page]:
-    """The page about the libraries; a test fails if the page complains or wants something from a network."""
+    """Yield the page about the libraries; the test fails if the page logs an error or sends a request."""
     with visiting(browser, file) as visit:
         yield visit.page
         assert visit.complaints == []
@@ -50,7 +50,7 @@ def saved(folder: Path, page: str) -> Path:
 
 
 def shown(page: Page) -> list[str]:
-    """The fingerprints of the findings that can be seen."""
+    """Return the fingerprints of the visible findings."""
     found: list[str] = page.locator(".finding:visible").evaluate_all("all => all.map(one => one.id)")
     return found
 
@@ -81,7 +81,7 @@ def test_pages_are_quiet_and_fit_a_phone(browser: Browser, tmp_path: Path, kind:
 def test_pages_are_accessible(
     browser: Browser, file: Path, size: tuple[int, int], scheme: Literal["light", "dark"]
 ) -> None:
-    """By the rules of axe-core, which include names of controls, landmarks and contrast."""
+    """Pages keep the rules of axe-core, which include names of controls, landmarks and contrast."""
     with visiting(browser, file, size=size, scheme=scheme) as visit:
         visit.page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
         results = check_accessibility(visit.page)
@@ -207,7 +207,7 @@ def test_findings_and_definitions_link_to_each_other(report: Page) -> None:
     book = report.locator("[id='definition.Book']")
     expect(book).to_be_focused()
     expect(book).to_contain_text("title: string | Member")
-    book.get_by_role("link", name="Shelf").click()  # nothing changed in it but words
+    book.get_by_role("link", name="Shelf").click()  # only its description changed
     expect(report.locator("[id='definition.Shelf']")).to_be_focused()
     report.go_back()
     book.get_by_role("link", name="Member").click()
@@ -244,7 +244,7 @@ def test_everything_works_from_the_keyboard(report: Page) -> None:
     keys = report.keyboard
     keys.press("/")
     expect(report.get_by_role("searchbox")).to_be_focused()
-    keys.type("book/j")  # in the box they are letters
+    keys.type("book/j")  # the search box takes shortcuts as text
     expect(report.get_by_role("searchbox")).to_have_value("book/j")
     keys.press("Escape")
     expect(report.get_by_role("searchbox")).to_have_value("")
