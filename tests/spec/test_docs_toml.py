@@ -1,4 +1,4 @@
-"""`docs.toml` has words for everything, in one form, for nothing else, and they are ours."""
+"""`docs.toml` describes every definition, field and handler in one form, and in our own words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
 HANDLER = "(handler)"
 Place = tuple[str, str | None]
-"""A definition, one of its fields by wire name, or what is left to its handler."""
+"""A definition and the wire name of one of its fields; None for the definition, HANDLER for its handler."""
 
 
 @cache
@@ -39,7 +39,7 @@ def protocol(revision: str) -> Protocol:
 
 
 def shown(whole: Protocol) -> Iterator[tuple[Place, str]]:
-    """The words that bindings of a revision have at each place."""
+    """Yield each place of the bindings of a revision with its description."""
     for name, definition in whole.definitions.items():
         yield (name, None), definition.doc
         if isinstance(definition.type, Object):
@@ -50,7 +50,7 @@ def shown(whole: Protocol) -> Iterator[tuple[Place, str]]:
 
 
 def stated() -> Iterator[tuple[Place, str]]:
-    """The words that `docs.toml` has for each place, of any revision."""
+    """Yield each place in `docs.toml` with its description, for all revisions."""
     for name, table in DEFINITIONS.items():
         for part in (table, *table.get("since", {}).values()):
             if "doc" in part:
@@ -62,7 +62,7 @@ def stated() -> Iterator[tuple[Place, str]]:
 
 
 def texts() -> dict[str, str]:
-    """Every text, by where it stands."""
+    """Return every text of `docs.toml` by its place."""
     found = {f"common.{wire}": text for wire, text in COMMON.items()}
     for index, ((name, wire), text) in enumerate(stated()):
         found[f"{name}.{wire} #{index}"] = text
@@ -74,13 +74,13 @@ def words(text: str) -> list[str]:
 
 
 def runs(text: str) -> set[tuple[str, ...]]:
-    """Each `RUN` words of a text that follow each other."""
+    """Return all sequences of `RUN` successive words of a text."""
     found = words(text)
     return {tuple(found[start : start + RUN]) for start in range(len(found) - RUN + 1)}
 
 
 def descriptions(node: Any) -> Iterator[str]:
-    """The prose of a schema file."""
+    """Yield the descriptions in a schema file."""
     if is_object(node):
         if isinstance(node.get("description"), str):
             yield node["description"]

@@ -1,4 +1,4 @@
-"""Reading schema files: what is wrong with one is said in one line, and what is right has one canonical form."""
+"""Schema files: mistakes are reported in one line, and valid files have one canonical form."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXT = {"type": "string"}
 
 
 def check(error: BadInput, file: Path, pointer: str | None = None) -> None:
-    """One line that names the file, the place in it and what to do."""
+    """Check for one line that names the file, the place in it and a fix."""
     place = f"{file}#{pointer}: " if pointer is not None else f"{file}: "
     assert str(error).startswith(place)
     assert "\n" not in str(error)
@@ -118,7 +118,7 @@ WRONG_KIND: list[Schema] = [
     {"/type": [{}], "/anyOf": [], "/anyOf/0": [5], "/allOf": [], "/minimum": "3", "/exclusiveMinimum": True},
     {"/minLength": 1.5, "/pattern": 5, "/format": 5, "/description": 5},
 ]
-"""The place that is told -> the value of the keyword in it."""
+"""Reported place -> the wrong value of the keyword there."""
 
 
 def test_a_keyword_of_the_wrong_kind(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_change_of_structure_is_another_digest() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """A folder with one revision, made from `upstream.json` beside it."""
+    """Return a folder with one revision, made from `upstream.json` beside it."""
     (tmp_path / "schema").mkdir()
     for name in ("semantics.toml", "docs.toml"):
         shutil.copy(ROOT / "schema" / name, tmp_path / "schema")

@@ -1,4 +1,4 @@
-"""Schemas of extensions: read as they are published, pinned, and laid over core, which stays what it is."""
+"""Schemas of extensions: read as published, pinned, and combined with core, which stays unchanged."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def protocol(name: str) -> Protocol:
 
 
 def wires(whole: Protocol, name: str) -> dict[str, Any]:
-    """Wire name -> default, of the fields of a definition."""
+    """Return wire name -> default for the fields of a definition."""
     type = whole.definitions[name].type
     assert isinstance(type, Object)
     return {field.wire: field.default for field in type.fields}
 
 
-# --- what is pinned -----------------------------------------------------------------------------------------------
+# --- pinned extensions --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -92,7 +92,7 @@ def test_core_is_what_it_is_without_extensions(pin: Pin) -> None:
 
 
 def test_what_tasks_bring() -> None:
-    """Each mistake of a reading that takes an extension for a part of core has its line here."""
+    """Each assertion covers a mistake of reading the extension as a part of core."""
     whole = protocol("tasks")
     (tasks,) = whole.extensions
     methods = {method.name: method for method in whole.methods if method.origin}
@@ -125,11 +125,11 @@ def test_the_half_of_apps_that_servers_and_clients_have() -> None:
     assert {(key.key, key.type) for key in whole.extensions[0].meta_keys} >= {("ui", Ref("McpUiToolMeta"))}
 
 
-# --- what other tools write ---------------------------------------------------------------------------------------
+# --- files of other tools -----------------------------------------------------------------------------------------
 
 
 def as_zod_writes(structure: Schema, core: dict[str, Schema]) -> Schema:
-    """The file that the definitions of an extension would be published as: everything is whole, nothing is shared."""
+    """Return a schema file as zod-based tools publish it: with all definitions of core, and inlined types."""
     own: dict[str, Schema] = structure["$defs"]
     forms = [json.dumps(schema, sort_keys=True) for schema in own.values()]
 
@@ -172,7 +172,7 @@ def _referred(node: Any) -> Iterator[str]:
 @pytest.mark.parametrize("name", ["tasks@2026-07-28", "apps"])
 @pytest.mark.parametrize("patched", [True, False])
 def test_what_is_written_out_is_folded(tmp_path: Path, name: str, patched: bool) -> None:
-    """Copies are those of core as it is published, mistakes and all, or as it is meant; prose does not count."""
+    """Copies of core count as core, with or without our corrections; descriptions may differ."""
     definitions = dict(CORE.definitions) if patched else STORE.structure("2026-07-28")["$defs"]
     document = as_zod_writes(STORE.structure(STORE.extension(name)), definitions)
     assert STORE.verify(name, save(tmp_path / "schema.json", shuffled(document, 7))) == (False, [])
@@ -248,9 +248,9 @@ def validator(document: Schema, name: str) -> jsonschema_rs.Validator:
 
 @cache
 def judges(name: str) -> tuple[Instances, list[Judges]]:
-    """Values of a protocol's types, and for each definition of an extension: what the structure and the types say.
+    """Return values of a protocol's types, and two validators (structure, types) for each definition of an extension.
 
-    Also whether the two must agree; what a message must have beside its structure, `_meta`, makes its type narrower.
+    The flag tells whether both must agree: messages and params also need `_meta`, so their types are narrower.
     """
     whole = protocol(name)
     pin = STORE.extension(name)
@@ -280,7 +280,7 @@ def test_types_accept_what_the_structure_accepts(name: str, data: st.DataObject)
     assert structure.is_valid(other) is types.is_valid(other) or not alike
 
 
-# --- anybody's ----------------------------------------------------------------------------------------------------
+# --- extensions of users ------------------------------------------------------------------------------------------
 
 FACTS = f"""
 [extension]
@@ -381,7 +381,7 @@ def test_facts_that_cannot_be_used_are_one_line(tmp_path: Path, text: str, says:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A schema folder without extensions."""
+    """Return a schema folder without extensions."""
     copy = tmp_path / "schema"
     shutil.copytree(STORE.root, copy, ignore=shutil.ignore_patterns("extensions*"))
     return copy

@@ -24,7 +24,7 @@ BLANKS = st.sampled_from(["", " ", "\n", "\t", "// said\n", "/* said,\n} */", "\
 
 @st.composite
 def written(draw: Any, value: Any) -> str:
-    """A value with blanks and comments wherever they may stand, and perhaps a comma behind the last member."""
+    """Return a value as JSON with random blanks, comments and trailing commas."""
 
     def blank() -> str:
         return str(draw(BLANKS))

@@ -1,4 +1,4 @@
-"""The ledger of corrections: each patch says what it expects to find, and nothing happens by accident."""
+"""The ledger of corrections: each patch states the value that it replaces, and no other value is changed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_prose_and_order_hide_no_mistake_and_prose_stays() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """A folder with one revision that has no mistake."""
+    """Return a folder with one revision without mistakes."""
     made = Store(tmp_path)
     for name in ("semantics.toml", "docs.toml"):
         shutil.copy(ROOT / "schema" / name, tmp_path)
@@ -93,7 +93,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def ledger(store: Store, old: str, revisions: str = "[]") -> Path:
-    """Expect some type of the minutes of a film."""
+    """Write a patch that expects this type of a film's `minutes`; return the path of the ledger."""
     path, place = store.root / "patches.toml", "/$defs/Film/properties/minutes/type"
     entry = f'pointer = "{place}"\nold = "{old}"\nnew = "integer"\nreason = "R"\nrevisions = {revisions}\n'
     path.write_text(f"[[patch]]\n{entry}", "utf-8")

@@ -1,4 +1,4 @@
-"""`semantics.toml` and `revisions.toml` say what the schemas cannot say, and nothing else."""
+"""`semantics.toml` and `revisions.toml` state the facts that schemas cannot state, and nothing else."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def protocols() -> list[Protocol]:
 
 
 def without_words(whole: Protocol) -> Protocol:
-    """Return a lowered protocol without the descriptions of its errors and without stated positions of arguments."""
+    """Return a lowered protocol without descriptions of errors and stated positions of arguments."""
     lowered = lower(whole)
     errors = tuple(replace(error, doc="", definition=None) for error in lowered.errors)
     return replace(lowered, errors=errors, methods=tuple(replace(one, arguments=()) for one in lowered.methods))
 
 
 def makes_a_difference(revision: str, table: str, key: str) -> bool:
-    """Whether a revision is another one without an entry, or cannot be read at all."""
+    """Return True if a revision differs, or cannot be read, without an entry."""
     semantics = copy.deepcopy(STORE.semantics)
     del semantics[table][key]
     try:
@@ -117,7 +117,7 @@ def test_arguments_are_members_of_the_params() -> None:
 
 
 def params_of(whole: Protocol, name: str) -> tuple[Field, ...]:
-    """The fields of a method's params; none where it has none or they are not one object."""
+    """Return the fields of a method's params; none if there are no params or they are not one object."""
     method = next((method for method in whole.methods if method.name == name), None)
     params = whole.resolve(method.params) if method is not None and method.params is not None else None
     return params.fields if isinstance(params, Object) else ()
@@ -144,7 +144,7 @@ def test_shared_forms_have_one_class_for_many_places() -> None:
 
 
 def fields(whole: Protocol) -> Iterator[tuple[str, Field]]:
-    """Return the fields of all objects, with the names of these."""
+    """Yield the fields of all objects, with the names of the objects."""
     for name, definition in whole.definitions.items():
         if isinstance(definition.type, Object):
             yield from ((name, field) for field in definition.type.fields)

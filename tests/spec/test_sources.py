@@ -1,4 +1,4 @@
-"""Schema files from a path, an address, a commit and standard input, in every command that takes one."""
+"""Schema files from a path, an address, a commit and standard input, in every command that takes a schema file."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SECRETS = ("ada", "hunter2", "t0ken")
 
 
 def refused(done: Done) -> str:
-    """The one line that a command printed before it ended with 2."""
+    """Return the single line that a command printed before it exited with 2."""
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
     return done.stderr.strip()
 
 
 def refusal(name: str) -> str:
-    """Why a source cannot be read."""
+    """Return the reason for which a source cannot be read."""
     with pytest.raises(BadInput) as caught:
         sources.read(name)
     return str(caught.value)
@@ -54,7 +54,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
 
 @pytest.fixture(scope="module")
 def repo(tmp_path_factory: pytest.TempPathFactory) -> Repo:
-    """Two states of a draft on `main`, the first one is tagged `v1`."""
+    """Return a repository with two states of a draft on `main`; the first state has the tag `v1`."""
     repo = Repo(tmp_path_factory.mktemp("git") / "ada@example" / "specification")
     repo.commit("first", small())
     repo.git("tag", "v1")
@@ -66,7 +66,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
-# --- what is a source -----------------------------------------------------------------------------------------
+# --- sources and revisions ------------------------------------------------------------------------------------
 
 
 def test_revisions_and_sources_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_the_place_names_the_revision(path: str, name: str, tmp_path: Path, serv
 def named(
     request: pytest.FixtureRequest, tmp_path: Path, server: FileServer, repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> str:
-    """The same schema file, from each kind of place."""
+    """Return the name of the same schema file in each kind of source."""
     match request.param:
         case "path":
             return str(save(tmp_path / "draft.json", small()))
@@ -172,7 +172,7 @@ def test_generate_and_check(named: str, tmp_path: Path, monkeypatch: pytest.Monk
     done = inside("generate", "--schema", named, *OWN)
     assert (done.returncode, done.stderr) == (0, INCOMPLETE)
     header = (tmp_path / "out" / "acme" / "types.py").read_text("utf-8").split('"""')[0]
-    near = named.removeprefix(f"{tmp_path}/")  # others have other folders
+    near = named.removeprefix(f"{tmp_path}/")  # only the path below the working folder is the same for all users
     said = f"mcp-bindgen generate --schema {near} --revision draft --out out --package acme"
     assert f"# Regenerate with: {said}" in header
     assert ("# with the schema file as standard input" in header) == (named == "-")
@@ -322,7 +322,7 @@ def test_a_large_blob_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.full
 def test_nothing_of_a_repository_runs(tmp_path: Path) -> None:
-    """Configuration and attributes of the repository name programs; `git log` runs one, we run none."""
+    """A repository's configuration and attributes can name programs. `git log` runs one here; our commands run none."""
     marker, trap = tmp_path / "marker", tmp_path / "trap"
     signature = "-----BEGIN PGP SIGNATURE-----\n\nx\n-----END PGP SIGNATURE-----"
     signs = f'cat >/dev/null\necho "[GNUPG:] SIG_CREATED " >&2\necho "{signature}"'
@@ -415,7 +415,7 @@ def test_an_answer_that_does_not_end(server: FileServer, monkeypatch: pytest.Mon
     def drip(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
         handler.end_headers()
-        with suppress(ConnectionError):  # the client goes before the answer ends
+        with suppress(ConnectionError):  # the client disconnects before the response ends
             for _ in range(20):
                 handler.wfile.write(b" ")
                 time.sleep(0.1)
@@ -526,7 +526,7 @@ def test_only_diff_takes_ranges(repo: Repo) -> None:
 
 
 def test_the_extra_generate_is_enough(server: FileServer) -> None:
-    """Fetching needs nothing but the standard library."""
+    """Fetching only needs the standard library."""
     url = server.file("/x.json", BYTES)
     code = "import sys; from mcp_bindgen.spec import sources; sources.read(sys.argv[1]); print(*sys.modules)"
     done: Any = execute(sys.executable, "-c", code, url)
