@@ -36,7 +36,7 @@ def answering(status: int = 200, headers: Any = JSON, *parts: bytes) -> Scripted
 
 
 async def test_requests_and_responses_are_forwarded_unmodified() -> None:
-    """Body, target and headers, also those that only some servers and clients know; hop-by-hop headers are ours."""
+    """This covers body, target, and all headers, also unknown headers; the tap sets hop-by-hop headers itself."""
     body = b' {"jsonrpc":"2.0", "id":7,\t"method":"tools/call","params":{"name":"\\u00e9"}}\r\n'
     upstream = answering(418, [("X-Odd", "a"), ("X-Odd", "b"), ("Connection", "X-Hop"), ("X-Hop", "1"), *JSON.items()])
     sent = {"last-event-id": "e/7", "mcp-session-id": "s1", "cookie": "a=b", "x-hop": "1", "connection": "x-hop"}
@@ -105,7 +105,10 @@ STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 
 @asynccontextmanager
 async def tapped_raw(answer: bytes, folder: Path, ended: anyio.Event | None = None) -> AsyncGenerator[str]:
-    """A tap before a server that answers with bytes, keeps the connection, and notes when the client ends it."""
+    """Run a tap before a server that answers with these bytes and keeps the connection open; yield the tap's URL.
+
+    `ended` is set when the tap closes the connection to the server.
+    """
 
     async def serve(stream: anyio.abc.ByteStream) -> None:
         async with stream:
@@ -202,7 +205,7 @@ async def test_hostile_bodies_pass_and_the_trace_goes_on(name: str) -> None:
 
 
 async def test_responses_cannot_inject_headers(tmp_path: Path) -> None:
-    """A server sends a bare CR and a folded line: no header of its own making reaches the client."""
+    """The server sends a bare CR and a folded line; the client receives no header made from them."""
     answer = b"HTTP/1.1 200 OK\r\nx-a: 1\rset-cookie: a=b\r\ncontent-length: 2\r\n\r\n{}"
     async with tapped_raw(answer, tmp_path) as url, httpx2.AsyncClient(timeout=60) as client:
         response = await client.post(url, json=CALL)
@@ -212,7 +215,7 @@ async def test_responses_cannot_inject_headers(tmp_path: Path) -> None:
 
 @pytest.mark.full
 async def test_requests_cannot_be_smuggled(tmp_path: Path) -> None:
-    """Two lengths are refused; an absolute target, or a named Content-Length, reaches no other server and no body."""
+    """A request with both Content-Length and Transfer-Encoding is refused."""
     async with tapped_raw(b"", tmp_path) as url:
         port = httpx2.URL(url).port
         assert port is not None
@@ -253,11 +256,11 @@ RANDOM = re.compile(rb"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}(_[\w-]+)?")
 @pytest.mark.full
 @pytest.mark.parametrize("name", SERVERS)
 async def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, tmp_path: Path) -> None:
-    """Of both sides of the tap, and of a direct run: the messages of each conversation."""
+    """The messages of each conversation are compared on both sides of the tap, and with a direct run."""
     words, path, (tool, arguments) = SERVERS[name]
     port, out = free_port(), tmp_path / "trace.jsonl"
 
-    from mcp import ClientSession  # late: every worker imports this module
+    from mcp import ClientSession  # imported late, as every worker imports this module
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
 

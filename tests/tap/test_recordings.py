@@ -1,4 +1,4 @@
-"""`mcp-bindgen tap serve` and `tap replay`: a recording in the place of a server, or of a client."""
+"""`mcp-bindgen tap serve` and `tap replay`: a recording takes the place of a server or of a client."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def recorded(path: Path, lines: Sequence[tuple[str, dict[str, Any]]] = LINES) ->
 
 
 def served(file: Path, *messages: dict[str, Any], silent: int = 0) -> list[dict[str, Any]]:
-    """Send messages to `tap serve`, and return the line that comes after each of them, and `silent` lines more."""
+    """Send messages to `tap serve`; return the line that follows each of them, and `silent` more lines."""
     with subprocess.Popen(
         [COMMAND, "tap", "serve", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -109,7 +109,7 @@ def test_who_asks_and_secrets_do_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_messages_of_the_server_are_sent_in_their_place(tmp_path: Path) -> None:
-    """The token is the client's; the response comes after the client has answered the server's request."""
+    """The client chooses the token; the response comes after the client has answered the server's request."""
     found = served(recorded(tmp_path), call(1, "b"), {**ROOTS, "id": "recorded-1"})
     assert [one.get("method") or one["result"] for one in found] == ["roots/list", result(1, "b")["result"]]
     found = served(recorded(tmp_path), call(2, "a", 5, x=1), silent=1)
@@ -117,7 +117,7 @@ def test_messages_of_the_server_are_sent_in_their_place(tmp_path: Path) -> None:
 
 
 def test_equal_requests_get_the_recorded_answers_in_turn(tmp_path: Path) -> None:
-    """Without a token there is no progress; the last answer is repeated."""
+    """Without a token there is no progress; the last response is repeated."""
     found = served(recorded(tmp_path), *(call(number, "a", x=1) for number in (1, 2, 3)))
     assert {one["id"]: one["result"]["content"][0]["text"] for one in found} == {1: "first", 2: "second", 3: "second"}
 
@@ -287,7 +287,7 @@ TEN: dict[str, tuple[list[str], str, tuple[tuple[str, dict[str, Any]], ...]]] = 
 
 
 OFTEN = ("everything", "node", "python over HTTP")
-"""Those that each run of the suite plays; `pytest -m slow` plays the others."""
+"""Recordings that each run of the suite replays; `pytest -m slow` replays the other recordings."""
 
 
 @pytest.mark.full
@@ -295,7 +295,7 @@ OFTEN = ("everything", "node", "python over HTTP")
     "name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.slow) for name in TEN]
 )
 def test_replays_of_ten_recordings_are_deterministic(name: str, tmp_path: Path) -> None:
-    """The recording, served, answers as the server did: two replays find no difference and print the same."""
+    """The served recording responds as the server did: two replays find no difference and print the same."""
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client

@@ -1,4 +1,4 @@
-"""Violations that are put into valid messages of both eras are found over both transports."""
+"""Seeded violations: `tap` finds each mistake planted in valid messages, in both eras and over both transports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Seed(NamedTuple):
 
     Attributes:
         kind: The message, the member, and the rule.
-        sender: The side that breaks it.
+        sender: The side that breaks the rule.
         pointer: Beginning of the pointer that must be reported.
         request: The request.
         response: The response.
@@ -44,7 +44,7 @@ class Seed(NamedTuple):
 
 
 def seeds(revision: str) -> list[Seed]:
-    """Required members of params and results of the client's requests, left out, and with a value of another type."""
+    """Return seeds for each required member of the client's requests and their results: absent, and of a wrong type."""
     source = Store().effective(revision)
     protocol = build(source)
     found = list[Seed]()
@@ -90,7 +90,7 @@ def test_there_are_enough_kinds_in_both_eras() -> None:
 
 
 def check(planted: list[Seed], found: list[dict[str, Any]]) -> None:
-    """Each seed is a violation of its message, at its place, and there are no others."""
+    """Check that each seed is reported at its place in its message, and that nothing else is reported."""
     by = {(one["sender"], one["id"]): one["violations"] for one in found if one["method"] != "initialize"}
     for seed in planted:
         assert by[seed.sender, seed.request["id"]], seed
@@ -108,7 +108,7 @@ INITIALIZE: dict[str, Any] = {
 
 
 def opening(revision: str) -> list[dict[str, Any]]:
-    """Messages from which the revision is learned, where requests do not state it."""
+    """Return messages that tell `tap` the revision, in eras in which requests do not state it."""
     if revision >= "2026":
         return []
     first = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": revision}}
@@ -152,7 +152,7 @@ def test_over_stdio(revision: str, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_over_http(revision: str) -> None:
-    """Every other response is an event."""
+    """Every second response is sent as an event."""
     planted = [stated(revision, seed) for seed in seeds(revision)]
     answers = {seed.request["id"]: seed.response for seed in planted}
 

@@ -1,4 +1,4 @@
-"""`mcp-bindgen tap`: the same bytes on both sides, violations found, no secret shown, nothing delays forwarding."""
+"""`mcp-bindgen tap`: the same bytes on both sides, violations reported, secrets hidden, no delay of forwarding."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tap(*options: object, sent: bytes, server: Sequence[str] = (PYTHON, "-c", EC
 
 
 def test_every_byte_is_forwarded_as_it_came(tmp_path: Path) -> None:
-    """Also bytes that are no message, no UTF-8 and no line."""
+    """This includes bytes that are no message, no UTF-8 or no line."""
     sent = MESSAGES + b"\xff\xfe{\r\n\r\n" + b"[" * 300_000 + b"\n" + bytes(range(256)) * 900 + b"no line break"
     done = tap("--out", tmp_path / "trace.jsonl", sent=sent)
     assert done.stdout == sent
@@ -120,7 +120,7 @@ def test_a_full_disk_does_not_stop_forwarding() -> None:
 
 
 def test_a_slow_disk_does_not_delay_forwarding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit the queue is counted; the trace goes on with the next whole line."""
+    """Bytes that exceed the queue are counted; the trace continues with the next whole line."""
     monkeypatch.setattr(recorder, "MAX_QUEUED_BYTES", 40)
     began, may_go_on, second = threading.Event(), threading.Event(), threading.Event()
     seen = list[TracedMessage]()
@@ -212,7 +212,7 @@ def test_what_is_no_message_is_a_violation() -> None:
 
 @pytest.mark.full
 def test_valid_messages_have_no_violation() -> None:
-    """Of all methods that are messages: an example of the request and of its result."""
+    """This covers an example of the request and the result of each method that is sent as a message."""
     for revision in list(Store().pins):
         protocol = build(Store().effective(revision))
         seen = list[TracedMessage]()
@@ -267,7 +267,7 @@ FOREIGN = {
 @pytest.mark.full
 @pytest.mark.parametrize("name", FOREIGN)
 def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, tmp_path: Path) -> None:
-    """Tees on both sides of the tap write down what passes."""
+    """Tees on both sides of the tap record all bytes."""
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
@@ -300,7 +300,7 @@ def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, t
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 def test_a_signal_ends_the_server_and_then_the_tap() -> None:
-    """The server says that it runs, so that the signal comes after the start."""
+    """The signal comes after the server has announced its start."""
     code = "import time; print('runs', flush=True); time.sleep(600)"
     with subprocess.Popen(
         [COMMAND, "tap", "--", PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
