@@ -30,7 +30,7 @@ class WrongPlainResult(Server):
 
 class WrongStatement(Server):
     async def ping(self, params: mcp.RequestParams, ctx: Context) -> mcp.EmptyResult:
-        return "pong"  # error: what is returned
+        return "pong"  # error: the result
 
 
 class NoContext(Server):
@@ -103,8 +103,8 @@ async def call(client: Client, ctx: Context) -> None:
     await client.call_tool("echo", {}, mcp.TaskMetadata())  # error: task is a keyword
     await client.call_tool("echo", argumenst={})  # error: no such argument
     await client.set_level("loud")  # error: no such level
-    await client.create_message([], 1)  # error: servers ask this
-    await ctx.list_tools()  # error: clients ask this
+    await client.create_message([], 1)  # error: a request of servers
+    await ctx.list_tools()  # error: a request of clients
     text: str = await client.list_tools()  # error: not text
     print(text, client.list_tools().tools)  # error: not awaited
 

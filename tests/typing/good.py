@@ -1,4 +1,4 @@
-"""User code as it is meant to be written; both type checkers accept all of it. Nothing here runs."""
+"""User code in the intended style; both type checkers accept all of it. Nothing here runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcp_bindgen.v2026_07_28.extensions import apps, tasks
 
 
 class Weather(Server):
-    """A server whose handlers are coroutines and plain functions, with contexts of both types."""
+    """Server with handlers that are coroutines and plain functions, with contexts of both types."""
 
     info = mcp.Implementation(name="weather", version="1.0.0")
 
@@ -52,7 +52,7 @@ class Weather(Server):
 
 
 class Completes(app.Contract):
-    """A contract that completes by itself, with the context of its own revision."""
+    """Contract with its own completion, with the context of its revision."""
 
     async def complete(self, asked: app.Completion, ctx: Context) -> list[str]:
         await ctx.notify_logging_message("debug", asked.value)
@@ -60,7 +60,7 @@ class Completes(app.Contract):
 
 
 class Later(Server):
-    """A server that answers with a task."""
+    """Server that answers with a task."""
 
     info = mcp.Implementation(name="later", version="1")
 
@@ -71,7 +71,7 @@ class Later(Server):
 
 
 class Extended(tasks.Server, apps.Server):
-    """A server with two extensions, whose handlers may answer what they add."""
+    """Server with two extensions; its handlers may return results of the extensions."""
 
     info = stateless.Implementation(name="extended", version="1")
 
@@ -102,7 +102,7 @@ class Extended(tasks.Server, apps.Server):
 
 
 class Patient(apps.Client, tasks.Client):
-    """A client of two extensions."""
+    """Client of two extensions."""
 
     info = stateless.Implementation(name="patient", version="1")
 
@@ -118,7 +118,7 @@ async def extended(client: Patient, params: stateless.CallToolRequestParams) -> 
 
 
 class Assistant(Client):
-    """A client that lets servers ask its model."""
+    """Client with a model that servers may sample."""
 
     info = mcp.Implementation(name="assistant", version="1.0.0")
 
@@ -133,7 +133,7 @@ class Assistant(Client):
 
 
 def text_of(block: mcp.ContentBlock) -> str:
-    """Narrows a union by class, and forgets no member."""
+    """Narrow a union by class, with all members covered."""
     match block:
         case mcp.TextContent(text=text):
             return assert_type(text, str)
@@ -150,14 +150,14 @@ def text_of(block: mcp.ContentBlock) -> str:
 
 
 def kind_of(block: mcp.ContentBlock) -> str:
-    """Narrows a union by its constant."""
+    """Narrow a union by its constant."""
     if block.type == "text":
         return block.text
     return block.type
 
 
 async def use(client: Client) -> list[str]:
-    """Calls a server."""
+    """Call a server."""
     result = await client.call_tool("echo", {"message": "hi", "deep": [1, 2.5, None, {"a": True}]})
     assert_type(result, mcp.CallToolResult)
     assert_type(result.is_error, bool | None)
@@ -174,7 +174,7 @@ async def use(client: Client) -> list[str]:
 
 
 async def use_table(client: Client) -> mcp.CallToolResult:
-    """Sends any request of the method table; whatever may answer it is told apart by class."""
+    """Send any request of the method table; tell alternative results apart by class."""
     params = mcp.CallToolRequestParams(name="echo", arguments={"message": "hi"}, task=mcp.TaskMetadata(ttl=60_000))
     answer = await client.request(methods.CALL_TOOL, params)
     assert_type(answer, mcp.CallToolResult | mcp.CreateTaskResult)
@@ -188,7 +188,7 @@ async def use_table(client: Client) -> mcp.CallToolResult:
 
 
 async def use_stateless(client: StatelessClient, meta: Mapping[str, Json]) -> str | None:
-    """The newest revision: metadata on each request, and answers that ask for input."""
+    """Call a server of the newest revision, with metadata on each request and results that ask for input."""
     metadata = client.metadata(stateless.RequestMetaObject, meta)
     params = stateless.CallToolRequestParams(name="echo", meta=metadata)
     answer = await client.request(stateless_methods.CALL_TOOL, params)
@@ -200,12 +200,12 @@ async def use_stateless(client: StatelessClient, meta: Mapping[str, Json]) -> st
 
 
 def facts(server: Server) -> bool:
-    """Look at the facts of a revision, and at what a server handles in it."""
+    """Look at the facts of a revision, and at the methods that a server handles in it."""
     assert_type(errors.PARSE_ERROR, Literal[-32700])
     assert_type(REVISION.name, str)
     return methods.PING.name in dispatcher.SERVER.offered(server)
 
 
 def older() -> oldest.Annotated:
-    """A definition that bears the name of a word of Python's `typing`."""
+    """Return a definition whose name is also a name of Python's `typing`."""
     return oldest.Annotated(annotations=oldest.Annotations(priority=0.5))
