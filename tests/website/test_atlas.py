@@ -1,4 +1,4 @@
-"""The protocol atlas: complete, true to the schemas, and with examples that a JSON Schema validator accepts."""
+"""The protocol atlas: complete, equal to the schemas, and with examples that a JSON Schema validator accepts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_messages_and_answers_are_valid(atlas: Atlas, schemas: dict[str, Effecti
 def test_since_is_the_first_schema_with_the_name(
     atlas: Atlas, schemas: dict[str, EffectiveSchema], pages: Pages
 ) -> None:
-    """Of definitions that were never renamed, by the schema files; a type may have been inline before."""
+    """This compares definitions that were never renamed with the schema files; a type may have been inline before."""
     exact = 0
     redefined = {name for step in atlas.steps for name in step.matches.redefined}
     for name in schemas["2025-11-25"].definitions.keys() - redefined:

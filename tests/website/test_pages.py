@@ -1,4 +1,4 @@
-"""The pages of the documentation site: complete, in the navigation, and with a file for programs."""
+"""Pages of the documentation site: complete, in the navigation, and with a text version for programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_index_for_programs_names_each_page(site: Pages) -> None:
 
 @pytest.mark.full
 def test_no_page_shows_an_address_of_memory(site: Pages) -> None:
-    """Such a page would be another one in each build."""
+    """An address of memory would change the page in each build."""
     assert [
         name for name, text in site.items() if name.startswith(("reference/api", "atlas")) and " at 0x" in text
     ] == []

@@ -31,7 +31,7 @@ _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".
 
 @pytest.fixture(scope="module", autouse=True)
 def site(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Build the site if a source is newer; the first process of a run decides, as others read what it built."""
+    """Build the site if a source is newer; the first process of a run decides, as all processes read its build."""
     checked = shared_folder(tmp_path_factory) / "site-is-built"
     with alone(checked) as is_first:
         if is_first:
