@@ -1,7 +1,7 @@
-"""Mutated pairs of real contracts, and a judge of them that knows instances and validators only.
+"""Mutated pairs of real contracts, and an independent judge, which only uses instances and validators.
 
-The judge makes values of its own, not with the generator of the product. A sender sends the members that it declares,
-and any other member that neither side declares where its schema allows more. Formats count as conditions.
+The judge makes its own values, without the generator of the product. A sender sends the members that it declares, and
+where its schema allows more, members that neither side declares. Formats count as conditions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNDECLARED = "some-other-member"
 
 
 def wordless(node: Any, *, names: bool = False) -> Any:
-    """Return a schema without words, so that a verdict is about conditions."""
+    """Return a schema without descriptions, so that a verdict is about conditions."""
     if isinstance(node, dict):
         return {
             key: wordless(value, names=key in MAPS and not names)
@@ -41,7 +41,7 @@ def wordless(node: Any, *, names: bool = False) -> Any:
 
 
 def places(node: Any) -> Iterator[Schema]:
-    """Yield the subschemas of a schema that a change fits, itself included."""
+    """Yield the subschemas that a change may apply to, with the schema itself."""
     if not isinstance(node, dict):
         return
     yield node
@@ -166,7 +166,7 @@ def or_null(node: Schema, random: Random) -> None:
 
 
 def conditional(kind: str, keyword: str, choose: Callable[[Random], Any]) -> Callable[[Schema, Random], None]:
-    """A mutation that states a keyword in schemas of one type."""
+    """Return a mutation that states a keyword in schemas of one type."""
 
     def mutate(node: Schema, random: Random) -> None:
         if node.get("type") == kind:
@@ -181,7 +181,7 @@ items = conditional("array", "items", small)
 
 
 def rewrite(node: Schema, random: Random) -> None:
-    """Say the same in other words."""
+    """Rewrite a schema in an equivalent form."""
     if node.get("type") == "boolean":
         node.clear()
         node["enum"] = [True, False]

@@ -1,4 +1,4 @@
-"""Servers behind a lock: only what agrees with the lock is listed and called, whatever the server does."""
+"""Servers behind a lock: only tools that agree with the lock are listed and called, even if the server changes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ALARM: dict[str, Any] = {"name": "alarm", "description": "Rings.", "inputSchema"
 
 
 class Weather(Server):
-    """Server whose tools a test may change while it runs.
+    """Server with tools that a test may change while it runs.
 
-    A call of `change` announces changed tools; any other call is remembered.
+    A call of `change` announces changed tools; any other call is recorded.
     """
 
     info = types.Implementation(name="weather", version="1")

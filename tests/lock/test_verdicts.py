@@ -34,7 +34,7 @@ def of_examples() -> Iterator[Schema]:
 
 
 def of_published_servers() -> Iterator[Schema]:
-    """Yield the tools of published servers, which run for that."""
+    """Run published servers and yield their tools."""
     needed()
     commands = [f"'{sys.executable}' -m {module}" for module in PYTHON_SERVERS]
     for name, argument in NODE_SERVERS.items():
@@ -68,7 +68,7 @@ def require_witness(pair: Pair, found: Checked) -> None:
 
 
 def judged(tools: list[Schema], count: int, seed: int) -> Counter[str]:
-    """Return how often each outcome came, and fail at a false "compatible" and at a break without a witness."""
+    """Return the number of each outcome; fail at a false "compatible" and at a break without a witness."""
     random, outcomes = Random(seed), Counter[str]()
     for pair in pairs(tools, count, seed):
         found = checked(pair)
