@@ -16,20 +16,20 @@ from tests.vectors.testees import PROGRAMS, Program
 
 PAGE = ROOT / "docs" / "reference" / "vectors-matrix.md"
 LONGEST = 160
-"""Characters of a document in the table."""
+"""Maximum number of characters of a document in the table."""
 
 COMPARED = 3
 """Columns of the table of rules: false accepts, false rejects and lossy documents."""
 
 
 def run_program(program: Program, files: Sequence[VectorFile]) -> Run:
-    """Give vectors to a testee."""
+    """Run vectors on a testee."""
     with Testee(program.command()) as testee:
         return run(files, testee)
 
 
 def page(runs: Mapping[Program, Run]) -> str:
-    """Return the page, whose introduction stays as it is."""
+    """Return the page with its present introduction."""
     introduction = PAGE.read_text("utf-8").partition("## Implementations")[0]
     lines = [introduction.rstrip("\n"), "", *_packages(runs), *_revisions(runs), *_rules(runs), *_clusters(runs)]
     return "\n".join(lines).rstrip() + "\n"

@@ -161,7 +161,7 @@ def test_documents_that_only_a_text_forbids_count_on_request(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("program", cases(PROGRAMS, quick=()), ids=lambda program: program.key)
 def test_the_matrix_is_up_to_date(program: Program) -> None:
-    """The rows of one revision, which every program has or nearly so; `python -m tests.vectors.matrix` has all."""
+    """Check one revision, which nearly all programs support; `python -m tests.vectors.matrix` writes all rows."""
     revision = "2025-06-18"
     found = matrix.run_program(program, files(revision))
     (row,) = matrix.revision_rows(program, found)

@@ -1,4 +1,4 @@
-"""Vectors: their verdicts as a validator and the published schemas see them, their coverage, bytes and files."""
+"""Vectors: their verdicts in view of a validator and the published schemas, their coverage, bytes and files."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def answer(adapter: TypeAdapter[Any], text: str) -> Answer:
 
 @cache
 def bindings(revision: str, extension: str) -> Any:
-    """The module with the types; none for an extension without bindings."""
+    """Return the module of types, or None for an extension without bindings."""
     package = f"mcp_bindgen.{naming.package(revision)}"
     if extension:
         pin = STORE.extension(extension)

@@ -1,4 +1,4 @@
-"""The testees of examples/testees, and how to start them here."""
+"""The testees of examples/testees, and their start in tests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Program:
     packages: tuple[str, ...] = ()
 
     def command(self) -> str:
-        """The command line of the testee; the test is skipped where its packages cannot be had."""
+        """Return the command line of the testee; skip the test if its packages are not available."""
         file, *more = self.arguments.split()
         if file.endswith(".mjs"):
             if file.startswith("typescript_bindings"):
@@ -75,7 +75,7 @@ def _check_node_modules() -> None:
 
 @cache
 def _typescript_packages() -> Path:
-    """Generate the packages of all revisions and extensions; they stay until the end of the process."""
+    """Generate the packages of all revisions and extensions, once per process."""
     folder = Path(mkdtemp(prefix="mcp-typescript-"))
     atexit.register(rmtree, folder, ignore_errors=True)
     for words in ((), *(("2026-07-28", "--extension", name) for name in ("tasks", "skills", "apps"))):
