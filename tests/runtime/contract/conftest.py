@@ -1,4 +1,4 @@
-"""Each test of this folder that takes a revision runs in all of them."""
+"""Run each test of this folder that has the parameter `revision` in every revision."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tests.support.checked_connections import STATEFUL, STATELESS
 
 @pytest.fixture(params=[*STATEFUL, STATELESS])
 def revision(request: pytest.FixtureRequest) -> str:
-    """A revision."""
+    """Return one of the revisions."""
     found: str = request.param
     return found

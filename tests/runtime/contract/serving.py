@@ -1,4 +1,4 @@
-"""Apps and contracts with a client in memory."""
+"""In-memory clients of apps and contracts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.support.checked_connections import bindings, connected
 
 
 def client_of(revision: str, *bases: type) -> Any:
-    """A client of a revision, untyped."""
+    """Return an untyped client of a revision."""
     return type("Caller", (*bases, bindings(revision).Client), {})()
 
 
 @asynccontextmanager
 async def served(app: App | Contract, revision: str = "2025-11-25", *bases: type) -> AsyncGenerator[Any]:
-    """A client that is connected to an app, whose lifespan runs."""
+    """Yield a client that is connected to an app; the app's lifespan runs meanwhile."""
     servers = app.servers()
     async with lifespans(servers), connected(client_of(revision, *bases), *servers) as connection:
         yield connection.client

@@ -1,4 +1,4 @@
-"""Servers of annotated functions, in every revision; every message is held against the schema of its revision."""
+"""Servers of annotated functions in every revision; each message is checked against the schema of its revision."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Named(TypedDict):
 
 
 async def failure(client: Any, name: str, **arguments: Any) -> str:
-    """What a model reads of a tool that fails."""
+    """Return the error text that a model gets from a failed tool."""
     result = await client.call_tool(name, arguments)
     assert result.is_error
     (block,) = result.content
@@ -82,7 +82,7 @@ Split = Annotated[set[float], BeforeValidator(split, json_schema_input_type=str 
 
 
 def small() -> App:
-    """An app with some of everything."""
+    """Return an app with tools, resources and prompts."""
     app = App("small", version="2", title="Small", instructions="Ask.")
 
     @app.tool
@@ -161,7 +161,7 @@ def client(revision: str) -> Any:
     return served(small(), revision)
 
 
-# --- what follows from functions ------------------------------------------------------------------------------
+# --- entries built from function signatures -------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -296,7 +296,7 @@ MERGING: list[tuple[Any, Any, Any]] = [
 
 @pytest.mark.parametrize(("kind", "merged", "distinct"), MERGING)
 async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merged: Any, distinct: Any) -> None:
-    """No member of an object and no item of an array is lost without a word."""
+    """Reject values whose conversion would silently drop object members or array items."""
     app = App("merging")
 
     def count(x: Any) -> str:
@@ -329,7 +329,7 @@ async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -
 
     async with served(app, revision) as client:
         for name in ("delete", "delete_all"):
-            if revision == STATELESS:  # that revision has an error that names the capability
+            if revision == STATELESS:  # this revision has an error that names the missing capability
                 error = await refused(client.call_tool(name))
                 assert (error.code, error.data) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
             else:
@@ -454,7 +454,7 @@ async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revisio
         assert caught.value.message == f"Unknown tool: secret_reprot{near}"
 
 
-# --- what cannot be -------------------------------------------------------------------------------------------
+# --- invalid definitions --------------------------------------------------------------------------------------
 
 
 def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None:
@@ -502,11 +502,11 @@ def test_a_module_is_an_app() -> None:
     assert [tool["name"] for tool in app.document["tools"]] == ["double"]
 
 
-# --- what comes and goes --------------------------------------------------------------------------------------
+# --- changes at run time --------------------------------------------------------------------------------------
 
 
 def noting(word: str) -> Any:
-    """A handler that notes a word."""
+    """Return a handler that records a word."""
 
     def note(self: Any, params: Any, ctx: Any) -> None:
         self.heard.append(word)
@@ -515,7 +515,7 @@ def noting(word: str) -> Any:
 
 
 class Listening:
-    """A client that notes what it hears."""
+    """Client that records its notifications."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -544,7 +544,7 @@ async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
     app = App("changing", dynamic=["tools", "prompts", "resources"])
 
     @app.tool
-    def grow() -> str:  # in a thread
+    def grow() -> str:  # runs in a thread
         async def grown(a: int) -> int:
             return a
 
@@ -580,14 +580,14 @@ async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
 
 
 async def told(client: Any, news: list[str]) -> None:
-    """Wait until a client has heard just this, in whatever order."""
+    """Wait until a client has received exactly these notifications, in any order."""
     await until(lambda: len(client.heard) >= len(news))
     assert sorted(client.heard) == news
     client.heard.clear()
 
 
 def notes(*dynamic: Any) -> App:
-    """An app with notes as resources."""
+    """Return an app with notes as resources."""
     app = App("contents", dynamic=dynamic)
 
     @app.resource("note://{id}")
@@ -636,7 +636,7 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
     async with lifespans(servers), connected(caller, *servers) as connection:
         client = connection.client
         for server in servers:
-            server.has_sessions = False  # as behind an endpoint without sessions
+            server.has_sessions = False  # as behind an HTTP endpoint without sessions
 
         async def fails(tell: Any) -> None:
             raise OSError("the store is gone")
@@ -663,7 +663,7 @@ async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.Monke
 
 @pytest.mark.full
 async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> None:
-    """It is kept with the session, and stored with it."""
+    """The session keeps subscribed URIs in memory and in its store, so 1,000 URIs are the limit for every server."""
     asked: list[str] = []
 
     class Takes(v2025_11_25.Server):

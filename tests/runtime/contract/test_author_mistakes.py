@@ -1,4 +1,4 @@
-"""The first message that an author sees after a typical mistake, of which `author_mistakes.toml` has the list."""
+"""Check the first error message after each typical mistake of an author (listed in `author_mistakes.toml`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Middleware, dependencies, state and views of apps, through clients of a revision of each era."""
+"""Middleware, dependencies, state and views of apps, called by a client of one revision of each era."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def names_of(client: Any) -> list[str]:
 
 
 class Db:
-    """A database that records whether it is open."""
+    """Database that records whether it is open."""
 
     def __init__(self) -> None:
         self.is_open, self.rows = True, ["Emma"]
@@ -59,12 +59,12 @@ events: list[str] = []
 
 @pytest.fixture(params=[v2025_11_25, v2026_07_28])
 def package(request: pytest.FixtureRequest) -> Any:
-    """A revision of each era."""
+    """Return one revision of each era."""
     return request.param
 
 
 def books() -> App:
-    """An app with entries of all kinds, a lifespan and middleware."""
+    """Return an app with entries of all kinds, a lifespan and middleware."""
 
     @asynccontextmanager
     async def lifespan() -> AsyncGenerator[Db]:
@@ -339,7 +339,7 @@ async def test_a_proxy_offers_what_a_server_of_any_revision_has(package: Any, th
 
 
 class Case:
-    """An object whose method is a tool."""
+    """Object with a method that is a tool."""
 
     size = 3
 
@@ -397,12 +397,12 @@ async def test_options_methods_and_content_by_type(package: Any, tmp_path: Path)
 
 
 def silent(ctx: Context) -> None:
-    """Forget that a function cannot await."""
+    """Call a coroutine function from a plain function, which cannot await it."""
     ctx.info("x")  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
 
 
 async def forgetful(ctx: Context) -> None:
-    """Forget to await."""
+    """Forget to await a coroutine."""
     ctx.info("x")  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
 
 

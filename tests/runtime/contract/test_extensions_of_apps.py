@@ -1,4 +1,4 @@
-"""Apps whose tools are shown by apps of MCP, and that offer skills: clients of every revision, with and without."""
+"""Apps with MCP Apps and skills, called by clients of every revision, with and without these extensions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}
 
 
 class Host:
-    """A client that shows apps."""
+    """Client that displays apps."""
 
     def extra_capabilities(self) -> Mapping[str, Any]:
         return {"extensions": UI}
@@ -118,7 +118,7 @@ def test_two_folders_cannot_have_the_same_skill(folder: Path) -> None:
 
 
 class Agent(skills.Client):
-    """A client that knows skills."""
+    """Client with the skills extension."""
 
     info = mcp.Implementation(name="agent", version="1")
 
@@ -148,7 +148,7 @@ async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folde
 
 
 class ByHand(skills.Server):
-    """A server of skills that are generated, without directories."""
+    """Server of generated skills, without directories."""
 
     info = mcp.Implementation(name="by-hand", version="1")
 

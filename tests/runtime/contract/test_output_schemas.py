@@ -1,4 +1,4 @@
-"""What clients make of results that do not fit the output schema of their tool."""
+"""Clients check tool results against the output schema of the tool."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESULTS: list[tuple[str, Any, bool, str | None]] = [
 
 
 def server(revision: str, content: Any, is_error: bool) -> Any:
-    """A server whose tools all give the same result, whatever their schema is."""
+    """Return a server whose tools all return the same result, whatever their output schemas are."""
     package = bindings(revision)
     types = package.types
 
@@ -60,7 +60,7 @@ async def test_results_are_held_against_the_schemas_that_were_listed(
         client = connection.client
         await client.call_tool(name)
         client.checks = OutputSchemas()
-        await client.call_tool(name)  # nothing is known of it yet
+        await client.call_tool(name)  # the client has not listed any schema yet
         await client.list_tools()
         await refused(client.call_tool(name), UnexpectedResult, message) if message else nullcontext()
 
@@ -69,4 +69,4 @@ async def test_the_schemas_that_are_kept_are_bounded() -> None:
     async with connected(bindings("2025-11-25").Client(), server("2025-11-25", {}, False)) as connection:
         connection.client.checks = OutputSchemas(limit=1)
         await connection.client.list_tools()
-        await connection.client.call_tool("counted")  # the other one was listed later
+        await connection.client.call_tool("counted")  # unchecked: only the last schema is kept

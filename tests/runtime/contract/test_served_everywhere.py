@@ -1,4 +1,4 @@
-"""An `App` wherever a server is taken: clients, hosts, HTTP, checked connections."""
+"""Pass an `App` wherever a server is accepted: clients, hosts, HTTP, checked connections."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What generated contract code stands on: servers of a contract in every revision, and typed clients of it.
+"""Base classes of generated contract code: servers of a contract in every revision, and typed clients.
 
-`weather/` is such code, written by hand. Every message of these tests is held against the schema of its revision.
+`weather/` contains such code, written by hand. Each message is checked against the schema of its revision.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LOGO = bytes(range(256))
 
 
 class Weather(WeatherContract):
-    """Knows everything; what a test wants to be otherwise, it says."""
+    """Server that implements the whole contract; tests override single results."""
 
     def __init__(self, forecast: Any = None, said: Any = None) -> None:
         self.forecast, self.said, self.asked = forecast, said, list[models.GetForecastInput]()
@@ -121,7 +121,7 @@ class Weather(WeatherContract):
 
 
 class Answering:
-    """A client's answer to a server that asks."""
+    """Client that answers the server's elicitation."""
 
     async def on_elicit(self, params: Any, ctx: AnyContext) -> Any:
         assert params.message == "Who?"
@@ -129,13 +129,13 @@ class Answering:
 
 
 def forecast_of(document: Mapping[str, Any], **members: Any) -> Any:
-    """An object that keeps a contract with one tool, `get-forecast`, but says something else of it."""
+    """Return an object of the small contract (one tool, `get-forecast`) whose catalog is `document`."""
     members = {"catalog": app.Catalog.of(document), **members}
     return type("Other", (Keeping,), members)()
 
 
 class Keeping(ForecastContract):
-    """Keeps the smaller contract."""
+    """Implementation of the small contract."""
 
     async def get_forecast(self, arguments: models.GetForecastInput, ctx: Any) -> Any:
         return models.GetForecastOutput(summary=arguments.city, temperatures=[])
@@ -146,7 +146,7 @@ def document() -> dict[str, Any]:
     return loaded
 
 
-# --- what is listed and declared ------------------------------------------------------------------------------
+# --- lists and capabilities -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ async def test_lists_are_the_contract_verbatim(revision: str) -> None:
 async def test_a_server_says_what_the_contract_says_of_it(revision: str, client: Any) -> None:
     assert client.server_info.model_dump() == {"name": "weather", "version": "2.1"}
     assert client.instructions == "Ask for a city."
-    completions = set() if revision == STATEFUL[0] else {"completions"}  # which has no word for it
+    completions = set() if revision == STATEFUL[0] else {"completions"}  # no such capability
     assert set(client.server_capabilities) == {"tools", "prompts", "resources", "logging"} | completions
 
 
@@ -194,7 +194,7 @@ ONE_PART: list[tuple[str, dict[str, Any], Mark, set[str]]] = [
 
 
 def small_contract(document: dict[str, Any], **members: Any) -> Any:
-    """A contract of one revision."""
+    """Return a contract of one revision."""
     members = {"catalog": app.Catalog.of(document), "revisions": (v2025_11_25,), **members}
     return type("Small", (app.Contract,), members)()
 
@@ -465,7 +465,7 @@ def test_a_pattern_that_backtracks_without_end_does_not_match() -> None:
     assert problems(schema, "aabb") == []
     began = time.process_time()
     assert problems({"items": {"anyOf": [schema, {"minLength": 61}]}}, ["a" * 60] * 1000)
-    assert time.process_time() - began < 10  # 24 s without a limit of ours
+    assert time.process_time() - began < 10  # takes 24 s without our step limit
     assert problems({"pattern": r"^(?=.*[a-z])(?=.*\d)(?=.*[!?]).{8,}$"}, "a" * 1000 + "1!") == []
 
 
@@ -477,7 +477,7 @@ def test_a_large_value_is_no_trouble_to_an_ordinary_schema() -> None:
 
 @pytest.mark.parametrize("reference", ["#/$defs/Node", "#node", "#dynamic", "https://example.com/node"])
 def test_a_schema_that_contains_itself_twice_does_not_explain_deep_values(reference: str) -> None:
-    """A validator knows at once that they do not fit; to say where, it would try 2**40 ways."""
+    """The validator rejects the value at once, but would try 2**40 combinations to locate the problem."""
     keyword = "$dynamicRef" if reference == "#dynamic" else "$ref"
     below: Any = {"type": "object", "properties": {"x": {keyword: reference}}}
     node = {"anyOf": [{**below, "maxProperties": most} for most in (8, 9)]}
@@ -720,7 +720,7 @@ def test_a_catalog_that_is_none_is_named(text: str, tmp_path: Path) -> None:
 
 
 class Point(app.Model):
-    """Everything that a default can be."""
+    """Model with every kind of default."""
 
     x_y: Integer
     kind: str = "point"
@@ -746,7 +746,7 @@ def test_models_read_and_write_without_loss(wire: Any) -> None:
 
 
 class Circle(app.Model):
-    """An object with a required constant."""
+    """Object with a required constant."""
 
     kind: Constant[Literal["circle"]] = "circle"
     filled: Constant[Literal[True]] = True
@@ -779,30 +779,30 @@ def test_a_required_constant_is_filled_in_and_must_be_there() -> None:
 
 
 class WeatherClient(app.ContractClient[v2025_11_25.Client]):
-    """A typed client, as it would be generated."""
+    """Typed client, in the form of generated code."""
 
     async def get_forecast(
         self, city: str, *, days: int | None = None, unit: str | app.Absent | None = app.ABSENT
     ) -> models.GetForecastOutput:
-        """What the weather will be."""
+        """Return the forecast."""
         wire = app.arguments({"city": city, "days": days, "unit": unit}, nullable={"unit"})
         return app.structured(await self.client.call_tool("get-forecast", wire), models.GetForecastOutput)
 
     async def say(self, what: str) -> Sequence[v2025_11_25.types.ContentBlock]:
-        """Says something."""
+        """Return the given content."""
         return app.succeeded(await self.client.call_tool("say", app.arguments({"what": what}))).content
 
     async def prompt_greeting(self, name: str, *, style: str | None = None) -> v2025_11_25.types.GetPromptResult:
-        """A greeting."""
+        """Return a greeting."""
         return await self.client.get_prompt("greeting", app.texts({"name": name, "style": style}))
 
     async def read_note(self, id: str) -> v2025_11_25.types.ReadResourceResult:
-        """A note."""
+        """Return a note."""
         return await self.client.read_resource(app.UriTemplate("note://{id}").expand({"id": id}))
 
 
 class OwnClient(WeatherClient):
-    """Somebody's own."""
+    """Client class of a user of the generated code."""
 
 
 async def test_a_typed_client() -> None:
@@ -856,7 +856,7 @@ def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> 
         app.structured(result(isError=True), models.GetForecastOutput)
 
 
-# --- others -----------------------------------------------------------------------------------------------------
+# --- other clients ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full

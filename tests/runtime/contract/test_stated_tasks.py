@@ -1,4 +1,4 @@
-"""Contracts that say which tools are tasks, as entries of MCP 2025-11-25 do: no mark is needed."""
+"""Contracts whose definitions mark tools as tasks (`execution.taskSupport` of MCP 2025-11-25), without a decorator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOOLS = [
 
 
 def saying(name: str) -> Any:
-    """A tool that says its name."""
+    """Return a tool that returns its name."""
 
     def said(self: Any, ctx: Any) -> str:
         return name

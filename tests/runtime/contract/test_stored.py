@@ -1,4 +1,4 @@
-"""`Stored` in a Redis that processes share: no change is lost."""
+"""Concurrent edits of `Stored` values that processes share in Redis: no edit is lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 @asynccontextmanager
 async def two_processes(redis: RedisServer, prefix: str) -> AsyncGenerator[list[Stored[list[int]]]]:
-    """Yield the same values as two processes have them."""
+    """Yield the same value as two processes see it."""
     stores = [RedisStore(redis.url, prefix=prefix, timeout=ANSWER_SECONDS) for _ in range(2)]
     yield [Stored(list[int], list, store=store) for store in stores]
     for store in stores:
@@ -52,7 +52,7 @@ async def test_edits_of_two_processes_wait_for_each_other(redis: RedisServer) ->
 async def test_an_edit_ends_with_an_error_and_keeps_the_value_before(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_EDIT_SECONDS", 3600.0)  # nothing but the end of the first edit lets the next begin
+    monkeypatch.setattr(module, "_EDIT_SECONDS", 3600.0)  # so the next edit can begin only when the first one ends
     async with two_processes(redis, "errors:") as (one, other):
         await one.set(ADA, [1])
         with pytest.raises(ZeroDivisionError):

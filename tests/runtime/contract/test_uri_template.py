@@ -1,4 +1,4 @@
-"""URI templates: what they expand to, and what they find in URIs."""
+"""Expansion and matching of URI templates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VALUES: dict[str, Any] = {
     "empty": "",
     "undef": None,
 }
-"""The values of the examples in RFC 6570, 3.2."""
+"""Variables of the examples in RFC 6570, section 3.2."""
 
 BODIES = [
     "var", "hello", "half", "path", "base", "empty", "undef", "list", "list*", "keys", "keys*", "var:3", "var:30",
@@ -149,7 +149,7 @@ def test_what_is_found(template: str, uri: str, found: Mapping[str, object] | No
 
 
 BETWEEN = st.sampled_from(["/", "/and/", "?a=", ":", "#"])
-"""Texts that no simple variable contains after it was encoded."""
+"""Literals that no percent-encoded value of a simple variable contains."""
 
 
 @given(st.lists(st.tuples(BETWEEN, PLAIN.filter(bool)), min_size=1, max_size=5))

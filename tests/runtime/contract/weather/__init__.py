@@ -1,1 +1,1 @@
-"""What is generated for a contract, written by hand: for one revision and for all of them."""
+"""Contract code in the form that the generator writes, for one revision and for all revisions."""

@@ -1,4 +1,4 @@
-"""A server of the contract that has one tool: `python -m tests.runtime.contract.weather`."""
+"""Server of the small contract: `python -m tests.runtime.contract.weather`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.runtime.contract.weather.base import Context, ForecastContract
 
 
 class Forecast(ForecastContract):
-    """Knows one city."""
+    """Server that knows one city."""
 
     async def get_forecast(self, arguments: models.GetForecastInput, ctx: Context) -> models.GetForecastOutput:
         if arguments.city != "Oslo":

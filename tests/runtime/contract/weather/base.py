@@ -1,4 +1,4 @@
-"""The contract in one revision; of its parts only one tool."""
+"""Contract in one revision, with one tool."""
 
 from abc import abstractmethod
 from typing import TypeAlias
@@ -12,7 +12,7 @@ CallToolResult: TypeAlias = v2025_11_25.types.CallToolResult
 
 
 class ForecastContract(Contract):
-    """What the server `forecast` promises."""
+    """Contract of the server `forecast`."""
 
     catalog = Catalog.beside(__file__, "forecast.json")
     revisions = (v2025_11_25,)
@@ -22,5 +22,5 @@ class ForecastContract(Contract):
     async def get_forecast(
         self, arguments: models.GetForecastInput, ctx: Context
     ) -> models.GetForecastOutput | CallToolResult:
-        """What the weather will be."""
+        """Return the forecast."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The whole contract in all revisions."""
+"""The whole contract, in all revisions."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ Read: TypeAlias = str | bytes | v2025_11_25.types.ReadResourceResult
 
 
 class WeatherContract(Contract):
-    """What the server `weather` promises."""
+    """Contract of the server `weather`."""
 
     catalog = Catalog.beside(__file__)
     revisions = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
@@ -42,59 +42,59 @@ class WeatherContract(Contract):
     async def get_forecast(
         self, arguments: models.GetForecastInput, ctx: Context
     ) -> models.GetForecastOutput | CallToolResult:
-        """What the weather will be."""
+        """Return the forecast."""
 
     @tool("say", models.SayInput)
     @abstractmethod
     async def say(self, arguments: models.SayInput, ctx: Context) -> Content:
-        """Says something."""
+        """Return the given content."""
 
     @tool("who", models.WhoInput)
     @abstractmethod
     async def who(self, arguments: models.WhoInput, ctx: Context) -> Content:
-        """Asks who is there."""
+        """Ask the user for their name."""
 
     @tool("slow", models.SlowInput)
     @abstractmethod
     async def slow(self, arguments: models.SlowInput, ctx: Context) -> Content:
-        """Takes its time."""
+        """Return the kind of thread that runs this tool."""
 
     @prompt("greeting", models.GreetingArguments)
     @abstractmethod
     async def prompt_greeting(self, arguments: models.GreetingArguments, ctx: Context) -> Prompted:
-        """A greeting."""
+        """Return a greeting."""
 
     @prompt("hello")
     @abstractmethod
     async def prompt_hello(self, ctx: Context) -> Prompted:
-        """Hello."""
+        """Return a hello."""
 
     @resource("file:///readme")
     @abstractmethod
     async def read_readme(self, ctx: Context) -> Read:
-        """What to know first."""
+        """Return the introduction."""
 
     @resource("file:///logo")
     @abstractmethod
     async def read_logo(self, ctx: Context) -> Read:
-        """A picture."""
+        """Return a picture."""
 
     @resource("note://special")
     @abstractmethod
     async def read_special(self, ctx: Context) -> Read:
-        """A note of its own."""
+        """Return a note with a URI of its own."""
 
     @template("note://{id}", models.NoteVariables)
     @abstractmethod
     async def read_note(self, arguments: models.NoteVariables, ctx: Context) -> Read:
-        """A note."""
+        """Return a note."""
 
     @template("note://{+path}", models.DeepVariables)
     @abstractmethod
     async def read_deep(self, arguments: models.DeepVariables, ctx: Context) -> Read:
-        """A note in a folder."""
+        """Return a note in a folder."""
 
     @template("find://{kind}{?q,limit}", models.FindVariables)
     @abstractmethod
     async def read_find(self, arguments: models.FindVariables, ctx: Context) -> Read:
-        """What is found."""
+        """Return the results of a search."""

@@ -1,4 +1,4 @@
-"""The models of the contract."""
+"""Models of the contract."""
 
 from typing import Literal
 
