@@ -1,4 +1,4 @@
-"""Finding the way to servers of every revision and transport, and to servers that behave oddly (20 s)."""
+"""Connect to servers of every revision and transport, and to servers that violate the protocol (20 s)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _forgetful() -> Iterator[None]:
 
 
 def server(revision: str) -> Any:
-    """A server with one tool, which says what it is told."""
+    """Return a server with one tool, which echoes its text."""
     package: Any = bindings(revision)
     mcp = package.types
 
@@ -92,7 +92,7 @@ def server(revision: str) -> Any:
 
 
 async def works(client: Any) -> None:
-    """Fails unless a connection does what it is for."""
+    """Check that a connection lists and calls the tool of `server`."""
     assert [tool.name for tool in (await client.list_tools()).tools] == ["echo"]
     assert (await client.call_tool("echo", {"text": "é"})).content[0].text == "é"
     assert client.server_info.name == f"echo {client.wire_revision}"
@@ -102,7 +102,7 @@ async def works(client: Any) -> None:
 async def unreached(
     connection: AbstractAsyncContextManager[Any], kind: Any = NoConnection, match: str | None = None
 ) -> Any:
-    """Return the error of a connection that does not come about."""
+    """Return the error of a connection that fails."""
     with pytest.raises(kind, match=match) as caught:
         async with connection:
             pass
@@ -111,7 +111,7 @@ async def unreached(
 
 @asynccontextmanager
 async def ends() -> AsyncGenerator[tuple[Any, Any]]:
-    """Two connected ends in memory, which are closed afterwards."""
+    """Yield both ends of a connection in memory; close them afterwards."""
     left, right = pair()
     try:
         yield left, right
@@ -125,7 +125,7 @@ async def ends() -> AsyncGenerator[tuple[Any, Any]]:
 
 @asynccontextmanager
 async def memory(clients: Sequence[Any], *servers: Any, **options: Any) -> AsyncGenerator[tuple[Any, Recording]]:
-    """Connects some of the clients to servers in memory; what the clients sent must keep to a schema."""
+    """Connect clients to servers in memory; check the clients' messages against the schema."""
     async with ends() as (left, right):
         ours = Recording(left, *[kind.revision for kind in clients])
         async with (
@@ -137,7 +137,7 @@ async def memory(clients: Sequence[Any], *servers: Any, **options: Any) -> Async
 
 
 def expected(ours: Sequence[str], theirs: Sequence[str]) -> str | type[Exception]:
-    """The revision that must come out, or the error."""
+    """Return the revision that must be negotiated, or the type of the error."""
     if STATELESS in ours and STATELESS in theirs:
         return STATELESS
     stateful = [revision for revision in ours if revision != STATELESS]
@@ -205,14 +205,14 @@ async def test_errors_in_the_block_come_out_as_they_are() -> None:
     assert scope.cancelled_caught
 
 
-# --- servers that are played by hand --------------------------------------------------------------------------
+# --- scripted servers -----------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def played(
     play: Callable[[Raw], Awaitable[None]], clients: Sequence[Any] = CLIENTS, *, patience: float = 5.0, raw: Any = Raw
 ) -> AsyncGenerator[tuple[Any, Recording]]:
-    """Connects to a server that does what a function says, until the client has closed."""
+    """Connect to a server that `play` scripts, until the client closes the connection."""
 
     async def quietly(end: Raw) -> None:
         try:
@@ -232,22 +232,22 @@ async def played(
 
 
 def discovered(*revisions: str, **more: Any) -> dict[str, Any]:
-    """A result of `server/discover`."""
+    """Return a result of `server/discover`."""
     return {"supportedVersions": list(revisions), "capabilities": {"tools": {}}, **COMPLETE, **more}
 
 
 def initialized(revision: str) -> dict[str, Any]:
-    """A result of `initialize`."""
+    """Return a result of `initialize`."""
     return {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "0"}}
 
 
 def unsupported(id_: object, *revisions: object) -> dict[str, Any]:
-    """The error of a stateless server that does not speak a revision."""
+    """Return the error of a stateless server that does not support the requested revision."""
     return failing(id_, -32022, {"supported": list(revisions), "requested": "x"})
 
 
 def failing(id_: object, code: int, data: object = None) -> dict[str, Any]:
-    """An error with data."""
+    """Return an error with data."""
     return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": "no", "data": data}}
 
 
@@ -255,7 +255,7 @@ Reply = Callable[[Any], Any]
 
 
 def replying(*replies: Reply, then: str | None = None) -> Callable[[Raw], Awaitable[None]]:
-    """A server that answers its first requests by their ids, and then finishes a handshake."""
+    """Return a script that answers the first requests, then finishes a handshake in the revision `then`."""
 
     async def play(raw: Raw) -> None:
         for reply in replies:
@@ -267,7 +267,7 @@ def replying(*replies: Reply, then: str | None = None) -> Callable[[Raw], Awaita
 
 
 async def finish(raw: Raw, revision: str, *before: object) -> None:
-    """Takes the handshake in a revision and answers one call."""
+    """Accept the handshake in a revision and answer one call."""
     asked = await raw.receive()
     assert asked["method"] == "initialize", asked
     await raw.send(*before, answer(asked["id"], initialized(revision)))
@@ -278,12 +278,12 @@ async def finish(raw: Raw, revision: str, *before: object) -> None:
 
 
 def unknown(id_: object) -> dict[str, Any]:
-    """The error of a server that does not know the method."""
+    """Return the error "method not found"."""
     return refusal(id_, -32601)
 
 
 def version_of(asked: Any) -> Any:
-    """The revision that a stateless request names."""
+    """Return the revision that a stateless request states in its metadata."""
     return asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
 
 
@@ -357,7 +357,7 @@ async def test_no_revision_in_common() -> None:
 
 
 def listing(probe: str, *revisions: str) -> Reply:
-    """An answer to the probe that lists revisions: an error or a result."""
+    """Return an answer to the probe that lists revisions: an error or a result."""
     if probe == "error":
         return lambda id_: unsupported(id_, *revisions)
     return lambda id_: answer(id_, discovered(*revisions))
@@ -365,7 +365,7 @@ def listing(probe: str, *revisions: str) -> Reply:
 
 @pytest.mark.parametrize("probe", ["error", "result"])
 async def test_a_stateless_server_that_lists_only_stateful_revisions(probe: str) -> None:
-    """It is taken at its word: a handshake, in the best of those."""
+    """The client follows the list: it starts a handshake in the best of these revisions."""
     listed = listing(probe, "2099-01-01", "2025-03-26", "2025-06-18")
     async with played(replying(listed, then="2025-06-18")) as (client, sent):
         await client.list_tools()
@@ -374,7 +374,7 @@ async def test_a_stateless_server_that_lists_only_stateful_revisions(probe: str)
 
 @pytest.fixture
 def later() -> Any:
-    """A client of a later stateless revision, with the words of the one that is known."""
+    """Return a client of a later stateless revision, with the messages of the current stateless revision."""
     known: Any = bindings(STATELESS)
     revision = replace(known.REVISION, name="2027-01-01")
 
@@ -434,7 +434,7 @@ async def test_a_handshake_that_is_refused_with_the_revisions_that_are_spoken() 
     assert (await unreached(played(new, CLIENTS[:4]), UnsupportedRevision)).revisions == (STATELESS,)
 
 
-# --- silence, and answers that come late ----------------------------------------------------------------------
+# --- silence and late answers ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -447,7 +447,7 @@ async def test_silence_means_a_handshake_and_late_answers_do_no_harm(late: Reply
         await raw.send(answer(asked["id"], initialized("2025-06-18")))
         assert (await raw.receive())["method"] == "notifications/initialized"
         await raw.send(*([late(probe["id"])] if late else []), notification("notifications/tools/list_changed"))
-        while "id" not in (asked := await raw.receive()):  # that the probe is taken back
+        while "id" not in (asked := await raw.receive()):  # the client cancels the probe
             assert asked["method"] == "notifications/cancelled"
         await raw.send(answer(asked["id"], {"tools": []}))
 
@@ -498,7 +498,7 @@ async def test_a_server_that_never_says_anything() -> None:
 async def test_a_server_that_is_gone_at_once() -> None:
     await unreached(played(Raw.close), ConnectionClosed, "closed")
     error = await unreached(played(Raw.close, CLIENTS[3:4]), ConnectionClosed)
-    assert type(error) is ConnectionClosed  # one thing was tried, and this is what came of it
+    assert type(error) is ConnectionClosed  # a single attempt fails with its own error
 
 
 async def test_a_server_that_speaks_before_it_is_asked() -> None:
@@ -509,7 +509,7 @@ async def test_a_server_that_speaks_before_it_is_asked() -> None:
             heard.append(params.data)
 
     class Patient(Raw):
-        """Leaves out answers to pings while it waits for requests."""
+        """End of a connection that skips answers to pings while it waits for requests."""
 
         async def receive(self) -> Any:
             while (message := await super().receive()).get("id") == "middle":
@@ -526,7 +526,7 @@ async def test_a_server_that_speaks_before_it_is_asked() -> None:
 
     async with played(play, [Curious, CLIENTS[4]], raw=Patient) as (client, _):
         await client.list_tools()
-    assert heard == ["hello"]  # the other time it was for the client of the revision that was asked for
+    assert heard == ["hello"]  # the earlier log message went to the client of the stateless revision
 
 
 # --- commands -------------------------------------------------------------------------------------------------
@@ -571,7 +571,7 @@ for line in sys.stdin:
 
 
 class Command:
-    """A command whose every start and message is written down."""
+    """Command that logs each start and each message."""
 
     def __init__(self, folder: Path) -> None:
         self.script = folder / "odd_server.py"
@@ -582,7 +582,7 @@ class Command:
         return [PYTHON, str(self.script), kind, str(self.notes)]
 
     def noted(self) -> list[str]:
-        """What happened since the last time."""
+        """Return the log entries since the last call."""
         found = self.notes.read_text().split()
         self.notes.write_text("")
         return found
@@ -657,7 +657,7 @@ async def test_a_request_of_a_command_that_died_says_how(command: Command) -> No
 
 
 async def test_what_is_remembered_is_asked_again_when_it_fails(command: Command) -> None:
-    """The server behind a command that was old is replaced by one that is new."""
+    """An updated server replaces an outdated server behind the same command."""
     kind = command.script.with_name("odd_server.py.kind")
     kind.write_text("plain")
     for _ in range(2):
@@ -750,7 +750,7 @@ async def test_headers_are_for_urls() -> None:
 
 @asynccontextmanager
 async def listening(app: Any) -> AsyncGenerator[tuple[str, list[tuple[str, str]]]]:
-    """Serves an ASGI application; gives its origin, and what was asked of it: the method of HTTP, and that of MCP."""
+    """Serve an ASGI application; yield its origin and the log: HTTP method, then MCP method or path."""
     heard: list[tuple[str, str]] = []
 
     async def record(scope: Any, receive: Any, send: Any) -> None:
@@ -779,7 +779,7 @@ async def listening(app: Any) -> AsyncGenerator[tuple[str, list[tuple[str, str]]
 
 
 def posted(heard: list[tuple[str, str]]) -> list[str]:
-    """The methods of what was posted."""
+    """Return the MCP methods of the POST requests."""
     return [name for method, name in heard if method == "POST"]
 
 
@@ -824,7 +824,7 @@ async def test_clients_of_every_revision_over_http(wire: str) -> None:
 
 
 def sse_server(revision: str) -> Any:
-    """An application of HTTP+SSE alone, as in 2024-11-05."""
+    """Return an application that serves only HTTP+SSE, as in 2024-11-05."""
     from mcp_bindgen.http.server.legacy_sse import SseApp
 
     return SseApp(server(revision), revisions=[revision])
@@ -866,7 +866,7 @@ PAGE = b"<!doctype html>\n<title>Not here</title>"
 
 
 def answering(status: int, body: bytes = b"", kind: str = "text/plain") -> Any:
-    """A server that answers everything alike."""
+    """Serve the same response to all requests."""
 
     async def play(heard: Heard) -> None:
         await heard.end(status, body, kind)
@@ -885,7 +885,7 @@ async def test_a_url_where_there_is_nothing() -> None:
 
 
 async def test_what_a_status_means() -> None:
-    """400, 404 and 405 may be a server of HTTP+SSE; what else refuses the handshake is the end of it."""
+    """After 400, 404 or 405 the client also tries HTTP+SSE; any other error status of the handshake is final."""
     for status, more in ((400, ["GET"]), (405, ["GET"]), (401, []), (403, []), (500, [])):
         async with answering(status, b"no") as script:
             error = await unreached(connect(script.url, *CLIENTS))
@@ -905,7 +905,7 @@ async def test_a_stateless_server_that_objects_over_http(status: int) -> None:
     ]
     for said, kind in objections[
         : 2 if status == 200 else 3
-    ]:  # an error without id, in a response that is fine, is none
+    ]:  # in a 200 response, an error without an id is not an answer
 
         async def play(heard: Heard, said: Reply = said) -> None:
             await heard.json(said(heard.id), status)
@@ -947,7 +947,7 @@ async def test_older_servers_object_in_many_ways_over_http(odd: Callable[[Heard]
         async with connect(script.url, *CLIENTS, probe_timeout=0.2) as client:
             assert client.revision == "2025-06-18"
             assert (await client.list_tools()).tools == []
-            if odd is Heard.until_gone:  # it is hung up on, without a message
+            if odd is Heard.until_gone:  # the client closes the response, and cannot send a cancellation
                 await until(lambda: script.called("server/discover")[0].gone_at)
         assert [name for name in script.names if name not in ("GET", "DELETE")] == ["server/discover", *HANDSHAKE]
 
@@ -961,7 +961,7 @@ async def test_headers_go_everywhere() -> None:
             assert [heard.headers.get(name) for name in ("authorization", "x-one", "x-two")] == ["Bearer a", "1", "2"]
 
 
-# --- who uses it ----------------------------------------------------------------------------------------------
+# --- hosts and the command line -------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -995,7 +995,7 @@ async def test_a_bad_transport_in_a_configuration() -> None:
 
 
 def called(*arguments: str) -> tuple[int, str, str]:
-    """What `mcp-bindgen call` does."""
+    """Run `mcp-bindgen call`."""
     done = inside("call", *arguments)
     return done.returncode, done.stdout, done.stderr
 

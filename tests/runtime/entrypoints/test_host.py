@@ -1,4 +1,4 @@
-"""Several servers behind one host: their union, routing, failures at any time, and nothing left running."""
+"""Hosts with several servers: merged lists, routing, failures at any time, and no processes left running."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ run(More() if "more" in TOOLS or "mute" in TOOLS else Tools())
 
 @pytest.fixture
 def entry(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Makes the entry of a server: its name, its tools, and whatever else an entry has.
+    """Return a function that makes the configuration entry of a server from its name and its tools.
 
-    Tests of processes override the command, as that of a stand-in has no child.
+    Tests of processes override the command, because the fork server's stand-in has no child process.
     """
     script = tmp_path / "server.py"
     script.write_text(SERVER, "utf-8")
@@ -88,38 +88,38 @@ def entry(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 
 
 def program(code: str) -> dict[str, Any]:
-    """The entry of a program."""
+    """Return the entry of a Python program."""
     return {"command": PYTHON, "args": ["-c", code]}
 
 
 def processes(folder: Path) -> list[int]:
-    """The servers that were started, and their children."""
+    """Return the process ids of all started servers and of their children."""
     return [int(pid) for pid in (folder / "pids").read_text().split()]
 
 
 def pid_of(client: Client) -> int:
-    """The process of a server."""
+    """Return the process id of a server."""
     transport: Any = client.link.transport
     pid: int = transport.inner.process.pid
     return pid
 
 
 def text(result: mcp.CallToolResult) -> str:
-    """The text of a result."""
+    """Return the text of a result."""
     [block] = result.content
     assert isinstance(block, mcp.TextContent)
     return block.text
 
 
 def config(folder: Path, servers: object) -> Path:
-    """Writes a configuration."""
+    """Write a configuration file; return its path."""
     return save(folder / "mcp.json", {"mcpServers": servers})
 
 
 Entry = Callable[..., dict[str, Any]]
 
 
-# --- what servers offer together ------------------------------------------------------------------------------
+# --- merged lists ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -188,7 +188,7 @@ async def test_servers_that_do_not_start(entry: Entry, caplog: pytest.LogCapture
 
 
 class Fine(Server):
-    """A server in this process, which is ready at once on a busy machine too."""
+    """Server inside this process, which is ready at once even on a busy machine."""
 
     info = mcp.Implementation(name="fine", version="1")
 
@@ -326,7 +326,7 @@ async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
         assert list(host.clients) == ["weather"]
 
 
-# --- afterwards -----------------------------------------------------------------------------------------------
+# --- cleanup --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -337,7 +337,7 @@ async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
         pids = processes(tmp_path)
         assert len(pids) == 4
         assert all(map(alive, pids))
-    await until(lambda: not any(map(alive, pids)))  # what was killed takes a moment to be gone
+    await until(lambda: not any(map(alive, pids)))  # killed processes take a moment to disappear
     assert host.failures == {}
 
 
@@ -374,7 +374,7 @@ async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path
     await until(lambda: not any(map(alive, processes(tmp_path))))
 
 
-# --- the configuration ----------------------------------------------------------------------------------------
+# --- configuration --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -392,7 +392,7 @@ async def test_environment_folder_and_unknown_members(
     assert known is not None
     assert (known["environment"]["TOKEN"], known["environment"]["PLAIN"]) == ("a s3cret and s3cret", "$SECRET {SECRET}")
     assert "UNRELATED" not in known["environment"]
-    assert known["environment"]["MCP_BINDGEN_HOME"] == os.environ["MCP_BINDGEN_HOME"]  # it finds the same bindings
+    assert known["environment"]["MCP_BINDGEN_HOME"] == os.environ["MCP_BINDGEN_HOME"]  # to find the same bindings
     assert known["folder"] == str(folder.resolve())
 
 
@@ -431,7 +431,7 @@ BAD: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize(("document", "message"), BAD, ids=lambda part: part if isinstance(part, str) else "")
 async def test_a_bad_configuration(document: object, message: str, tmp_path: Path) -> None:
-    """A file that is none cannot be used; an entry that is none costs that server only."""
+    """An invalid file fails the host; an invalid entry fails only its own server."""
     path = tmp_path / "mcp.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document), "utf-8")
     found: Exception | None = None
@@ -466,7 +466,7 @@ BROKEN = {
 
 @pytest.mark.full
 async def test_four_broken_servers_of_twenty_cost_the_others_nothing(entry: Entry) -> None:
-    """Sixteen answer as soon as the slowest of them is ready, while one hangs; one that is killed comes back."""
+    """Sixteen servers are ready while one server hangs; a killed server is restarted."""
     good = {f"good{number}": entry(f"good{number}", f"tool{number}") for number in range(16)}
     async with Host({**BROKEN, **good}, Client, start_timeout=45, restart_pause=0.05, background=True) as host:
         assert host.clients == {}, "nobody waits"
@@ -528,7 +528,7 @@ async def test_a_name_that_is_used_again_stands_for_one_process(entry: Entry, tm
     entry = partial(entry, command=sys.executable)
     async with Host({"one": entry("one", "die")}, Client, background=True, restart_pause=0.3) as host:
         with pytest.raises(ConnectionClosed):
-            await host.call_tool("die", server="one")  # it will be started again in a moment, unless it is removed
+            await host.call_tool("die", server="one")  # this server is restarted after a moment, unless it is removed
         await host.remove("one")
         await host.add("one", entry("one", "a"))
         await host.add("two", entry("two", "b"))
@@ -572,7 +572,7 @@ async def test_one_that_keeps_dying_in_the_background_is_given_up(entry: Entry, 
 
 
 async def first(changes: AsyncIterator[Status], state: str, times: int) -> AsyncIterator[Status]:
-    """The changes up to that one which brings a state for the given time."""
+    """Yield changes until the state has occurred the given number of times."""
     async for status in changes:
         yield status
         times -= status.state == state
@@ -582,7 +582,7 @@ async def first(changes: AsyncIterator[Status], state: str, times: int) -> Async
 
 @pytest.mark.full
 async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_background(tmp_path: Path) -> None:
-    """It waits longer each time, and what was missing is there at last."""
+    """The pause before each restart grows, and the missing tool is available in the end."""
     code = (
         f"if not __import__('os').path.exists({str(tmp_path / 'ready')!r}): raise SystemExit('not yet')\n"
         "from mcp_bindgen.app import App, run\n"

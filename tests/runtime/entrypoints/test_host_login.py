@@ -1,4 +1,4 @@
-"""Hosts and `connect` with servers that want authorization: what an entry says, who is asked, and what is said."""
+"""Hosts and `connect` with servers that need authorization: configuration, logins, error messages."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def servers() -> Iterator[Guarded]:
 
 @pytest.fixture(autouse=True)
 def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here may open one."""
+    """Fail each test that opens a browser."""
     monkeypatch.setattr(webbrowser, "open", pytest.fail)
 
 
 async def slowly(url: str) -> str:
-    """Agree as a user does who takes their time."""
+    """Agree to a login after 2.5 seconds, like a slow user."""
     await anyio.sleep(2.5)
     return await agree(url)
 
 
 @pytest.fixture
 def answer_token(servers: Guarded, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
-    """Issue tokens for whatever is asked of the token endpoint; the forms."""
+    """Let the token endpoint issue tokens for all grant types; return the list of received forms."""
     forms: list[dict[str, str]] = []
 
     def issue(form: dict[str, str], heard: Any) -> tuple[int, dict[str, Any]]:
@@ -66,23 +66,23 @@ def answer_token(servers: Guarded, monkeypatch: pytest.MonkeyPatch) -> list[dict
 
 
 def known(servers: Guarded, token: str, scope: str = "mcp:read") -> None:
-    """Make a token valid."""
+    """Register a valid token at the authorization server."""
     servers.world.families.add(0)
     servers.world.tokens[token] = {"scope": scope, "family": 0, "jkt": None, "client": "x"}
 
 
 async def whoami(host: Host[Any], server: str = "a") -> str:
-    """Return what a tool of a server says; its list of tools is empty."""
+    """Call the tool `whoami` of a server; the server's list of tools is empty."""
     found: str = (await host.call_tool("whoami", server=server)).content[0].text
     return found
 
 
 async def logged_in(servers: Guarded, store: MemoryStore, settings: AuthSettings | None = None) -> None:
-    """Do what `mcp-bindgen login` does."""
+    """Log in like `mcp-bindgen login`."""
     assert await log_in(Entry(url=servers.url), settings or AuthSettings(), Manual(agree, CALLBACK), store) is not None
 
 
-# --- who is asked -----------------------------------------------------------------------------------------------
+# --- logins -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_host_asks_nobody_and_says_which_command_does(
@@ -99,7 +99,7 @@ async def test_a_host_asks_nobody_and_says_which_command_does(
         assert str(failure) == f"{servers.url} wants a login; run: {failure.command}"
         assert str(failure) in caplog.text
         assert await host.tools() == []
-        for _ in range(5):  # which does not use up the restarts of a server that dies
+        for _ in range(5):  # a missing login does not count as a crash, which would use up the restarts
             await refused(host.call_tool("whoami", server="files"), LoginNeeded)
         assert len(servers.world.queries) == asked
         await logged_in(servers, store)
@@ -138,13 +138,13 @@ async def test_a_login_that_ends_while_connected_is_named_and_the_next_one_is_us
     await logged_in(servers, store)
     async with Host({"a": {"url": servers.url}}, Stateless, store=store) as host:
         assert await whoami(host) == "ada"
-        servers.world.families.clear()  # somebody has revoked everything
+        servers.world.families.clear()  # the authorization server revokes all tokens
         await refused(whoami(host), LoginNeeded)
         await logged_in(servers, store)
         assert await whoami(host) == "ada"
 
 
-# --- what an entry says -----------------------------------------------------------------------------------------
+# --- configuration ----------------------------------------------------------------------------------------------
 
 
 async def test_programs_are_authorized_without_anybody(
@@ -183,7 +183,7 @@ async def test_a_workload_shows_the_token_that_its_platform_wrote_last(
     file = tmp_path / "token"
 
     async def outcome(place: object = file) -> str:
-        """Return who was authorized, or why nobody was."""
+        """Return the user of the token, or the error of the host."""
         auth = {"type": "workload_identity", "tokenFile": str(place), "issuer": servers.world.issuer}
         async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
             return str(host.failures["a"]) if host.failures else await whoami(host)
@@ -204,7 +204,7 @@ async def test_a_workload_shows_the_token_that_its_platform_wrote_last(
 async def test_a_provider_decides_for_the_users_of_an_enterprise(
     servers: Guarded, answer_token: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same server is the provider and the issuer here; only what is sent tells them apart."""
+    """One server is both identity provider and issuer here; the request forms tell the two roles apart."""
     monkeypatch.setenv("ID_TOKEN", "the.id.token")
     provider = {"provider": servers.world.issuer, "providerClientId": "desk", "providerClientSecret": "secret-there"}
     client = {"clientId": "desk-here", "issuer": servers.world.issuer}

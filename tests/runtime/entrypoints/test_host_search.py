@@ -1,4 +1,4 @@
-"""Search for tools by words, in entries of `tools/list` and in hosts."""
+"""Keyword search for tools, in entries of `tools/list` and in hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of sampling handlers, with stand-ins for the client libraries that record the requests."""
+"""Examples of sampling handlers, run with stand-ins for the model SDKs that record the requests."""
 
 from __future__ import annotations
 

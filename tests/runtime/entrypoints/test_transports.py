@@ -1,4 +1,4 @@
-"""Transports and stores of installed distributions: found by entry points, for URLs and options only."""
+"""Transports and stores of installed distributions, found through entry points only for their URLs and options."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ anyio.run(main)
 
 PAGE = (ROOT / "docs" / "reference" / "transports.md").read_text("utf-8")
 ACME = textwrap.dedent(PAGE.partition("```python\n")[2].partition("   ```\n")[0])
-"""The module on the page about transports."""
+"""The module on the documentation page about transports."""
 
 
 def install(site: Path, distribution: str, code: str, **groups: str) -> None:
-    """Installs a distribution with one module, and an entry point in each group."""
+    """Install a distribution with one module, and with an entry point in each group."""
     module = distribution.replace("-", "_")
     (site / f"{module}.py").write_text(code, "utf-8")
     info = site / f"{module}-1.0.dist-info"
@@ -52,7 +52,7 @@ def install(site: Path, distribution: str, code: str, **groups: str) -> None:
 
 
 def search(site: Path) -> dict[str, str]:
-    """The environment of programs that see a folder of distributions."""
+    """Return the environment of programs that import distributions from a folder."""
     return {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "examples")])}
 
 
@@ -62,7 +62,7 @@ def run(site: Path, program: str, *arguments: object, stdin: str = "") -> Done:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder of distributions with a transport for `acme:` and `--acme`."""
+    """Return a folder with an installed transport for `acme:` and `--acme`."""
     (tmp_path / "site").mkdir()
     install(tmp_path / "site", "acme-transport", ACME, transports="TRANSPORT")
     return tmp_path / "site"
