@@ -1,4 +1,4 @@
-"""Asking the client while a request runs: the same handlers in both eras, and the state that clients carry."""
+"""Requests of servers for input during a call: the same handlers in both eras, and signed request state."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ INVALID, PARAMS, INTERNAL, LACKING = -32600, -32602, -32603, -32021
 
 
 def form(types: Any, message: str = "?") -> Any:
-    """A question to the user."""
+    """Return the params of an elicitation."""
     schema = types.ElicitRequestFormParamsRequestedSchema(properties={"x": types.StringSchema()})
     return types.ElicitRequestFormParams(message=message, requested_schema=schema)
 
 
 def sample(types: Any, text: str = "?") -> Any:
-    """A question to the model."""
+    """Return the params of a sampling request."""
     message = types.SamplingMessage(role="user", content=types.TextContent(text=text))
     return types.CreateMessageRequestParams(max_tokens=5, messages=[message])
 
 
 def roots(types: Any) -> Any:
-    """A question for the roots."""
+    """Return the params of `roots/list`."""
     return (getattr(types, "ListRootsRequestParams", None) or types.RequestParams)()
 
 
 class Asks:
-    """Tools that ask, written once."""
+    """Tools that ask the client, written once for both eras."""
 
     def __init__(self) -> None:
         self.runs, self.failures = list[str](), list[BaseException]()
@@ -111,7 +111,7 @@ class Asks:
     async def careful(self, ctx: Any, types: Any) -> str:
         try:
             reply = await ctx.ask_params("name", form(types))
-        except Exception as error:  # what a handler does that survives everything
+        except Exception as error:  # like a handler that catches every error
             return f"survived {type(error).__name__}"
         finally:
             self.runs.append("tidied")
@@ -159,15 +159,15 @@ class Asks:
 
 
 class AsksNow(Asks, v2026_07_28.Server):
-    """The stateless server."""
+    """Stateless server."""
 
 
 class AsksThen(Asks, v2025_11_25.Server):
-    """The stateful server."""
+    """Stateful server."""
 
 
 class Answers:
-    """Answers everything, and counts."""
+    """Client that answers all questions and records them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -192,11 +192,11 @@ class Answers:
 
 
 class AnswersNow(Answers, v2026_07_28.Client):
-    """The stateless client."""
+    """Stateless client."""
 
 
 class AnswersThen(Answers, v2025_11_25.Client):
-    """The stateful client."""
+    """Stateful client."""
 
 
 SIDES: list[tuple[Any, Any]] = [(AnswersNow, AsksNow), (AnswersThen, AsksThen)]
@@ -204,12 +204,12 @@ both_eras = pytest.mark.parametrize(("answers", "asks"), SIDES, ids=[checked.STA
 
 
 async def called(client: Any, name: str) -> str:
-    """The text that a tool gives."""
+    """Call a tool; return its text."""
     return str((await client.call_tool(name)).content[0].text)
 
 
 async def call(client: checked.Raw, name: str, capabilities: Any = ALL, **more: Any) -> Any:
-    """The answer to a call by hand."""
+    """Return the raw response to a call."""
     return await client.ask(checked.lone(1, "tools/call", capabilities, name=name, **more))
 
 
@@ -298,17 +298,17 @@ async def test_many_clients_of_one_server_ask_at_once() -> None:
         assert (await asyncio.gather(*(called(client, name) for name in [*expected] * 5))) == [*expected.values()] * 5
 
 
-# --- what stands on the wire ----------------------------------------------------------------------------------
+# --- messages on the wire -------------------------------------------------------------------------------------
 
 
 def said(message: Any) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     assert message["result"]["resultType"] == "complete"
     return str(message["result"]["content"][0]["text"])
 
 
 def required(message: Any) -> Any:
-    """The result that asks for input."""
+    """Return the result that asks for input."""
     result = message["result"]
     assert result["resultType"] == "input_required"
     assert SERVER_INFO in result["_meta"]
@@ -407,7 +407,7 @@ async def test_an_error_beside_a_question_is_an_error() -> None:
 
 
 class Elsewhere(v2026_07_28.Server):
-    """Asks where that is not allowed."""
+    """Server that asks in methods where questions are not allowed."""
 
     async def list_tools(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ListToolsResult:
         await ctx.ask_params("name", form(mcp))
@@ -431,7 +431,7 @@ async def test_other_methods_cannot_ask(caplog: pytest.LogCaptureFixture) -> Non
 
 
 class Threads(v2026_07_28.Server):
-    """Blocks."""
+    """Server with blocking handlers."""
 
     def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> Any:
         if params.name == "thread":
@@ -458,7 +458,7 @@ async def test_blocking_handlers_ask_from_their_thread(name: str) -> None:
 
 
 class ByHand(v2026_07_28.Server):
-    """Makes its own results that ask."""
+    """Server that builds its `InputRequiredResult` objects itself."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str | None, Any]] = []
@@ -574,7 +574,7 @@ DISCOVERED = {
 
 
 async def reply(server: checked.Raw, **result: Any) -> Any:
-    """Answer the next request, by default with a complete result; return the request."""
+    """Answer the next request, by default with a complete result; return the request's params."""
     asked = await server.receive()
     await server.send(checked.answer(asked["id"], {"resultType": "complete", **result}))
     return asked["params"]
@@ -588,7 +588,7 @@ async def test_the_state_is_echoed_exactly() -> None:
         for state in STATES:
             await reply(server, resultType="input_required", requestState=state)
             seen.append((await reply(server, content=[]))["requestState"])
-        await reply(server, resultType="input_required", requestState="old")  # then a question without a state
+        await reply(server, resultType="input_required", requestState="old")  # then questions without a state
         asked = await reply(server, resultType="input_required", inputRequests={"r": {"method": "roots/list"}})
         again = await server.receive()
         seen.append(again["params"].get("requestState"))
@@ -617,7 +617,7 @@ async def test_an_unknown_kind_of_result_is_invalid() -> None:
             await checked.refused(client.call_tool("x"))
 
 
-# --- the state ------------------------------------------------------------------------------------------------
+# --- request state --------------------------------------------------------------------------------------------
 
 PURPOSE = ["2026-07-28", "s", "tools/call", {"name": "pay", "arguments": {"to": "Ada", "n": 1}}, "me"]
 KEY, OTHER = b"k" * 32, b"o" * 32
@@ -630,7 +630,7 @@ quick = settings(max_examples=examples(50, 150), deadline=None, derandomize=True
 
 
 def refused(seal: RequestStateSigner, text: str, purpose: object = PURPOSE) -> bool:
-    """Whether a state is refused."""
+    """Check that a state is refused with "invalid params"."""
     with pytest.raises(runtime.ProtocolError) as caught:
         seal.verify(text, purpose)
     assert caught.value.code == PARAMS
@@ -715,7 +715,7 @@ def test_a_seal_does_not_show_its_keys() -> None:
 
 
 class Pays(v2026_07_28.Server):
-    """Asks twice, so that there is a state."""
+    """Server that asks two questions one after the other, so the second needs a state."""
 
     def __init__(self, key: bytes = KEY) -> None:
         self.now = 0.0
@@ -736,14 +736,14 @@ SAME = {"arguments": {"sum": {"of": [1, 2], "n": 1}, "to": "Ada"}, "name": "pay"
 
 
 async def state_of(client: checked.Raw, **call: Any) -> str:
-    """The state after the first answer."""
+    """Return the state after the first answer."""
     asked = required(await client.ask(checked.lone(1, "tools/call", ALL, **call, inputResponses={"a": ADA})))
     assert list(asked["inputRequests"]) == ["b"]
     return str(asked["requestState"])
 
 
 async def retried(client: checked.Raw, method: str, state: object, **call: Any) -> Any:
-    """The answer to a request with a state."""
+    """Repeat a request with a state; return the response."""
     reply = {"b": {"action": "accept", "content": {"x": "Bob"}}}
     return await client.ask(checked.lone(2, method, ALL, **call, inputResponses=reply, requestState=state))
 
@@ -766,7 +766,7 @@ async def test_the_state_of_a_request_is_good_for_that_request() -> None:
         assert named["error"]["code"] == PARAMS
         for changed in (state + "-TAMPERED", state[:-1], "", "x", state.upper(), 5, None):
             answered = await retried(client, "tools/call", changed, **CALL)
-            expected = changed is None  # that is no state at all, and then `a` is asked again
+            expected = changed is None  # without a state the server asks `a` again
             assert ("error" in answered) is not expected or answered["error"]["code"] == PARAMS
         server.now = 599
         assert said(await retried(client, "tools/call", state, **CALL)) == "Ada Bob"

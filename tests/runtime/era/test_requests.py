@@ -1,4 +1,4 @@
-"""Requests that speak for themselves: every one of them alone, and beside a handshake on the same connection."""
+"""Stateless requests: each is handled by itself, also on a connection that has a handshake."""
 
 from __future__ import annotations
 
@@ -85,19 +85,19 @@ KINDS = {one: type(f"Works{one}", (Works, bindings(one).Server), {}) for one in 
 
 
 def works(revision: str) -> Any:
-    """A server with these tools."""
+    """Return a server with these tools."""
     server: Any = KINDS[revision]()
     server.info = bindings(revision).types.Implementation(name=f"works-{revision}", version="1")
     return server
 
 
 def text(answered: Any) -> str:
-    """The text of the one content of a tool's result."""
+    """Return the text of a tool's result."""
     return str(answered["result"]["content"][0]["text"])
 
 
 def code(answered: Any) -> int:
-    """The code of an error."""
+    """Return the code of an error."""
     return int(answered["error"]["code"])
 
 
@@ -273,7 +273,7 @@ async def test_answers_that_nobody_asked_for_are_ignored() -> None:
         assert len(recording.sent) == 1
 
 
-# --- the quick way and the slow way ---------------------------------------------------------------------------
+# --- fast parser and general parser ---------------------------------------------------------------------------
 
 run = settings(
     max_examples=examples(6, 40),
@@ -288,19 +288,19 @@ STATED = st.sampled_from([STATELESS, LATEST, "1999-01-01", "", 5, None, [STATELE
 
 
 def escaped(document: str) -> str:
-    """Another spelling of the name of the version."""
+    """Return the document with an equivalent JSON escape in the name of the version."""
     return re.sub(r"(?<!\\)/protocolVersion", r"\\/protocolVersion", document)
 
 
 @cache
 def messages(revision: str) -> st.SearchStrategy[Any]:
-    """What a client of a revision may say."""
+    """Return a strategy for all messages that a client of a revision may send."""
     instances = of_definitions(oracle(revision).definitions)
     return st.one_of(instances.strategy_of("ClientRequest"), instances.strategy_of("ClientNotification"))
 
 
 def dual(kind: str) -> Peer:
-    """A server of both eras, or of one, in one of its states."""
+    """Return a peer of a server: both eras or only the stateless era, before or after a handshake."""
     served = {"both": [LATEST, STATELESS], "ready": [LATEST, STATELESS], "batching": ["2025-03-26", STATELESS]}
     peer = Peer("server", {one: takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS])})
     if kind in ("ready", "batching"):
@@ -313,7 +313,7 @@ def dual(kind: str) -> Peer:
 
 
 def said(events: list[Event]) -> list[object]:
-    """Events in a form that can be compared, with the revision they are in."""
+    """Return events in a comparable form, with their revisions."""
     revisions = [
         event.dispatcher.revision.name if isinstance(event, Requested | Notified) else None for event in events
     ]
@@ -381,11 +381,11 @@ def test_a_cancelled_request_is_told_before_any_handshake() -> None:
     assert refused.reply == b""
 
 
-# --- discovery and what every result has ----------------------------------------------------------------------
+# --- discovery and common members of results ------------------------------------------------------------------
 
 
 class Full(v2026_07_28.Server):
-    """Offers everything, and keeps the objects that it returns."""
+    """Server with every capability, whose handlers return shared objects."""
 
     info = mcp.Implementation(name="full", version="9", title="É")
     instructions = "Ask."
@@ -476,14 +476,14 @@ async def test_a_server_may_answer_discovery_itself() -> None:
         assert SERVER_INFO in answered["_meta"]
 
 
-# --- methods of a server's own --------------------------------------------------------------------------------
+# --- custom methods of a server -------------------------------------------------------------------------------
 
 ECHO: Request[Any, Any] = Request("acme/echo", "client", dict[str, Json], dict[str, Json])
 HELLO: Notification[Any] = Notification("acme/hello", "client", dict[str, Json])
 
 
 class Custom(v2026_07_28.Server):
-    """Has methods of its own, whose params know nothing of any era."""
+    """Server with custom methods, whose params are independent of the era."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []
@@ -518,16 +518,16 @@ async def test_methods_of_ones_own_in_the_stateless_era() -> None:
         assert len(recording.sent) == 4
 
 
-# --- progress and log -----------------------------------------------------------------------------------------
+# --- progress and logs ----------------------------------------------------------------------------------------
 
 
 def call(meta: dict[str, Any]) -> dict[str, Any]:
-    """A call that says more in its `_meta`."""
+    """Return a call with additional members in `_meta`."""
     return request(1, "tools/call", {"name": "x", "_meta": {**stating(), **meta}})
 
 
 class Talks(v2026_07_28.Server):
-    """Says much while it works, in every way there is."""
+    """Server that sends progress and log messages in every possible way."""
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
         await ctx.progress(0.1, 1, "begun")

@@ -1,4 +1,4 @@
-"""Streams of changes that clients ask for: what they get, what they never get, and how it ends."""
+"""Subscription streams: notifications that clients receive, notifications that are filtered out, and the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UPDATED = "notifications/resources/updated"
 
 
 class Changes(v2026_07_28.Server):
-    """Offers tools and resources, which change."""
+    """Server with changing tools and resources."""
 
     async def list_tools(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ListToolsResult:
         return mcp.ListToolsResult(tools=[])
@@ -50,47 +50,47 @@ class Changes(v2026_07_28.Server):
         return mcp.CallToolResult(content=[])
 
     async def tell(self) -> None:
-        """Tells everything that there is to tell."""
+        """Send each kind of change notification."""
         await self.broadcast(lambda client: client.notify_tool_list_changed())
-        with suppress(CapabilityMissing):  # not all of them offer prompts
+        with suppress(CapabilityMissing):  # only some of these servers have prompts
             for client in self.connections:
                 await client.notify(v2026_07_28.methods.PROMPT_LIST_CHANGED, mcp.NotificationParams())
         await self.broadcast(lambda client: client.notify_resource_list_changed())
         await self.update("x:y")
 
     async def update(self, uri: str) -> None:
-        """Tells that a resource has changed."""
+        """Notify clients that a resource has changed."""
         await self.broadcast(lambda client: client.notify_resource_updated(uri))
 
 
 class Prompts(Changes):
-    """Offers prompts as well."""
+    """Server that also has prompts."""
 
     async def list_prompts(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ListPromptsResult:
         return mcp.ListPromptsResult(prompts=[])
 
 
 class Before(v2025_11_25.Server):
-    """Its tools change, too."""
+    """Stateful server with changing tools."""
 
     async def list_tools(self, params: Any, ctx: v2025_11_25.Context) -> v2025_11_25.types.ListToolsResult:
         return v2025_11_25.types.ListToolsResult(tools=[])
 
 
 def listen(id_: object, **wanted: object) -> dict[str, Any]:
-    """A request that listens."""
+    """Return a request for a subscription."""
     return checked.lone(id_, "subscriptions/listen", notifications=wanted)
 
 
 async def listening(client: checked.Raw, id_: object, **wanted: object) -> Any:
-    """Listens, and gives what was agreed to."""
+    """Subscribe; return the acknowledged filter."""
     told = await client.ask(listen(id_, **wanted))
     assert (told["method"], told["params"]["_meta"]) == (ACKNOWLEDGED, {SUBSCRIPTION: id_})
     return told["params"]["notifications"]
 
 
 def heard(recording: checked.Recording, id_: object) -> list[str]:
-    """The methods of what was sent in the name of one subscription, after the agreement."""
+    """Return the methods of the notifications of a subscription after its acknowledgement."""
     mine = [
         message
         for message in recording.sent
@@ -154,7 +154,7 @@ FOLLOWED = {
     "test://a?b": ("", "test://a"),
     "x:y": ("x:y/", ""),
 }
-"""Resource -> those whose changes are told to who follows it, and those whose are not."""
+"""Subscribed URI -> URIs whose updates are sent, and URIs whose updates are not sent."""
 
 
 @pytest.mark.parametrize("followed", FOLLOWED)
@@ -258,7 +258,7 @@ async def test_a_change_is_told_to_clients_of_both_eras() -> None:
         await listening(modern, 1, toolsListChanged=True)
         await listening(old, "both", toolsListChanged=True)
         await now.broadcast(lambda client: client.notify_tool_list_changed())
-        await before.broadcast(lambda client: client.notify_tool_list_changed())  # nobody has shaken hands
+        await before.broadcast(lambda client: client.notify_tool_list_changed())  # no client has initialized yet
         await old.ask(checked.initialize(LATEST))
         await old.send(checked.INITIALIZED)
         await checked.until(lambda: len(before.connections) == 1)
@@ -289,7 +289,7 @@ async def test_subscriptions_carry_nothing_else() -> None:
         assert recording.methods() == [ACKNOWLEDGED]
 
 
-# --- who reads slowly -----------------------------------------------------------------------------------------
+# --- slow readers ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -308,7 +308,7 @@ async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> No
         await listening(client, 1, toolsListChanged=True)
         tasks.start_soon(read)
         with anyio.fail_after(10):
-            for _ in range(900):  # more than a transport holds, less than a subscription does
+            for _ in range(900):  # more than a transport buffers, less than a subscription buffers
                 await server.broadcast(lambda one: one.notify_tool_list_changed())
         await checked.until(lambda: len(recording.sent) == 901)
         assert len(server.connections) == 2
