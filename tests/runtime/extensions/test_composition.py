@@ -1,4 +1,4 @@
-"""Extensions that stand together in one class, in both eras: what each adds, what clashes, and engines (1 s)."""
+"""Several extensions in one class, in both eras: their members, name conflicts, and engines (1 s)."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class PriceParams(Model):
 
 
 class Price(Model):
-    """A result."""
+    """Result of `price/get`."""
 
     result_type: Literal["complete"] = "complete"
     price: int
 
 
 class Offered(ExtensionResult):
-    """What may answer a call of a tool instead."""
+    """Alternative result of `tools/call`."""
 
     result_type: Literal["offered"] = "offered"
 
 
 class PriceFilter(Model):
-    """What is added to filters."""
+    """Member that the extension adds to subscription filters."""
 
     price_items: list[str] | None = None
 
 
 def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **facts: Any) -> tuple[Any, Any]:
-    """An extension of a core with one request and one notification: its server and its client."""
+    """Return server and client classes of an extension with one request and one notification."""
     get: Request[Any, Any] = Request(name, "client", PriceParams, Price, extension=id_)
     news: Notification[Any] = Notification(
         f"notifications/{name}", "server", PriceParams, extension=id_, filter=facts.pop("filter", None)
@@ -79,7 +79,7 @@ def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **
     return PriceServer, PriceClient
 
 
-# --- several at once ------------------------------------------------------------------------------------------
+# --- several extensions at once -------------------------------------------------------------------------------
 
 
 async def test_a_class_offers_all_that_its_bases_add() -> None:
@@ -185,7 +185,7 @@ async def test_an_engine_has_a_part_in_what_others_handle() -> None:
             return types.GetStockResult(count=42, ttl_ms=0)
 
     class Counting(Engine, bindings.Server):  # type: ignore[misc]
-        """What stands before the stubs of an extension handles its methods."""
+        """Methods of bases before the extension's stubs handle the extension's requests."""
 
     class Mine(Counting):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -217,7 +217,7 @@ async def test_a_handler_tells_only_who_declares_it(is_declared: bool) -> None:
             assert found["error"]["code"] == -32021
 
 
-# --- the stateful era: once for a connection ------------------------------------------------------------------
+# --- stateful era: extensions are declared once for a connection ----------------------------------------------
 
 
 @pytest.mark.parametrize("is_declared", [True, False])

@@ -1,4 +1,4 @@
-"""Typed members of `_meta`: read, written beside others, and checked."""
+"""Typed members of `_meta`: reading, writing beside other members, and validation."""
 
 from __future__ import annotations
 

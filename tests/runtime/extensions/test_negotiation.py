@@ -1,4 +1,4 @@
-"""Extensions at run time, by one of a vendor's own: what both sides declare is used, and nothing else (4 s)."""
+"""Negotiation of a vendor's extension: only extensions that both sides declare are used (4 s)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def raw() -> AbstractAsyncContextManager[Raw]:
     return played()
 
 
-# --- both sides know it ---------------------------------------------------------------------------------------
+# --- both sides declare the extension -------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -88,7 +88,7 @@ async def test_all_that_an_extension_adds_works(way: Way) -> None:
             assert agreed.stock_items == ["apple"]
             assert (await client.call_tool("sell")).content[0].text == "['fig']"
             await client.changed.wait()
-    assert client.heard == ["apple"]  # equal to an entry, and no part of a name
+    assert client.heard == ["apple"]  # filters match whole items, not parts of names
 
 
 async def test_filters_of_core_and_extensions_go_together() -> None:
@@ -137,7 +137,7 @@ async def _ends(connecting: Any) -> None:
             pass
 
 
-# --- the client does not --------------------------------------------------------------------------------------
+# --- only the server declares the extension -------------------------------------------------------------------
 
 
 UNDECLARED: list[tuple[str, dict[str, Any]]] = [
@@ -157,7 +157,7 @@ async def test_a_server_may_do_without() -> None:
     async with in_memory(v2026_07_28.Client()) as client:
         assert (await client.call_tool("reserve")).content[0].text == "come to the counter"
         async with client.subscribed(mcp.SubscriptionFilter(tools_list_changed=True)):
-            assert (await client.call_tool("sell")).content[0].text == "[]"  # a broadcast leaves it out
+            assert (await client.call_tool("sell")).content[0].text == "[]"  # a broadcast leaves out this client
 
 
 async def test_each_request_declares_for_itself(raw: Raw) -> None:
@@ -176,7 +176,7 @@ async def test_params_of_an_extension_are_validated_as_those_of_core(raw: Raw) -
     assert (await raw.ask(bare))["error"]["code"] == -32602  # no `_meta`
 
 
-# --- the server does not --------------------------------------------------------------------------------------
+# --- only the client declares the extension -------------------------------------------------------------------
 
 
 async def _greeted(raw: Raw, capabilities: Any) -> None:
@@ -187,7 +187,7 @@ async def _greeted(raw: Raw, capabilities: Any) -> None:
 
 @asynccontextmanager
 async def at(client: Any, capabilities: Any) -> AsyncGenerator[Raw]:
-    """A client at a server that is played by hand, and declares this."""
+    """Connect a client to a scripted server that declares these capabilities."""
     left, right = pair()
     raw = Raw(right)
     async with running(_greeted(raw, {"tools": {}, **capabilities})), client.connected(left):
@@ -207,7 +207,7 @@ async def test_nothing_is_sent_to_a_server_that_does_not_declare_it() -> None:
         with pytest.raises(CapabilityMissing):
             client.subscribed(types.StockSubscription(stock_items=["pear"]))
         async with running(_answered(raw, "tools/list", {"tools": [], "ttlMs": 0, "cacheScope": "private"})):
-            await client.list_tools()  # so nothing else has been sent before
+            await client.list_tools()  # proves that the client sent nothing before
 
 
 async def _answered(raw: Raw, method: str, result: Any, kind: str | None = "complete") -> None:
@@ -252,11 +252,11 @@ async def test_news_of_an_extension_is_taken_from_who_declares_it(capabilities: 
         assert client.heard == (["pear"] if capabilities else [])
 
 
-# --- what results are -----------------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------------------
 
 
 async def test_a_result_with_questions_inside_is_no_question() -> None:
-    """A result that has a member `inputRequests` and is not of that type is what it says, for both sides."""
+    """A result with `inputRequests` and another `resultType` is not an input request, for both sides."""
     settled: list[Any] = []
 
     class Settles(Customer):
@@ -270,7 +270,7 @@ async def test_a_result_with_questions_inside_is_no_question() -> None:
 
 
 async def test_only_what_core_calls_cacheable_is_kept() -> None:
-    """A result with a `ttlMs` that means something else is asked for each time."""
+    """A result of an extension with a member `ttlMs` is not cached."""
     counted: list[str] = []
 
     class Counts(Shop):
@@ -340,7 +340,7 @@ async def test_scopes_hold_for_methods_of_extensions() -> None:
 
 
 async def test_clients_of_other_revisions_see_no_extension() -> None:
-    """Even one that declares the same id: in its revision that is not this extension."""
+    """The extension belongs to another revision, so these clients cannot use it even if they declare its id."""
     async with played(revisions=["2025-11-25"]) as raw:
         assert "extensions" not in (await raw.introduce("2025-11-25", DECLARED))["result"]["capabilities"]
         assert (await raw.ask(request(1, "stock/get", {"item": "pear"})))["error"]["code"] == -32601
@@ -391,7 +391,7 @@ async def test_news_of_an_extension_before_a_connection_is_ready_is_no_error(cap
     assert not caplog.records
 
 
-# --- what handlers return -------------------------------------------------------------------------------------
+# --- results of handlers --------------------------------------------------------------------------------------
 
 
 LATER = mcp.CallToolResult(content=[], result_type="later")

@@ -1,4 +1,4 @@
-"""MCP Apps: what is said of tools and resources, whom it is told, and the policies that hosts make of it."""
+"""MCP Apps: metadata of tools and resources, its visibility to clients, and the content policies of hosts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_who_shows_no_apps_gets_tools_without_them(capabilities: dict[str, Any])
     typed = [mcp.Tool.model_validate(one) for one in tools]
     assert [one.model_dump() for one in tools_for(capabilities, typed)] == tools_for(capabilities, tools)
     assert (tools_for(HOST, tools), tools_for(HOST, typed)) == (tools, typed)
-    assert linked["_meta"]["ui"] == {"resourceUri": "ui://x/y"}  # what was given is as it was
+    assert linked["_meta"]["ui"] == {"resourceUri": "ui://x/y"}  # the input is unchanged
 
 
 def test_a_tool_is_for_the_model_or_the_app() -> None:
@@ -109,7 +109,7 @@ def test_whatever_a_client_or_tool_says_the_rest_of_the_tools_is_listed(capabili
 
 
 class Written(apps.Server):
-    """A server whose handlers are written by hand, with typed metadata."""
+    """Server with handwritten handlers and typed metadata."""
 
     info = mcp.Implementation(name="dice", version="1")
 
@@ -122,7 +122,7 @@ class Written(apps.Server):
 
 
 class LaterHost(apps.Client):
-    """A host of a later version, which has settings that nobody knows yet."""
+    """Host of a later version, with a setting that this version does not know."""
 
     info = mcp.Implementation(name="host", version="1")
     extension_settings: Mapping[str, Any] = {apps.EXTENSION.id: {"mimeTypes": [MIME_TYPE], "features": ["streaming"]}}

@@ -1,4 +1,4 @@
-"""Skills of folders, and hosts that load skills: nothing else is served, and nothing unverified is used."""
+"""Skills in folders, and hosts that load skills: only skill files are served, and only verified files are used."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_folder_of_skills_becomes_entries_files_and_directories(tmp_path: Path
     assert "skill://acme/README.md" not in skills.files
     about = skills.resources[0]
     assert (about["name"], about["description"], about["mimeType"]) == ("refunds", "Refunds", "text/markdown")
-    SkillEntry(outer)  # what is served, hosts accept
+    SkillEntry(outer)  # hosts accept every served skill
     SkillEntry(inner)
 
 
@@ -162,7 +162,7 @@ def test_json_in_frontmatter_is_read_as_it_is(more: dict[str, Any]) -> None:
 
 
 class Server:
-    """A client of a server that has some files."""
+    """Client of a server that serves the given files."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files, self.reads = files, list[str]()

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of tasks."""
+"""Fixtures for the tests of tasks."""
 
 from __future__ import annotations
 

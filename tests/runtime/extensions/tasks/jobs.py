@@ -1,4 +1,4 @@
-"""An app whose tools are tasks, and connections to it."""
+"""App with tools that run as tasks, and connections to this app."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def jobs() -> App:
 
 
 def one_job(tool: Any, store: TaskStore | None = None, **options: Any) -> list[Server]:
-    """The servers of an app whose only tool may be a task."""
+    """Return the servers of an app with a single tool, which may run as a task."""
     app = App("jobs", tasks=Tasks(store, **{"limits": QUICK, **options}))
     app.add_tool(tool, task="optional")
     return app.servers()
@@ -73,11 +73,11 @@ async def served(client: Any, *servers: Server) -> AsyncGenerator[Any]:
 
 
 async def statuses(server: Any) -> list[str]:
-    """The statuses of all tasks of nobody in particular that a server has."""
+    """Return the statuses of all tasks without an owner."""
     return [record.status for record in await server.own_tasks.page("")]
 
 
 def text(result: Any) -> str:
-    """The text of the result of a tool."""
+    """Return the text of a tool's result."""
     found: str = result.content[0].text
     return found

@@ -1,4 +1,4 @@
-"""Bad moments and bad peers: stores and queues fail midway, results are none, servers do not play fair."""
+"""Failures of stores and queues during a task, invalid results, and malicious servers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.scripted_http_server import eventually
 
 
 class Failing(MemoryTaskStore):
-    """A store that is away for what a test says."""
+    """Store that is unavailable for the operations that a test selects."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Failing(MemoryTaskStore):
         return await super().swap(record)
 
 
-# --- the engine -----------------------------------------------------------------------------------------------
+# --- engine ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", ["\udc80", object()])
@@ -120,7 +120,7 @@ async def test_a_run_that_another_worker_has_taken_over_learns_no_answers() -> N
 
 
 class Listens(tasks.Client):
-    """Counts what it is told."""
+    """Client that counts its status notifications."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -197,10 +197,10 @@ async def test_a_user_who_refuses_ends_the_task(servers: list[Server]) -> None:
 
 
 class Unfair(tasks.Server):
-    """A server whose tasks are made up.
+    """Server with fabricated tasks.
 
     Args:
-        changes: What each look at a task says, other than that it works.
+        changes: Members of each `tasks/get` result that differ from a working task.
     """
 
     info = mcp.Implementation(name="unfair", version="1")

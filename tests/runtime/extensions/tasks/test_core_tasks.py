@@ -1,4 +1,4 @@
-"""Tasks of a revision that has them in its core: the same tools, handlers and store."""
+"""Tasks of MCP 2025-11-25, which has them in its core: the same tools, handlers and store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RELATED = "io.modelcontextprotocol/related-task"
 
 
 class Asked(Client):
-    """Answers, and notes what it is asked and told."""
+    """Client that answers questions, and records questions and status notifications."""
 
     def __init__(self, answer: Any = True) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Asked(Client):
         return mcp.ElicitResult(action="accept", content={"answer": self.answer_with})
 
     async def on_task_status(self, params: mcp.TaskStatusNotificationParams, ctx: Any) -> None:
-        # not `def`: threads would not keep the order
+        # `async`, because handlers in threads would not keep the order
         self.told.append(params.status)
 
     async def begin(self, name: str, arguments: dict[str, Any] | None = None, ttl: int | None = None) -> mcp.Task:
@@ -51,7 +51,7 @@ class Asked(Client):
         return answer.task
 
     async def text_of(self, id: str) -> str:
-        """The text of the result of a task."""
+        """Return the text of a task's result."""
         result = (await self.get_task_payload(id)).model_dump()
         assert result["_meta"][RELATED] == {"taskId": id}
         found: str = result["content"][0]["text"]
@@ -59,7 +59,7 @@ class Asked(Client):
 
 
 class Lone(tasks.Server):
-    """One class of the revision with the extension."""
+    """Server class of the revision with the extension, used alone."""
 
     info = newer.Implementation(name="lone", version="1")
 
@@ -95,7 +95,7 @@ async def test_a_call_becomes_a_task_whose_result_is_waited_for(name: str, serve
         assert (begun.status, begun.ttl) == ("working", 5000)
         assert await client.text_of(begun.task_id) == ("count" if name == "lone" else "done")
         assert (await client.get_task(begun.task_id)).status == "completed"
-        if name == "lone":  # what that revision has no words for is converted, as for any call
+        if name == "lone":  # unsupported content of this revision is converted, as for any call
             assert (await client.get_task_payload(begun.task_id)).model_dump()["structuredContent"] == {
                 "result": [1, 2]
             }

@@ -1,4 +1,4 @@
-"""Tasks as clients and servers see them: by one word, over a connection."""
+"""Tasks over a connection, from the view of clients and servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.scripted_http_server import eventually
 
 
 class Asked(tasks.Client):
-    """A client that answers questions."""
+    """Client that answers questions."""
 
     info = mcp.Implementation(name="asked", version="1")
 
@@ -139,7 +139,7 @@ async def test_those_who_listen_are_told_of_their_tasks(servers: list[Server]) -
 
 
 class Bare(tasks.Server):
-    """A server whose handlers are written by hand."""
+    """Server with handwritten handlers."""
 
     info = mcp.Implementation(name="bare", version="1")
 

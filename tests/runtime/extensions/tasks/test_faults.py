@@ -1,4 +1,4 @@
-"""Processes that are killed at each step of a task's life: no task is lost, none runs twice that may not."""
+"""Kill worker processes at each step of a task: no task is lost, and no task runs more often than allowed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.scripted_http_server import eventually
 from tests.support.task_worker import LEASE, QUESTION, handle, opened
 
 STEPS = [(at, when) for at in range(1, 7) for when in ("before", "after")]
-"""Create, lease, begin, ask, take the answer, end: a worker is killed before each of these writes, and after it."""
+"""A worker is killed before and after each of these writes: create, lease, begin, ask, take the answer, end."""
 
 
 @pytest.fixture(scope="module", params=["sqlite", "redis"])
@@ -101,7 +101,7 @@ async def test_a_client_that_waits_gets_an_end_whatever_becomes_of_the_server(tm
 
 
 async def recover(case: dict[str, Any]) -> None:
-    """Serve what a killed worker left, and be the client that comes back."""
+    """Take over the tasks of a killed worker, and answer their questions as the client."""
     store = opened(case["store"])
     service = Tasks(store, lease=LEASE)
 

@@ -1,4 +1,4 @@
-"""Tasks over HTTP: whose they are, what tokens allow, servers that restart, stores that are away."""
+"""Tasks over HTTP: ownership, scopes of tokens, restarts of servers, unavailable stores."""
 
 from __future__ import annotations
 
@@ -81,25 +81,25 @@ def protected(store: MemoryTaskStore) -> Iterator[Protected]:
 
 
 def declaring(**settings: Any) -> dict[str, Any]:
-    """Metadata of requests of a client that knows tasks."""
+    """Return request metadata of a client that declares the tasks extension."""
     meta: dict[str, Any] = stateless("x")["params"]["_meta"]
     meta[CLIENT_CAPABILITIES]["extensions"] = {EXTENSION: settings}
     return meta
 
 
 def ask(server: Protected, method: str, token: str, **params: Any) -> Any:
-    """The response to a request of a client that knows tasks."""
+    """Return the response to a request of a client that declares the tasks extension."""
     return server.ask(method, token, **{"_meta": declaring(), **params})
 
 
 def waiting(server: Protected) -> str:
-    """Begin a task of ada's; return its id."""
+    """Begin a task of the user `ada`; return its id."""
     id: str = answer(ask(server, "tools/call", "ada", name="wait"))["result"]["taskId"]
     return id
 
 
 def are_unknown(theirs: Any, nobodys: Any) -> None:
-    """Check that a task of somebody else looks like one that there never was."""
+    """Check that another user's task and a task that never existed cause the same error."""
     assert (theirs["error"], theirs["error"]["code"]) == (nobodys["error"], -32602)
 
 
@@ -130,7 +130,7 @@ def test_clients_of_the_revision_with_tasks_in_its_core_see_their_own_only(prote
 
 
 def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages are full although tasks are left out, and their cursors name no task that is."""
+    """Pages stay full although tasks are filtered out, and cursors do not name filtered tasks."""
     monkeypatch.setattr("mcp_bindgen.extensions.tasks.engine.PAGE_SIZE", 3)
     monkeypatch.setattr("mcp_bindgen.extensions.tasks.store.PAGE_SIZE", 3)
     with running(Verifier(), servers=app(MemoryTaskStore(), "mcp:write").servers()) as server:
@@ -163,11 +163,11 @@ def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch
         headers = {**session, "authorization": "Bearer ada-reads", "accept": "text/event-stream"}
         with server.client.stream("GET", server.url, headers=headers) as response:
             lines = response.iter_lines()
-            asked("ada-reads", "tasks/list")  # the session's newest token
+            asked("ada-reads", "tasks/list")  # makes this token the newest token of the session
             for id in (made[0], mine[0]):
                 ask(server, "tasks/cancel", "ada", taskId=id)
             while '"cancelled"' not in (line := _data(lines)):
-                pass  # what was told before
+                pass  # skip earlier notifications
             assert mine[0] in line
 
 
@@ -184,7 +184,7 @@ def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkey
         made = [asked("tools/call", name="wait", arguments={}, task={})["task"]["taskId"] for _ in range(6)]
         with closing(sqlite3.connect(file, timeout=ANSWER_SECONDS)) as db, db:
             while db.execute("select min(version) from tasks").fetchone() == (1,):
-                pass  # a run that has not begun yet would replace the record
+                pass  # wait for the run to begin, because its write would replace the damaged record
             db.execute("update tasks set record = x'ff' where id = ?", (made[1],))
         first = asked("tasks/list")
         rest = asked("tasks/list", cursor=first["nextCursor"])
@@ -193,7 +193,7 @@ def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
 def test_a_task_of_somebody_else_is_unknown(protected: Protected, method: str) -> None:
-    """A token that may not call the tool learns nothing of its tasks."""
+    """A token without the scope of the tool learns nothing about the tool's tasks."""
     id = waiting(protected)
     more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
     theirs, nobodys = (answer(ask(protected, method, "eve", taskId=one, **more)) for one in (id, "x" * 43))
@@ -215,7 +215,7 @@ def test_who_listens_hears_of_their_own_tasks_alone(protected: Protected) -> Non
 
     with listen("ada") as mine, listen("eve") as theirs:
         lines, others = mine.iter_lines(), theirs.iter_lines()
-        assert id in _data(lines)  # the agreement
+        assert id in _data(lines)  # the acknowledgement
         assert '"working"' in _data(lines)
         assert id not in _data(others)
         ask(protected, "tasks/cancel", "ada", taskId=id)
@@ -289,7 +289,7 @@ async def test_who_is_told_apart_without_tokens_hears_of_their_tasks(tmp_path: P
         http = HttpApp(*app(MemoryTaskStore()).servers(), principal=lambda scope: "ada", store=store)
         async with listening(http) as port, connect(f"http://127.0.0.1:{port}/mcp", Listens()) as client:
             task = await client.start_tool("sleep", {"seconds": 0})
-            await anyio.sleep(0.2)  # it is over before its client listens
+            await anyio.sleep(0.2)  # the task ends before its client subscribes
             async with client.subscribed(tasks.types.TaskSubscriptionNotifications(task_ids=[task.id])):
                 with anyio.fail_after(30):
                     await heard.wait()

@@ -1,6 +1,6 @@
-"""Queues that exist run tasks: Docket on a real Redis, Procrastinate on a real PostgreSQL. About 5 seconds.
+"""Task runners on existing queues: Docket on a real Redis, Procrastinate on a real PostgreSQL. About 5 seconds.
 
-The engine's own promises are tested with the engine; here something stands in for it that only notes what it is told.
+Other tests cover the engine; here a stand-in only records the ids of its tasks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Kind: TypeAlias = type[DocketRunner] | type[ProcrastinateRunner]
 
 
 class Engine:
-    """Notes which tasks run, and which are ended."""
+    """Engine that records which tasks run, and which tasks are cancelled."""
 
     def __init__(self, seconds: float = 0) -> None:
         self.seconds, self.ran, self.ended = seconds, list[str](), list[str]()
@@ -41,7 +41,7 @@ class Engine:
             raise
 
     async def has_run(self, *ids: str) -> None:
-        """Wait until these have begun, and no others."""
+        """Wait until exactly these tasks have begun."""
         while len(self.ran) < len(ids):
             await anyio.sleep(0.01)
         assert sorted(self.ran) == sorted(ids)
@@ -62,7 +62,7 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture(params=["docket", "procrastinate"])
 def queue(request: pytest.FixtureRequest) -> tuple[Kind, str]:
-    """A kind of runner, and where its queue is."""
+    """Return the class of a runner and the address of its queue."""
     if request.param == "docket":
         return DocketRunner, request.getfixturevalue("redis").url
     return ProcrastinateRunner, request.getfixturevalue("postgres")
@@ -70,7 +70,7 @@ def queue(request: pytest.FixtureRequest) -> tuple[Kind, str]:
 
 @asynccontextmanager
 async def serving(queue: tuple[Kind, str], engine: Engine, name: str, concurrency: int) -> AsyncGenerator[TaskRunner]:
-    """A process of the queue."""
+    """Run one process of the queue."""
     kind, place = queue
     runner = kind(place, name=name, concurrency=concurrency)
     async with runner.serving(engine.run):

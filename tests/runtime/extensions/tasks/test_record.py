@@ -1,4 +1,4 @@
-"""The record of a task as a state machine: what must be true of it whatever happens in whatever order."""
+"""The task record as a state machine: invariants that hold after any sequence of operations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JSON = st.dictionaries(st.text(max_size=5), st.none() | st.integers() | st.text(
 
 
 class Life(RuleBasedStateMachine):
-    """A task, and what its clients have seen of it."""
+    """Task record, and the states of this task that clients have seen."""
 
     @initialize(reruns=st.integers(0, 2), ttl=st.none() | st.integers(1, 100), params=JSON)
     def create(self, reruns: int, ttl: int | None, params: dict[str, Any]) -> None:
@@ -85,7 +85,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        """What is over stays as it is."""
+        """Check the invariants: a task that is over does not change."""
 
     @invariant()
     def questions_are_open_exactly_where_input_is_required(self) -> None:

@@ -1,4 +1,4 @@
-"""The life of a task in the terms of JSON: run, asked, cancelled, interrupted, expired."""
+"""Life cycle of a task: run, ask, cancel, interrupt, expire."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def serving(handle: Handle, store: TaskStore | None = None, **more: Any) -
 
 @asynccontextmanager
 async def two_workers(handle: Handle, folder: Path) -> AsyncGenerator[tuple[Tasks, Tasks]]:
-    """Two processes that share a file."""
+    """Yield two services that share a file, like two processes."""
     one, two = (SqliteTaskStore(folder / "tasks.db") for _ in range(2))
     async with aclosing(one), aclosing(two), serving(handle, one) as first, serving(handle, two) as second:
         yield first, second
@@ -93,7 +93,7 @@ async def begun(service: Tasks, id: str) -> None:
 
 
 async def asking(service: Tasks, id: str, count: int, after: str = "") -> TaskRecord:
-    """The task when it waits for so many answers, none of them for `after`."""
+    """Return the task when `count` questions are open and `after` is not among them."""
     async for record in service.versions(id):
         if len(record.open) == count and after not in record.open:
             return record
@@ -130,7 +130,7 @@ async def test_a_task_that_cannot_be_read_is_left_alone(tmp_path: Path, garbage:
         assert (await until(service, made.id)).status == "completed"
         assert [one.id for one in await service.page("ada")] == [made.id]
         await refused(service.read(lost.id, "ada"), UnknownTask)
-    assert 1 <= len(caplog.records) <= 4, caplog.text  # when it is found, and each time that its client asks
+    assert 1 <= len(caplog.records) <= 4, caplog.text  # on discovery, and for each request of its client
     assert "Traceback" not in caplog.text
 
 
@@ -227,7 +227,7 @@ async def test_a_task_whose_process_died_runs_again_only_if_it_may(tmp_path: Pat
     async with aclosing(store), serving(echo, store) as service:
         end = await until(service, record.id)
         assert (end.status, end.runs) == (status, 1 + reruns)
-        assert end.updated - leased >= 300  # not before the lease has expired
+        assert end.updated - leased >= 300  # the run ends only after the lease has expired
 
 
 async def test_questions_of_a_dead_process_are_answered_once() -> None:

@@ -1,4 +1,4 @@
-"""Stores of tasks: one contract for memory, SQLite and Redis."""
+"""Task stores: the same contract for memory, SQLite and Redis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.checked_connections import refused
 from tests.support.redis_server import ANSWER_SECONDS, RedisServer, redis_server
 
 Open = Callable[[], TaskStore]
-"""Opens what is stored, as another process would."""
+"""Opens the same stored tasks again, like another process."""
 
 LIMITS = TaskLimits()
 
@@ -126,7 +126,7 @@ async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
     for record in (gone, eternal, late):
         await store.swap(record.completed(past, {}))
     await store.swap(fresh.completed(round(time.time() * 1000), {}))
-    assert await store.sweep() == 2  # `late` has expired a second ago
+    assert await store.sweep() == 2  # `late` expired a second ago
     left = [await store.read(one.id) is not None for one in (gone, runs, late, eternal, fresh)]
     assert left == [False, True, False, True, True]
     assert await store.sweep() == 0
