@@ -1,4 +1,4 @@
-"""The runtime: dispatching, calling, laziness, and what models and values accept and write."""
+"""Dispatching, calling, lazy loading, and the values that models accept and write."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ every_revision = each("revision", REVISIONS)
 
 
 class FakeLink(runtime.Link):
-    """A way to a side that answers everything with the same answer."""
+    """Link that answers every request with the same answer, and records the messages."""
 
     def __init__(self, answer: Any = None, metadata: Mapping[str, Any] | None = None) -> None:
         self.answer, self.meta, self.introductions = answer, metadata or {}, 0
@@ -90,14 +90,14 @@ C = TypeVar("C", bound=runtime.Client)
 
 
 def linked(client: type[C], link: FakeLink) -> C:
-    """A client that is connected by a link of ours."""
+    """Return a client that is connected through a `FakeLink`."""
     made = client()
     made.link, made.negotiated = cast(Any, link), link.negotiated
     return made
 
 
 class Echo(Server):
-    """A server with a coroutine, a plain function and a notification."""
+    """Server with a coroutine, a plain function and a notification."""
 
     info = mcp.Implementation(name="echo", version="1")
     heard: ClassVar[list[object]] = []
@@ -117,7 +117,7 @@ class Echo(Server):
 
 
 class Asked(Client):
-    """A client that takes elicitations."""
+    """Client that answers elicitations."""
 
     info = mcp.Implementation(name="asked", version="1")
 
@@ -126,24 +126,24 @@ class Asked(Client):
 
 
 def serve(method: str, params: bytes | str | None = None, server: Server | None = None, ctx: object = None) -> Any:
-    """What a server answers, `Echo` by default."""
+    """Return the response of a server, by default of `Echo`."""
     return asyncio.run(dispatch(dispatcher.SERVER, server or Echo(), method, params, ctx))
 
 
 def ask(method: str, params: str) -> Any:
-    """What the client `Asked` answers."""
+    """Return the response of the client `Asked`."""
     return asyncio.run(dispatch(dispatcher.CLIENT, Asked(), method, params, None))
 
 
 def refused(method: str, params: str | None) -> InvalidParams:
-    """The error for params that do not fit."""
+    """Return the error for invalid params."""
     with pytest.raises(InvalidParams) as caught:
         serve(method, params) if method in dispatcher.SERVER.routes else ask(method, params or "")
     return caught.value
 
 
 def sides(revision: str) -> list[tuple[Dispatcher, Any]]:
-    """The two dispatchers of a revision, each with a target that overrides nothing."""
+    """Return both dispatchers of a revision, each with a target that overrides no handler."""
     package = import_module(f"mcp_bindgen.{revision}")
     return [(package.dispatcher.SERVER, package.Server()), (package.dispatcher.CLIENT, package.Client())]
 
@@ -256,7 +256,7 @@ def test_methods_without_params() -> None:
     assert asyncio.run(dispatch(side, Stubs(), "tock", None, 1)) is None
 
 
-# --- params that do not fit -----------------------------------------------------------------------------------
+# --- invalid params -------------------------------------------------------------------------------------------
 
 
 STRING, OBJECT = "Input should be a valid string", "Input should be an object"
@@ -457,13 +457,13 @@ def test_a_walk_fetches_pages_until_there_is_none() -> None:
 
 
 def callers(revision: str) -> list[tuple[type[Caller], str, Mapping[str, Any]]]:
-    """The classes that call, who they are, and the methods of their revision."""
+    """Return the calling classes of a revision, each with its role and the methods of the revision."""
     package = import_module(f"mcp_bindgen.{revision}")
     return [(package.Client, "client", package.methods.METHODS), (package.Context, "server", package.methods.METHODS)]
 
 
 def stub_of(revision: str, name: str) -> str:
-    """The name of the call that sends a method."""
+    """Return the name of the stub that sends a method."""
     module = import_module(f"mcp_bindgen.{revision}.methods")
     constant = next(key for key, value in vars(module).items() if value is module.METHODS[name])
     return constant.lower() if module.METHODS[name].kind == "request" else f"notify_{constant.lower()}"
@@ -565,7 +565,7 @@ def test_lazy_names_hide_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 class Thing(Model):
-    """A model with every kind of field."""
+    """Model with every kind of field."""
 
     meta: dict[str, Json] | None = None
     kind: Literal["thing"] = "thing"
@@ -738,7 +738,7 @@ def test_what_json_cannot_say_is_no_json(value: object) -> None:
         JSON.validate_python(value)
 
 
-# --- what the runtime says in its own words, and a schema states -----------------------------------------------
+# --- constants of the runtime that repeat a schema -------------------------------------------------------------
 
 
 def test_the_runtime_has_the_error_codes_of_the_schema() -> None:
@@ -767,7 +767,7 @@ def test_methods_that_the_runtime_names_are_in_the_schemas(revision: str) -> Non
 
 @pytest.mark.full
 def test_nested_json_costs_no_more_than_flat_json() -> None:
-    """A type that does not fit must not copy what is in a value at every level of it."""
+    """The error message of a mismatch must not copy the value once for each nesting level."""
     reader: TypeAdapter[Any] = TypeAdapter(dict[str, Json])
 
     def seconds(depth: int, opening: bytes = b"[", closing: bytes = b"]") -> float:

@@ -1,4 +1,4 @@
-"""One end of a connection without a connection: what comes in, what it means, and what is to be sent back."""
+"""Protocol state of one side, without a connection: received messages, their events, and the replies."""
 
 from __future__ import annotations
 
@@ -59,34 +59,34 @@ TOO_LARGE = "Invalid request: the message is larger than 9 bytes"
 every_revision = pytest.mark.parametrize("revision", STATEFUL)
 
 
-# --- tools ----------------------------------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------------------
 
 
 def server(*revisions: str) -> Peer:
-    """A server to which nothing was said."""
+    """Return the peer of a server that has received no message."""
     return Peer("server", {revision: takes(revision, "server") for revision in revisions or [LATEST]})
 
 
 def client(revision: str = LATEST) -> Peer:
-    """A client whose handshake is done."""
+    """Return the peer of a client after the handshake."""
     return ready(revision, "client")
 
 
 def code_of(events: list[Event]) -> int:
-    """The code of the one error that `events` hold."""
+    """Return the code of the only error among `events`."""
     (event,) = events
     assert isinstance(event, Rejected)
     return event.error.code
 
 
 def asking() -> tuple[Peer, Any]:
-    """A client that has sent a ping, and the ping."""
+    """Return a client that has sent a ping, and the pending ping."""
     peer = client()
     return peer, peer.request(methods.PING, None)[0]
 
 
 def event_code(event: Answered) -> int:
-    """The code of the error that a request ends with."""
+    """Return the code of the error that a request ends with."""
     assert isinstance(event.error, ProtocolError)
     return event.error.code
 
@@ -95,7 +95,7 @@ NO_ID = "no id"
 
 
 def refused(events: list[Event]) -> tuple[int, object]:
-    """The code of the one error, and the id to send it back to: `NO_ID` without one, `None` when nothing is sent."""
+    """Return the error code and the id of the reply: `NO_ID` for a reply without an id, `None` without a reply."""
     answered = reply(events)
     id_ = answered if answered is None else answered.get("id", NO_ID)
     assert (id_ is None) is (answered is None)
@@ -103,7 +103,7 @@ def refused(events: list[Event]) -> tuple[int, object]:
 
 
 def reply(events: list[Event]) -> Any:
-    """What to send back because of `events`; `None` when it is nothing."""
+    """Return the reply to `events`, or `None`."""
     data = b"".join(event.reply for event in events if isinstance(event, Rejected))
     return json.loads(data) if data else None
 
@@ -117,14 +117,14 @@ def call(id_: object, name: object = "echo", **more: Any) -> dict[str, Any]:
 
 
 def asked(events: list[Event]) -> list[object]:
-    """The ids of the requests among `events`."""
+    """Return the ids of the requests among `events`."""
     return [event.id for event in events if isinstance(event, Requested)]
 
 
 PING_PARAMS = mcp.RequestParams()
 
 
-# --- ids and what is pending ----------------------------------------------------------------------------------
+# --- ids and pending requests ---------------------------------------------------------------------------------
 
 
 def test_ids_are_never_used_twice() -> None:
@@ -256,7 +256,7 @@ def test_errors_are_read_however_badly_they_are_formed(body: object, code: int, 
 
 @each("order", [["jsonrpc", "id", "result", "error"], ["error", "result", "id", "jsonrpc"]])
 def test_what_is_both_result_and_error(order: list[str]) -> None:
-    """Some sides send the other one as `null`."""
+    """Some peers send the unused member as `null`."""
     for result, failed, expected in (({}, None, None), (None, {"code": 7, "message": "no"}, 7)):
         peer, pending = asking()
         message = {"jsonrpc": "2.0", "id": pending.id, "result": result, "error": failed}
@@ -272,7 +272,7 @@ def test_the_last_of_two_ids_counts() -> None:
     assert list(peer.pending) == [first.id]
 
 
-# --- what cannot be used --------------------------------------------------------------------------------------
+# --- unusable input -------------------------------------------------------------------------------------------
 
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"'
@@ -422,7 +422,7 @@ def test_params_may_be_absent_where_nothing_is_required() -> None:
 
 
 class Own(Server):
-    """Takes methods of its own, with params of any kind."""
+    """Server with custom methods, whose params have any type."""
 
     @handles(Request("own/none", "client", None, Json))
     async def none(self, ctx: Any) -> None: ...
@@ -462,7 +462,7 @@ def test_own_params_that_are_missing_or_wrong() -> None:
 
 
 def test_readers_are_not_built_for_each_connection() -> None:
-    """Otherwise a server that many clients come to remembers all of them."""
+    """Otherwise a server would keep the readers of each past connection."""
     first, second = (takes(LATEST, "server", Own).routes["own/any"] for _ in range(2))
     assert first is second
 
@@ -724,7 +724,7 @@ def test_asking_for_progress_keeps_what_else_is_said() -> None:
     assert json.loads(data)["params"] == {**written, "_meta": {"x/y": 2**60, "progressToken": pending.id}}
 
 
-# --- the quick way and the slow way ---------------------------------------------------------------------------
+# --- fast parser and general parser ---------------------------------------------------------------------------
 
 run = settings(
     max_examples=examples(3, 20),
@@ -748,7 +748,7 @@ def instances(revision: str) -> Instances:
 
 @cache
 def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
-    """The messages that a side of a revision may send."""
+    """Return a strategy for the messages that a side of a revision may send."""
 
     def whole(message: dict[str, Any], id_: object, more: dict[str, Any]) -> dict[str, Any]:
         is_request = oracle(revision).methods[message["method"]].kind == "request"
@@ -800,7 +800,7 @@ def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
         assert essence(copied(peer).receive(text.encode())) == essence(slow(peer).receive(text.encode()))
 
 
-# --- what only one side sends ---------------------------------------------------------------------------------
+# --- messages that only one side sends ------------------------------------------------------------------------
 
 
 @each("message", [request(1, "ping"), request("a", "roots/list"), request(2, "own"), {"id": 3}])
@@ -840,19 +840,19 @@ every = each("revision", REVISIONS)
 
 
 def client_peer(revision: str) -> Peer:
-    """The peer of a client, ready to ask."""
+    """Return the peer of a client after the handshake."""
     return ready(revision, "client", bindings(revision).Client)
 
 
 def heard(peer: Peer, name: str, result: Any) -> Answered:
-    """The event when a request is answered."""
+    """Return the event for the response to a request."""
     method = peer.dispatcher.revision.request(name)
     pending, _ = peer.request(method, None if method.params is None else method.params.model_construct())
     return only(Answered, feed(peer, answer(pending.id, result)))
 
 
 def result(revision: str, **members: Any) -> dict[str, Any]:
-    """A result in wire form."""
+    """Return a result in wire form."""
     stateless = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if revision == STATELESS else {}
     return {**stateless, **members}
 
@@ -866,7 +866,7 @@ def test_one_bad_entry_costs_itself_alone(revision: str) -> None:
     found = {(one.method, one.pointer) for one in peer.invalid_items}
     expected = {"/tools/0/inputSchema/properties/x~1y\\n", "/tools/2/name", "/tools/3/description", "/tools/4"}
     if revision == STATELESS:
-        expected.discard("/tools/0/inputSchema/properties/x~1y\\n")  # any schema may stand there
+        expected.discard("/tools/0/inputSchema/properties/x~1y\\n")  # this revision allows any schema here
     assert found == {("tools/list", pointer) for pointer in expected}
     assert (len(event.result.tools), event.result.next_cursor) == (6 - len(expected), "2")
     known = dict(peer.invalid_items)

@@ -1,4 +1,4 @@
-"""The forms of URIs: one for each resource, and the keys of access rules, whichever way a URI is written."""
+"""Canonical URIs of resources, and keys of access rules that are independent of a URI's spelling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEGMENTS = st.text("abcXYZ019-._~é", min_size=1, max_size=6).filter(lambda text
 
 @st.composite
 def spellings(draw: st.DrawFn) -> tuple[str, str]:
-    """A URI, and another spelling of it."""
+    """Return a URI and an equivalent spelling of it."""
     host, segments = draw(st.text("abc01", min_size=1, max_size=5)), draw(st.lists(SEGMENTS, max_size=3))
 
     def written(text: str, *, any_case: bool = False) -> str:
@@ -61,12 +61,12 @@ def test_a_canonical_form_is_its_own(text: str) -> None:
         ("note://a%2FB/C", "note://a%2Fb/C"),
         ("file:///a/./b/../%2E%2e/c/.", "file:///c/"),
         ("x://h/../../a", "x://h/a"),
-        ("urn:a/../b", "urn:a/../b"),  # what is not absolute has no dot segments
+        ("urn:a/../b", "urn:a/../b"),  # only absolute paths have dot segments
         ("x:/.//h", "x:/.//h"),  # the path does not become a host
         ("%6eote://a", "note://a"),
         ("note://é", "note://%C3%A9"),
         ("note://e\u0301", "note://e%CC%81"),
-        ("note://%C0%AF", "note://%C0%AF"),  # overlong UTF-8 is no slash
+        ("note://%C0%AF", "note://%C0%AF"),  # an overlong UTF-8 sequence is not a slash
         ("note://%zz%", "note://%25zz%25"),
         ("note://a\x00 ", "note://a%00%20"),
         ("note://a", "note://a"),
@@ -112,7 +112,7 @@ def test_hostile_uris_take_little_time(unit: str) -> None:
     uri, begun = "note://" + unit * (60_000 // len(unit)), time.process_time()
     for read in (canonical, lineage, rule_keys):
         read(uri)
-    assert time.process_time() - begun < 5  # of the processor: a quadratic search takes minutes
+    assert time.process_time() - begun < 5  # seconds of CPU time; a quadratic search takes minutes
 
 
 @each("odd", [{}, [], 5, None, True])
