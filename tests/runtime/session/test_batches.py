@@ -1,4 +1,4 @@
-"""Batches of many messages (2025-03-26): their limit, and the turns of the event loop that they leave to others."""
+"""Batches of many messages (2025-03-26): their limit, and the turns of the event loop between their messages."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MOST = Limits().batch_members
 types = v2025_03_26.types
 
 Ask = Callable[[Any], Any]
-"""Sends a batch, and returns the answer: a list, or a refusal."""
+"""Sends a batch and returns the answer: a list or an error."""
 
 
 class Busy(v2025_03_26.Server):
-    """A server whose handlers compute."""
+    """Server with handlers that compute."""
 
     info = types.Implementation(name="busy", version="1")
 
@@ -120,16 +120,16 @@ OVER = pytest.mark.parametrize("over", TRANSPORTS)
 
 @pytest.fixture
 def brief_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every turn be over at once: a loop that gives way at all gives way for each message."""
+    """End each turn at once, so that the reading loop yields after each message."""
     monkeypatch.setattr("mcp_bindgen.runtime.concurrency.TURN_SECONDS", -1.0)
 
 
 class Turns:
-    """Turns of the event loop that another task got.
+    """Turns of the event loop that a concurrent task got.
 
     Attributes:
-        count: How many.
-        longest: The most calls of `compute` between two of them.
+        count: Number of turns.
+        longest: Largest number of `compute` calls between two turns.
     """
 
     def __init__(self) -> None:
@@ -249,7 +249,7 @@ async def test_a_batch_that_needs_scopes_leaves_the_event_loop_to_others() -> No
 
 @pytest.mark.usefixtures("brief_turns")
 async def test_a_client_reads_a_batch_in_turns_and_has_the_same_limit() -> None:
-    """A server sends requests and answers in batches; a request that only a refused batch answers fails."""
+    """A server sends requests and responses in batches; a request fails if its response is in a refused batch."""
     told = 0
 
     class Client(v2025_03_26.Client):

@@ -1,4 +1,4 @@
-"""What authors of servers get wrong: it is told at once, the other side need not suffer, and logs stay harmless."""
+"""Mistakes of server authors: early errors, limited effects on the other side, and harmless log lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ every = pytest.mark.parametrize("revision", [*checked.STATEFUL, checked.STATELES
 
 
 def made(revision: str, **handlers: Any) -> Any:
-    """A server with handlers."""
+    """Return a server with handlers."""
     return type("Made", (checked.bindings(revision).Server,), handlers)()
 
 
@@ -81,7 +81,7 @@ def test_what_is_no_misspelt_handler_is_let_be(revision: str, name: str, functio
     type("More", (type("Mine", (checked.bindings(revision).Server,), {name: function}),), {name: function})
 
 
-# --- what handlers return -------------------------------------------------------------------------------------
+# --- return values of handlers --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("returned", [[], "tools", 3, True, "prompts"])
@@ -128,7 +128,7 @@ def test_a_method_that_a_contract_wants_is_missed_before_anything_starts() -> No
     assert str(caught.value) == said
 
 
-# --- answers and targets --------------------------------------------------------------------------------------
+# --- invalid results and connection targets -----------------------------------------------------------------------
 
 
 @every
@@ -167,7 +167,7 @@ every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
 
 def tool(work: Any, revision: str = LATEST) -> Any:
-    """A server whose tools do one thing."""
+    """Return a server whose tools all do the same work."""
     package: Any = checked.bindings(revision)
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
@@ -284,7 +284,7 @@ async def test_a_progress_callback_cannot_cancel_its_caller_or_outlast_total_tim
 async def test_a_server_that_is_asked_what_it_speaks_has_nothing_to_complain_of(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Clients of both eras ask each server a question that only the newer ones know."""
+    """Clients of both eras begin with `server/discover`, which older servers do not have."""
     async with checked.played(Server()) as (client, _):
         await client.send(checked.request(1, "server/discover"))
         refused = await client.receive()
@@ -358,7 +358,7 @@ async def test_tasks_are_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> 
 
 @pytest.mark.parametrize(
     "revision", checked.STATEFUL
-)  # the schema of later ones says it, so their models do not take more
+)  # later schemas state the limit, so their models refuse longer lists
 async def test_no_more_than_a_hundred_completions(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     package: Any = checked.bindings(revision)
 
@@ -401,7 +401,7 @@ def test_text_of_others_is_harmless(text: str, shown: str) -> None:
 
 
 class Records(logging.Handler):
-    """Formats records as a file would."""
+    """Log handler that formats records like a file handler."""
 
     def __init__(self) -> None:
         super().__init__()

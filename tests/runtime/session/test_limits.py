@@ -1,4 +1,4 @@
-"""What one connection may take at once: handlers that wait, messages that wait for them, answers unread, threads."""
+"""Limits of one connection: waiting handlers, queued messages, unread responses, threads."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ Make = Callable[[], tuple[Transport, Transport]]
 
 
 def said(text: str) -> mcp.CallToolResult:
-    """What a tool answers."""
+    """Return the result of a tool."""
     return mcp.CallToolResult(content=[mcp.TextContent(text=text)])
 
 
 def call(id_: object, name: str = "wait") -> dict[str, Any]:
-    """A call of a tool."""
+    """Return a tool call."""
     return checked.request(id_, "tools/call", {"name": name})
 
 
 class Waiting(Server):
-    """Has handlers that wait, and counts them."""
+    """Server that counts its waiting handlers."""
 
     def __init__(self, **limits: Any) -> None:
         self.limits, self.go = Limits(**limits), anyio.Event()
@@ -63,7 +63,7 @@ class Waiting(Server):
 
 @pytest.mark.parametrize("turns", range(6))
 async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
-    """A cancellation may arrive at the very moment at which there is room: no turn of the event loop loses it."""
+    """A cancellation may arrive exactly when a slot becomes free; it takes effect in each turn of the event loop."""
 
     class Stuck(Waiting):
         async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
@@ -83,7 +83,7 @@ async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
         assert [(await raw.receive())["id"] for _ in range(2)] == [1, 3]
 
 
-# --- answers that are not read --------------------------------------------------------------------------------
+# --- unread responses -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -132,7 +132,7 @@ async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytes
     await raw.close()
 
 
-# --- handlers that wait ---------------------------------------------------------------------------------------
+# --- waiting handlers -----------------------------------------------------------------------------------------
 
 
 async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() -> None:
@@ -146,7 +146,7 @@ async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() ->
         assert {one["error"]["code"] for one in refused} == {-32000}
         assert refused[0]["error"]["message"] == "Too many requests at once: 8 messages wait to be handled"
         assert await raw.ask(checked.request("p", "ping")) == checked.answer("p", {})
-        for n in (0, 5):  # one at work, one that waits for its turn
+        for n in (0, 5):  # one running request and one queued request
             await raw.send(checked.notification("notifications/cancelled", {"requestId": n}))
         assert await raw.ask(checked.request("q", "ping")) == checked.answer("q", {})
         busy.go.set()
@@ -188,7 +188,7 @@ async def test_a_shield_protects_from_the_cancellation_of_a_request() -> None:
         begun = anyio.Event()
 
         async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
-            with anyio.CancelScope(shield=True):  # entered before the handler waits for the first time
+            with anyio.CancelScope(shield=True):  # entered before the handler's first await
                 self.begun.set()
                 await anyio.sleep(0.05)
                 self.saved = True
@@ -207,11 +207,11 @@ async def test_a_shield_protects_from_the_cancellation_of_a_request() -> None:
         assert await raw.ask(checked.request(3, "ping")) == checked.answer(3, {})
 
 
-# --- handlers that block --------------------------------------------------------------------------------------
+# --- blocking handlers ----------------------------------------------------------------------------------------
 
 
 class Blocking(Server):
-    """Has a tool that blocks its thread."""
+    """Server with a tool that blocks its thread."""
 
     def __init__(self, **limits: Any) -> None:
         self.limits, self.go, self.blocked = Limits(**limits), threading.Event(), list[str]()
@@ -284,7 +284,7 @@ def test_a_handler_that_blocks_keeps_no_process_alive() -> None:
 
 
 def test_a_handler_that_blocks_keeps_no_process_alive_whose_output_nobody_reads() -> None:
-    """What was printed cannot be written any longer when the process ends."""
+    """The process cannot write its buffered output when it ends."""
     code = """
 import io, sys, threading
 import anyio

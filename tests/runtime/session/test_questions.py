@@ -1,4 +1,4 @@
-"""Questions of servers: in one line, `await ctx.ask("Delete it?", bool)`, and only those that a client can answer."""
+"""Questions of servers to the user, as in `await ctx.ask("Delete it?", bool)`, if the client can answer them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Deep(BaseModel):
 async def conversation(
     revision: str, handler: Handler, answers: Any = (), *, declares: bool = True
 ) -> tuple[list[Any], Any]:
-    """Call a tool whose handler asks, answer its questions, and return what was asked and what came of it."""
+    """Call a tool that asks, answer its questions, and return the questions and the tool's result."""
     package: Any = bindings(revision)
     mcp, asked, given = package.types, list[Any](), iter(answers)
 
@@ -105,7 +105,7 @@ def accepting(**content: Any) -> dict[str, Any]:
     return {"action": "accept", "content": content}
 
 
-# --- what is asked and answered -------------------------------------------------------------------------------
+# --- questions and answers ------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -181,7 +181,7 @@ async def test_only_what_is_flat_is_asked_for(revision: str, kind: Any) -> None:
     assert said.startswith("TypeError: a form cannot ask for ")
 
 
-# --- answers that are none ------------------------------------------------------------------------------------
+# --- invalid answers ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -228,7 +228,7 @@ LISTS: dict[str, Any] = {
 
 
 def form(revision: str, schema: dict[str, Any]) -> Any:
-    """The params of an elicitation with a form."""
+    """Return the params of a form elicitation."""
     mcp: Any = bindings(revision).types
     kind = getattr(mcp, "ElicitRequestFormParams", None) or mcp.ElicitRequestParams
     return kind.model_validate({"message": "Well?", "requestedSchema": schema})
@@ -242,7 +242,7 @@ def form(revision: str, schema: dict[str, Any]) -> Any:
 @given(data=st.data())
 @settings(max_examples=examples(12, 100))
 def test_answers_to_forms_fit_the_requested_schema(revision: str, by_call: bool, data: st.DataObject) -> None:
-    """A JSON Schema validator judges."""
+    """Compare with a JSON Schema validator."""
     has_lists = revision != "2025-06-18"
     schema = {**FORM, "properties": FORM["properties"] | (LISTS if has_lists else {})}
     texts = st.sampled_from(["a", "b", "red", "green", "abcde", ""])
@@ -379,7 +379,7 @@ async def test_log_messages_have_a_method_for_each_common_level(revision: str) -
 
 
 def test_a_protocol_error_is_no_answer_either() -> None:
-    assert not issubclass(NotAnswered, ProtocolError)  # a handler's own trouble, not the client's request
+    assert not issubclass(NotAnswered, ProtocolError)  # the client's own request is valid
 
 
 LATEST = "2025-11-25"
@@ -411,7 +411,7 @@ CASES = [
 
 
 def params_of(types: Any, wire: dict[str, Any]) -> Any:
-    """Typed params."""
+    """Return typed params."""
     if "maxTokens" in wire:
         return types.CreateMessageRequestParams.model_validate(wire)
     kind = types.ElicitRequestURLParams if wire.get("mode") == "url" else types.ElicitRequestFormParams
@@ -419,7 +419,7 @@ def params_of(types: Any, wire: dict[str, Any]) -> Any:
 
 
 def made_client(revision: str, declared: Any) -> tuple[Any, list[Any]]:
-    """A client that answers everything, but declares only what it is told to; and what it was asked."""
+    """Return a client that answers all requests but declares only `declared`, and the list of its requests."""
     package: Any = bindings(revision)
     asked: list[Any] = []
 
@@ -479,7 +479,7 @@ async def test_clients_take_only_what_they_declared(wire: Any, declared: Any, la
     async with scripted(client, script):
         await until(lambda: answers)
     (said,) = answers
-    if lacking in (None, "elicitation", "sampling.context"):  # the last one is only for servers to ask
+    if lacking in (None, "elicitation", "sampling.context"):  # only servers check `sampling.context`
         assert "result" in said
         assert len(asked) == 1
     else:

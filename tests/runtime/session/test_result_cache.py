@@ -1,4 +1,4 @@
-"""Results that are kept: for how long, for whom, and what makes them stale (2 s)."""
+"""Cached results: their lifetime, their scope, and their invalidation (2 s)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCHEMA = mcp.ToolInputSchema()
 
 
 class Library(Server):
-    """A server whose lists have two pages, and which counts what it is asked."""
+    """Server with two pages of tools, which records its requests."""
 
     info = mcp.Implementation(name="library", version="1")
 
@@ -76,14 +76,14 @@ class Library(Server):
 
 
 class Reading(Client):
-    """A client that can be asked for its roots."""
+    """Client that answers `roots/list`."""
 
     async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
         return mcp.ListRootsResult(roots=[])
 
 
 class Clock:
-    """Time that passes when a test says so."""
+    """Clock that tests set."""
 
     now = 1000.0
 
@@ -93,7 +93,7 @@ class Clock:
 
 @asynccontextmanager
 async def reading(server: Any, cache: ResultCache | None = None, kind: Any = Reading) -> AsyncGenerator[Any]:
-    """A client of a server in memory."""
+    """Connect a client to a server in memory."""
     left, right = pair()
     ours = Recording(left, kind.revision)
     options: Any = {} if cache is None else {"cache": cache}
@@ -103,7 +103,7 @@ async def reading(server: Any, cache: ResultCache | None = None, kind: Any = Rea
 
 
 async def read_everything(client: Any) -> None:
-    """Asks for all that can be kept."""
+    """Request every cacheable result."""
     assert [tool.name async for tool in client.iter_tools()] == ["tool1", "tool1"]
     for ask in (client.list_prompts, client.list_resources, client.list_resource_templates):
         await ask()
@@ -111,7 +111,7 @@ async def read_everything(client: Any) -> None:
         await client.read_resource(uri)
 
 
-# --- what is kept ---------------------------------------------------------------------------------------------
+# --- cacheable results ----------------------------------------------------------------------------------------
 
 
 async def test_without_a_cache_everything_is_asked() -> None:
@@ -201,7 +201,7 @@ async def test_a_fresh_result_can_be_demanded() -> None:
         await client.list_tools()
         library.edition = 2
         assert (await client.with_options(fresh=True).list_tools()).tools[0].name == "tool2"
-        assert (await client.list_tools()).tools[0].name == "tool2"  # it replaced the other one
+        assert (await client.list_tools()).tools[0].name == "tool2"  # it replaced the cached result
         library.hints["ttl_ms"] = 0
         await client.with_options(fresh=True).list_tools()
         assert len(library.asked) == 3
@@ -229,7 +229,7 @@ async def test_an_endless_lifetime_has_an_end() -> None:
     assert len(library.asked) == 2
 
 
-# --- whose it is ----------------------------------------------------------------------------------------------
+# --- scope ----------------------------------------------------------------------------------------------------
 
 
 async def test_private_results_are_for_one_connection() -> None:
@@ -243,7 +243,7 @@ async def test_private_results_are_for_one_connection() -> None:
                     for _ in range(2):
                         assert (await client.list_tools()).tools[0].name == "tool1"
             assert len(library.asked) == asked
-            assert len(cache) == (1 if scope == "public" else 0)  # what was private went with its connection
+            assert len(cache) == (1 if scope == "public" else 0)  # private results are removed with their connection
 
 
 async def test_servers_do_not_share() -> None:
@@ -268,7 +268,7 @@ async def test_a_class_can_have_a_cache() -> None:
 
 
 async def test_tools_that_want_headers_are_known_from_the_cache() -> None:
-    """The second client has the list from the first one, and must know from it what to repeat in headers."""
+    """The second client gets the list from the cache, and needs its schemas for the header of each call."""
 
     class Choosy(Library):
         async def list_tools(self, params: Any, ctx: Any) -> mcp.ListToolsResult:
@@ -309,7 +309,7 @@ async def test_what_tools_want_in_headers_is_read_again_past_the_cache() -> None
     assert script.names == ["server/discover", "tools/list", "tools/call", "tools/list", "tools/call", "tools/call"]
 
 
-# --- what makes it stale --------------------------------------------------------------------------------------
+# --- invalidation ---------------------------------------------------------------------------------------------
 
 CHANGES: list[tuple[Any, Any, set[str]]] = [
     ("notify_tool_list_changed", (), {"tools None", "tools 2"}),
@@ -384,7 +384,7 @@ async def test_other_errors_take_nothing_with_them() -> None:
         assert len(cache) == 1
 
 
-# --- whatever happens -----------------------------------------------------------------------------------------
+# --- comparison with a model ----------------------------------------------------------------------------------
 
 STEP = st.one_of(
     st.tuples(st.just("ask"), st.sampled_from("abc"), st.sampled_from("xy"), st.integers(0, 3)),
@@ -398,7 +398,7 @@ STEP = st.one_of(
 @given(st.lists(STEP, max_size=40), st.integers(1, 5), st.sampled_from(["private", "public"]))
 @settings(max_examples=150, deadline=None)
 def test_a_cache_behaves_like_its_description(steps: list[Any], limit: int, scope: Any) -> None:
-    """Against a model: what is kept is never stale, never of another reader's, and never more than the limit."""
+    """Cached results are never stale, never from another user, and never more than the limit."""
 
     @bounded()
     async def play() -> None:

@@ -1,4 +1,4 @@
-"""Clients and servers that talk to each other in memory; every message is held against the schema."""
+"""Clients and servers connected in memory; each message is checked against the schema."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ from tests.support.leaping_clock import leaping_clock
 LATEST = "2025-11-25"
 LONG = 3600.0
 PATIENCE = 0.5
-"""A timeout for what shall time out."""
+"""Timeout in seconds for requests that must time out."""
 
 every_revision = pytest.mark.parametrize("revision", STATEFUL)
 
 
-# --- tools ----------------------------------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------------------
 
 
 def server(revision: str, **handlers: Any) -> Any:
-    """A server with handlers."""
+    """Return a server with handlers."""
     return type("Made", (bindings(revision).Server,), handlers)()
 
 
 def client(revision: str, **handlers: Any) -> Any:
-    """A client with handlers."""
+    """Return a client with handlers."""
     return type("Made", (bindings(revision).Client,), handlers)()
 
 
 def said(text: str, revision: str = LATEST) -> Any:
-    """What a tool answers."""
+    """Return the result of a tool."""
     types = bindings(revision).types
     return types.CallToolResult(content=[types.TextContent(text=text)])
 
@@ -79,7 +79,7 @@ def text_of(result: Any) -> str:
 
 
 def toolbox(*functions: Any, revision: str = LATEST, **handlers: Any) -> Any:
-    """A server whose tools are functions: each takes a context and arguments, and what it returns is said."""
+    """Return a server with functions as tools: each takes a context and arguments, and returns the result's text."""
     known = {function.__name__: function for function in functions}
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
@@ -89,12 +89,12 @@ def toolbox(*functions: Any, revision: str = LATEST, **handlers: Any) -> Any:
 
 
 async def outcome(client: Any, name: str, **arguments: Any) -> str:
-    """What a tool says."""
+    """Call a tool; return its text."""
     return text_of(await client.call_tool(name, arguments))
 
 
 class Sleeper(LatestServer):
-    """Has a tool that waits; it knows how many wait, and what became of them."""
+    """Server with a waiting tool; counts waiting and cancelled calls."""
 
     def __init__(self) -> None:
         self.waiting, self.cancelled, self.go = 0, 0, anyio.Event()
@@ -399,7 +399,7 @@ async def test_structured_concurrency_works_in_handlers(tool: Any) -> None:
 
 
 def striding(revision: str) -> Any:
-    """A server with a tool that takes steps and says so."""
+    """Return a server with a tool that reports its progress after each step."""
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         steps, pause = params.arguments["steps"], params.arguments["pause"]
@@ -440,7 +440,7 @@ async def test_progress_puts_the_timeout_off() -> None:
         walk = {"steps": 12, "pause": PATIENCE / 6}
         patient = connection.client.with_options(timeout=PATIENCE, on_progress=lambda params: None)
         assert text_of(await patient.call_tool("walk", walk)) == "there"
-        with pytest.raises(runtime.RequestTimeout):  # who does not ask for progress gets none
+        with pytest.raises(runtime.RequestTimeout):  # without a progress callback, progress does not extend the timeout
             await connection.client.with_options(timeout=PATIENCE).call_tool("walk", walk)
         await refused(patient.with_options(total_timeout=PATIENCE).call_tool("walk", walk), runtime.RequestTimeout)
 
@@ -485,7 +485,7 @@ async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
 
 
 class Thinking(Latest):
-    """Takes longer to answer than its requests may take."""
+    """Client that answers later than the timeout of its own requests."""
 
     begun = 0
     calls = ""
@@ -511,10 +511,10 @@ async def test_the_clock_does_not_run_while_somebody_answers() -> None:
         client = connection.client
         hasty = client.with_options(timeout=0.1)
         assert await outcome(hasty, "ask") == "0"
-        await refused(hasty.call_tool("ask", {"after": LONG}), runtime.RequestTimeout)  # it runs again afterwards
+        await refused(hasty.call_tool("ask", {"after": LONG}), runtime.RequestTimeout)  # runs after the answer
         await refused(hasty.with_options(total_timeout=0.2).call_tool("ask"), runtime.RequestTimeout)
         client.calls = "sleep"
-        await refused(hasty.call_tool("ask"), match="Internal error")  # its own call timed out
+        await refused(hasty.call_tool("ask"), match="Internal error")  # the client's own call in its handler timed out
         assert client.begun == 4
 
 
@@ -578,7 +578,7 @@ async def test_a_handler_may_ignore_that_it_was_cancelled() -> None:
             await anyio.sleep(LONG)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await ctx.progress(1)  # it is not sent any more
+                await ctx.progress(1)  # not sent any more
                 await ctx.notify_tool_list_changed()
             raise
 
@@ -612,7 +612,7 @@ async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
     await right.close()
 
 
-# --- the server asks ------------------------------------------------------------------------------------------
+# --- requests of the server -----------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -640,7 +640,7 @@ async def test_a_server_asks_its_client(revision: str) -> None:
 
 
 async def test_questions_nest() -> None:
-    """A tool samples, the client's model calls a tool, which elicits."""
+    """A tool samples, the model of the client calls a second tool, and this tool elicits."""
 
     async def outer(ctx: Context) -> str:
         message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="go"))
@@ -722,7 +722,7 @@ async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixt
         assert message in (str(error) if revision == STATELESS else caplog.text)
 
 
-# --- telling --------------------------------------------------------------------------------------------------
+# --- notifications --------------------------------------------------------------------------------------------
 
 
 @every_revision
@@ -804,7 +804,7 @@ async def test_a_server_tells_all_its_clients() -> None:
     async with connected(Latest(), theirs) as one, connected(Latest(), theirs) as two, played(theirs) as (raw, _):
         assert len(theirs.connections) <= 2
         await until(lambda: len(theirs.connections) == 2)
-        await raw.ask(initialize(LATEST))  # a third one is not ready yet
+        await raw.ask(initialize(LATEST))  # a third client, which is not ready yet
         for context in theirs.connections:
             await context.notify_tool_list_changed()
         assert one.theirs.methods() == two.theirs.methods() == ["notifications/tools/list_changed"]
@@ -816,7 +816,7 @@ async def test_a_server_tells_all_its_clients() -> None:
     assert theirs.connections == []
 
 
-# --- methods of one's own -------------------------------------------------------------------------------------
+# --- custom methods -------------------------------------------------------------------------------------------
 
 
 class Greeting(runtime.Model):
@@ -921,7 +921,7 @@ async def test_a_list_without_end_is_an_error(revision: str) -> None:
 
 
 def versatile() -> list[runtime.Server]:
-    """A server for each stateful revision, each of which says who it is."""
+    """Return one server for each stateful revision; the tools return the revision."""
 
     def make(revision: str) -> Any:
         async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
@@ -1101,7 +1101,7 @@ INFO = mcp.Implementation(name="racing", version="1")
 
 
 class Racing(LatestServer):
-    """A server whose tool answers at once, reports progress without end, or says very much."""
+    """Server whose tool answers at once, reports progress without end, or returns a very large result."""
 
     info = INFO
 
@@ -1115,7 +1115,7 @@ class Racing(LatestServer):
 
 
 class Delaying(Transport):
-    """A transport that holds the event loop up with a message in its hands, until a request's time is up."""
+    """Transport that blocks the event loop after it received a message, until the request times out."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner, self.seconds = inner, 0.0
@@ -1136,7 +1136,7 @@ async def test_an_answer_that_comes_as_the_time_is_up_counts() -> None:
     left, right = pair()
     delaying = Delaying(left)
     async with running(runtime.serve(right, Racing())), runtime.connect(delaying, Latest) as client:
-        delaying.seconds = 0.6  # both happen in one turn of the loop
+        delaying.seconds = 0.6  # answer and timeout happen in one turn of the event loop
         assert (await client.with_options(timeout=0.5).call_tool("timed")).content == []
 
 
@@ -1150,7 +1150,7 @@ async def test_progress_that_comes_as_the_time_is_up_ends_no_connection() -> Non
 
 
 class Vanishing(Transport):
-    """A transport whose other side answers `initialize`, and is gone in the same moment."""
+    """Transport whose peer answers `initialize` and disconnects at once."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()

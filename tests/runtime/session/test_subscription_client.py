@@ -1,4 +1,4 @@
-"""Subscriptions from the client's side: over stdio and HTTP, to their end or to a lost stream and back (8 s)."""
+"""Subscriptions of a client over stdio and HTTP: regular ends, lost streams, reconnections (8 s)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOOLS = mcp.SubscriptionFilter(tools_list_changed=True)
 
 
 class Shop(Server):
-    """A server that has tools and resources, which change."""
+    """Server with changing tools and resources."""
 
     info = mcp.Implementation(name="shop", version="1")
 
@@ -44,7 +44,7 @@ class Shop(Server):
 
 
 class Customer(Client):
-    """A client that writes down what it hears."""
+    """Client that records its notifications."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []
@@ -60,12 +60,12 @@ class Customer(Client):
 
 
 async def tools(server: Any) -> None:
-    """Tells all that listen that the tools have changed."""
+    """Notify all subscribers that the list of tools has changed."""
     await server.broadcast(lambda link: link.notify_tool_list_changed())
 
 
 async def updated(server: Any, *uris: str) -> None:
-    """Tells all that listen that resources have changed."""
+    """Notify all subscribers that resources have changed."""
     for uri in uris:
         await server.broadcast(lambda link, uri=uri: link.notify_resource_updated(uri))
 
@@ -95,7 +95,7 @@ async def test_changes_are_heard_while_the_block_lasts(way: Callable[[Any], Any]
             assert isinstance(agreed, mcp.SubscriptionFilter)
             assert agreed.tools_list_changed is True
             assert agreed.resource_subscriptions == ["shop:1"]
-            assert agreed.prompts_list_changed is None  # there are none
+            assert agreed.prompts_list_changed is None  # the server has no prompts
             await tools(shop)
             await updated(shop, "shop:1/a", "shop:2")
             await tools(shop)
@@ -153,7 +153,7 @@ async def test_over_stdio(tmp_path: Path) -> None:
 
 
 def end_all(shop: Any) -> None:
-    """Ends all subscriptions in good order, as a server does that stops."""
+    """End all subscriptions regularly, like a server that stops."""
     for link in shop.audience:
         if isinstance(link, Subscription):
             link.end()
@@ -167,7 +167,7 @@ async def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: 
             await tools(shop)
             await checked.until(lambda turn=turn: client.heard.count("tools") == turn)  # type: ignore[misc]
             changes = client.changes
-            end_all(shop)  # something may have been missed:
+            end_all(shop)  # notifications may have been missed:
             await checked.until(lambda changes=changes: client.changes > changes)  # type: ignore[misc]
             await checked.until(lambda: any(isinstance(one, Subscription) and one.ready for one in shop.audience))
     assert client.heard == ["acknowledged", "tools", "tools", "tools"]
@@ -193,7 +193,7 @@ async def test_a_server_that_ends_each_stream_at_once_is_asked_ever_more_rarely(
     assert client.heard == ["acknowledged"]
 
 
-# --- what goes wrong ------------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------------------
 
 
 async def test_errors_of_the_block_come_out() -> None:
@@ -210,14 +210,14 @@ async def test_stateful_servers_have_no_subscriptions() -> None:
 
 
 async def subscribe(client: Any) -> None:
-    """Subscribe, and leave at once."""
+    """Subscribe and unsubscribe at once."""
     async with client.subscribed(TOOLS):
         pass
 
 
 @asynccontextmanager
 async def played(play: Callable[[checked.Raw, Any], Any]) -> AsyncGenerator[Any]:
-    """A client of a server that does what a function says when it is asked to listen."""
+    """Connect a client to a server; `play` scripts its answer to `subscriptions/listen`."""
 
     async def run() -> None:
         raw = checked.Raw(right)
@@ -237,7 +237,7 @@ async def played(play: Callable[[checked.Raw, Any], Any]) -> AsyncGenerator[Any]
 
 
 def told(id_: Any, method: str = "notifications/tools/list_changed", **params: Any) -> dict[str, Any]:
-    """A notification of a subscription."""
+    """Return a notification of a subscription."""
     return checked.notification(method, {"_meta": {ID: id_}, **params})
 
 
@@ -286,7 +286,7 @@ async def test_messages_of_other_subscriptions_and_of_none() -> None:
 
     async with played(speak) as client, client.subscribed(TOOLS) as agreed:
         assert agreed.tools_list_changed is True
-        await checked.until(lambda: client.heard.count("tools") == 3)  # one belongs to no subscription
+        await checked.until(lambda: client.heard.count("tools") == 3)  # one of them belongs to no subscription
         await anyio.sleep(0.02)
     assert client.heard.count("tools") == 3
 
@@ -318,11 +318,11 @@ async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatc
         else:
             streams.append(heard)
             match len(streams):
-                case 2:  # nothing of the protocol
+                case 2:  # an HTTP error without a message
                     await heard.end(503)
-                case 3:  # the connection breaks off at once
+                case 3:  # the connection ends at once
                     await heard.begin(200, "text/event-stream")
-                case 4:  # a server that is stopping, or has too much to do
+                case 4:  # a server that stops or is overloaded
                     await heard.json(checked.refusal(None, -32600), 503)
                 case 5:
                     await heard.json(checked.refusal(None, -32000), 429)
@@ -348,7 +348,7 @@ async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatc
                 assert len(script.called("tools/list")) == 2
                 cut.set()
                 await checked.until(lambda: len(streams) == 2)
-                await client.list_tools()  # something may have been missed
+                await client.list_tools()  # notifications may have been missed
                 assert len(script.called("tools/list")) == 3
                 await checked.until(lambda: client.heard.count("tools") == 2)
                 assert len(streams) == 6
@@ -400,7 +400,7 @@ async def test_a_server_that_agrees_to_less_later(
 
 
 async def test_the_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of the client passes when the test says so."""
+    """The test controls the client's clock."""
     shop, pauses, moment = Shop(), list[float](), 0.0
 
     class Time:
@@ -430,7 +430,7 @@ async def test_the_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) 
                 end_all(shop)
                 await checked.until(lambda losses=losses: len(pauses) == losses)  # type: ignore[misc]
                 await checked.until(lambda: any(isinstance(one, Subscription) and one.ready for one in shop.audience))
-                await anyio.wait_all_tasks_blocked()  # the client has read that it listens again
+                await anyio.wait_all_tasks_blocked()  # until the client has read the new acknowledgement
     assert 0.125 <= pauses[0] <= 0.25
     assert all(15 <= pause <= 30 for pause in pauses[10:41]), "the stream of the last one has not lasted"
     assert len(set(pauses)) > 30
