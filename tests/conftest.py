@@ -1,4 +1,4 @@
-"""Settings for the whole suite: how much a run tries and at once, coroutines, garbage, signals, no files of a user.
+"""Settings of the whole suite: number of examples and workers, coroutines, garbage, signals, isolation from user files.
 
 `make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`; `deep` looks for more.
 """
@@ -27,32 +27,32 @@ from tests.support.installation import wheel
 from tests.support.shared import alone, shared_folder
 
 for name, tried in (("quick", 40), ("full", 100), ("deep", 100)):
-    settings.register_profile(name, deadline=None, max_examples=tried)  # a busy machine is no failure
+    settings.register_profile(name, deadline=None, max_examples=tried)  # a busy machine must not fail a test
 settings.load_profile("quick")
-os.environ["MCP_BINDGEN_HOME"] = str(Path(__file__).parent / "no-home")  # what somebody imported does not count
+os.environ["MCP_BINDGEN_HOME"] = str(Path(__file__).parent / "no-home")  # ignore the bindings that the user imported
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-"""Keep compiled modules, also where the environment says otherwise, as in containers: each of the workers and of the
-hundreds of processes that tests start would compile all that it imports, which takes longer than the tests.
+"""Write compiled modules even if the environment disables this, as in containers. Otherwise each worker and each of the
+hundreds of processes that tests start would compile all its imports, which takes longer than the tests.
 """
-gc.disable()  # until tests are collected, as they all stay
+gc.disable()  # until the end of the collection, because collected tests stay in memory
 
 
 def pytest_configure() -> None:
-    """Restore SIGINT: a shell starts background jobs with SIGINT ignored, and the processes of tests inherit that."""
+    """Restore SIGINT: a shell starts background jobs with SIGINT ignored, and child processes of tests inherit this."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start the process that forks programs while workers collect tests; it starts with the first program otherwise."""
+    """Start the fork server while workers collect tests; otherwise it would start with the first program."""
     if session.config.getoption("numprocesses", None):
         forks.prepare()
 
 
 @pytest.fixture(scope="session")
 def own_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, built once for all processes of a run."""
+    """Return the wheel of this checkout, built once for all processes of a run."""
     folder = shared_folder(tmp_path_factory) / "wheel"
     with alone(folder) as is_new:
         if is_new:
@@ -62,10 +62,10 @@ def own_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an `async def` test inside of the asynchronous contexts among its fixtures.
+    """Run an `async def` test inside the asynchronous contexts among its fixtures.
 
-    It must end in three minutes, and leave no task behind. Tests that are marked with `anyio` are left to its plugin,
-    which knows asynchronous fixtures.
+    The test must end in three minutes and leave no task behind. Tests with the marker `anyio` are left to its plugin,
+    which supports asynchronous fixtures.
     """
     test, fixtures = pyfuncitem.obj, pyfuncitem.funcargs
     if not iscoroutinefunction(test) or "anyio_backend" in fixtures:
@@ -80,7 +80,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
                         values[index] = await stack.enter_async_context(value)
                 await test(*values)
         left = asyncio.all_tasks() - {asyncio.current_task()}
-        if left:  # httpx2 leaves inner generators to the loop when a response is not read to its end
+        if left:  # httpx2 leaves inner generators to the event loop when a response is not read to its end
             await asyncio.wait(left, timeout=1)
         assert all(task.done() for task in left), left
 
@@ -89,10 +89,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage from now on, but not among the tests and modules, which is a tenth of the whole run.
+    """Enable garbage collection, except for the collected tests and modules: that would take a tenth of the whole run.
 
-    It happens less often than by default, but often enough that what type checkers leave behind, 100 MB a run, is gone
-    before the next few.
+    Collections are rarer than by default, but frequent enough to free the objects of a type checker (100 MB a run)
+    before the next few runs.
     """
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
@@ -121,7 +121,7 @@ def _is_left_out(marks: Iterable[pytest.Mark | pytest.MarkDecorator], config: py
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no module all of whose tests the selection leaves out: that takes seconds in each worker."""
+    """Skip the import of modules whose tests are all deselected: the imports take seconds in each worker."""
     if collection_path.suffix != ".py" or not collection_path.is_file():
         return None
     found = _LEFT_OUT.search(collection_path.read_text("utf-8"))
@@ -130,13 +130,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
-    """Make no items of a test that the selection leaves out, which is most of them in `make test`."""
+    """Make no items of deselected tests, which are most tests in `make test`."""
     return [] if _is_left_out(getattr(obj, "pytestmark", ()), collector.config) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make no items of parameters that the selection leaves out."""
+    """Make no items of deselected parameters."""
     for mark in metafunc.definition.iter_markers("parametrize"):
         cases = mark.args[1]
         if isinstance(cases, list) and "ids" not in mark.kwargs:
@@ -145,7 +145,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Measure coverage, with `--cov`, for what `make test` runs: tracing takes as long as a test itself."""
+    """Measure coverage (`--cov`) only in the tests of `make test`: tracing doubles the time of a test."""
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker(pytest.mark.no_cover)
@@ -153,6 +153,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes `-n auto` takes: two for each processor, as tests wait for a third of their time."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not every system has it
+    """Return the number of processes for `-n auto`: two per processor, because tests wait a third of their time."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not available on every system
     return 2 * (len(affinity(0)) if affinity else os.cpu_count() or 1)

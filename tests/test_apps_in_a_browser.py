@@ -1,4 +1,4 @@
-"""Apps of MCP in a real browser: the example shows its own, and a hostile one reaches nothing but what it may."""
+"""MCP Apps in a real browser: the example app works, and a hostile app reaches only its allowed origins."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ run(app)
 
 @contextmanager
 def hosted(server: list[object], folder: Path) -> Iterator[str]:
-    """The address of the host's page, for a server that serves over HTTP."""
+    """Run a server over HTTP and the host; yield the address of the host's page."""
     port = free_port()
     address = f"127.0.0.1:{port}"
     with process([sys.executable, *server, "--http", address], port, folder / "server.log"):
@@ -108,7 +108,7 @@ def test_a_browser_shows_an_app_and_its_button_calls_a_tool(tmp_path: Path, brow
 
 
 def attack(browser: Browser, folder: Path, allowed: bool) -> tuple[dict[str, str], set[str], list[str]]:
-    """Let the hostile app do what it can; return what it found, what it asked of elsewhere, and the frames then."""
+    """Run the hostile app; return its report, its requests to another origin, and the URLs of the frames."""
     elsewhere = FileServer()
     Thread(target=elsewhere.serve_forever, daemon=True).start()
     for path in ("data", "post", "beacon", "image", "script", "frame", "itself", "style", "prefetch"):
@@ -145,7 +145,7 @@ def test_a_hostile_app_reaches_neither_its_host_nor_the_network(tmp_path: Path, 
     assert json.loads(found.pop("tool of models")) == json.loads(found.pop("no tool")) == "error -32602"
     assert json.loads(found.pop("no method")) == "error -32601"
     assert found.pop("another app") == "sent"
-    assert found.pop("beacon")  # which browsers say they send; nothing came
+    assert found.pop("beacon")  # browsers report that they sent the beacon, but none arrived
     assert {name: said for name, said in found.items() if not said.startswith("refused")} == {}
 
 

@@ -1,4 +1,4 @@
-"""Imports between packages, the cost of an import, and rules that every file keeps."""
+"""Imports between packages, the cost of an import, and rules for every file."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ MAX_LINES = 23586
 MAX_BARE_ANY_SHARE = 0.04
 MAX_GETATTR_WITH_DEFAULT = 40
 MAX_VARS = 5
-"""Parameters annotated with a bare `Any`, as a share of all annotated parameters, and calls that escape types."""
+"""Share of parameters annotated with a bare `Any`, and numbers of calls that escape types."""
 
 MAX_STDIO_MODULES = 36
 MAX_STDIO_LINES = 3266
-"""Modules of ours, and their lines of code, that a stdio server has loaded when it answered a call."""
+"""Modules of this project, and their lines of code, that a stdio server has loaded after its first call."""
 
 NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
-"""Places that may name methods: one module of the kernel, features that are about tools by nature, engines."""
+"""Places that may name methods: one module of the kernel, features that depend on tools, engines."""
 
 REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")
 PLACES = re.compile(r"(?<![\w./])/(?:work|root|tmp|Users|home/\w+|var/folders)/|\b[A-Z]:\\Users\b")
 
 
 def name_of(path: Path) -> str:
-    """The dotted name of a module of ours, without the namespace."""
+    """Return the dotted name of a module of this project, without the namespace."""
     root = next(root for root in (GENERATOR, RUNTIME, FEATURES, GENERATED) if root in path.parents)
     return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imports(path: Path) -> set[str]:
-    """What a module of a generated package imports of ours, anywhere in it: dotted names without the namespace."""
+    """Return the modules of this project that a module imports, as dotted names without the namespace."""
     package = name_of(path.parent / "__init__.py").split(".")
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -75,14 +75,14 @@ def imports(path: Path) -> set[str]:
 
 @dataclass
 class Source:
-    """Facts about a module, from one look at its syntax.
+    """Facts about a module, from a single pass over its syntax tree.
 
     Attributes:
-        texts: The strings that are no docstrings.
-        lines: How many lines are neither blank nor comment nor docstring.
-        annotated: How many parameters have an annotation.
-        bare: How many of these annotations are `Any`.
-        calls: Name and number of arguments -> how often it is called so.
+        texts: Strings, except docstrings.
+        lines: Number of lines, except blank lines, comments and docstrings.
+        annotated: Number of parameters with an annotation.
+        bare: Number of these annotations that are `Any`.
+        calls: Name and number of arguments -> number of such calls.
     """
 
     texts: set[str] = field(default_factory=set[str])
@@ -118,7 +118,7 @@ def source(path: Path) -> Source:
 
 
 def undocumented(path: Path) -> Iterator[str]:
-    """The public names of a module without a docstring."""
+    """Yield the public names of a module that have no docstring."""
     tree = ast.parse(path.read_text("utf-8"))
     if ast.get_docstring(tree) is None:
         yield "the module"
@@ -134,7 +134,7 @@ def undocumented(path: Path) -> Iterator[str]:
 
 
 def after(code: str) -> set[str]:
-    """The modules that a fresh Python has loaded after `code`."""
+    """Return the modules that a fresh Python process has loaded after `code`."""
     show = "import sys, json; print(json.dumps(sorted(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", f"{code}\n{show}"], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
@@ -147,7 +147,7 @@ def revisions(modules: set[str]) -> set[str]:
 
 
 def files() -> list[Path]:
-    """The files of the repository, new ones included."""
+    """Return the files of the repository, including new files."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
@@ -155,7 +155,7 @@ def files() -> list[Path]:
 
 @cache
 def protocol_methods(package: str) -> tuple[Method, ...]:
-    """The methods of a revision."""
+    """Return the methods of a revision."""
     return build(Store().effective(package.removeprefix("v").replace("_", "-"))).methods
 
 
@@ -203,11 +203,11 @@ def test_a_package_says_what_it_imports(package: str) -> None:
 
 
 WRITES = {"cli.terminal", "cli"}
-"""The modules that may write to stdout and stderr: the last one is a program whose output is captured."""
+"""Modules that may write to stdout and stderr; `cli` is a program whose output is captured."""
 
 
 def writers(path: Path) -> Iterator[str]:
-    """The places of a module that write to stdout or stderr, or make a console; asking what they are is no such."""
+    """Yield the calls of a module that write to stdout or stderr or create a console, except `isatty` and `fileno`."""
     tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -240,7 +240,7 @@ def test_the_runtime_names_no_revision_and_no_method() -> None:
 
 @cache
 def names_of_methods() -> set[str]:
-    """The names of methods and of their stubs, as far as they are no plain words."""
+    """Return the names of methods and of their stubs, except ordinary words."""
     from mcp_bindgen.emit.python import naming
 
     methods = [method for revision in REVISIONS for method in protocol_methods(revision)]

@@ -41,7 +41,7 @@ def test_the_types_of_the_largest_packages_are_complete(tmp_path: Path, own_whee
 
 def test_public_packages_are_those_with_types() -> None:
     marked = {path.parent.relative_to(ROOT).parts for path in ROOT.glob("[fgr]*/mcp_bindgen/**/py.typed")}
-    used = {"mcp_bindgen.bridges", "mcp_bindgen.contract", "mcp_bindgen.mock"}  # public packages show their types
+    used = {"mcp_bindgen.bridges", "mcp_bindgen.contract", "mcp_bindgen.mock"}  # public packages expose their types
     assert set(typed_packages()) == {".".join(parts[1:]) for parts in marked} - used
 
 

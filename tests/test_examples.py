@@ -1,4 +1,4 @@
-"""The examples run, are short, and print what they are meant to show."""
+"""The examples run, are short, and print the expected output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHORT = ["mounted.py", "two_servers_host.py", "unix_socket.py", "weather_client.
 
 
 def run(name: str, folder: Path) -> list[str]:
-    """What an example prints; it must succeed, wherever it is started."""
+    """Run an example in a folder; return its output lines."""
     done = execute(PYTHON, "-W", "error", EXAMPLES / name, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""An extension that nobody here wrote, as its page tells it: from a schema to a server that is called."""
+"""The page about a vendor's extension works as written: from a schema to calls of a server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPTIONS = GENERATE.removeprefix("mcp-bindgen generate ").split()
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files of the page, in which commands run."""
+    """Return a folder with the files of the page, in which commands run."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, "utf-8")
     monkeypatch.chdir(tmp_path)

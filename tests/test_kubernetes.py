@@ -1,4 +1,4 @@
-"""The manifests for Kubernetes are YAML, have only fields that exist, with values of their types, and fit together."""
+"""Kubernetes manifests: valid YAML, existing fields with values of their types, consistent references."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def documents() -> list[Any]:
 
 
 def find(kind: str, name: str) -> Any:
-    """The object of a kind and a name."""
+    """Return the object with a kind and a name."""
     (found,) = [one for one in documents() if one["kind"] == kind and one["metadata"]["name"] == name]
     return found
 
 
 def check(document: Any) -> None:
-    """Hold an object against the schemas of Kubernetes, unknown fields included; raise `ValidationError`."""
+    """Validate an object against the schemas of Kubernetes; unknown fields are errors (`ValidationError`)."""
     from kubernetes_validate import validate  # type: ignore[import-untyped]  # takes seconds
 
     validate(document, VERSION, strict=True)

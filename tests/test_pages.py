@@ -1,4 +1,4 @@
-"""Pages of documentation: their commands print the shown output, their Python is typed, their names exist."""
+"""Documentation pages: commands print the shown output, Python code passes type checks, and names exist."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "toml": tomllib.loads,
     "yaml": lambda text: list(YAML(typ="safe", pure=True).load_all(text)),
 }
-"""Language of data -> a parser that refuses what is no such data."""
+"""Data language -> parser that rejects invalid data."""
 NOT_RUN = {
     ("CONTRIBUTING.md", "runs the tests"): 2,
     ("CONTRIBUTING.md", "changes the checkout; tests/test_rehearsal.py takes these steps"): 1,
@@ -151,11 +151,11 @@ def test_a_command_that_prints_something_else_fails(tmp_path: Path) -> None:
 IMPORT = re.compile(r"^ *(from mcp_bindgen(?:\.\w+)* import (?:\([^)]*\)|[\w, ]+))", re.M)
 FENCED = re.compile(r"^( *)```python\n(.*?)^ *```$", re.M | re.S)
 OF_THE_READER = {"mcp_bindgen.vdraft"}
-"""Modules that exist when a reader has followed the page."""
+"""Modules that a reader creates by following the page."""
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command line of a page that begins with `mcp-bindgen`, without pipes and comments."""
+    """Yield the words of each `mcp-bindgen` command line of a page, without pipes and comments."""
     for line in re.findall(r"^(?: {4,}|\$ | +\$ )(mcp-bindgen .*?)(?:\s[|>&].*| #.*)?$", text, re.M):
         yield shlex.split(line.rstrip("\\"), comments=True)[1:]
 
@@ -179,7 +179,7 @@ def test_a_page_names_modules_and_options_that_exist(page: Path) -> None:
             command = command.get_command(None, words.pop(0))
         taken = [command, *getattr(command, "commands", {}).values()]  # a group may have a command without a name
         if any(one.context_settings.get("ignore_unknown_options") for one in taken):
-            continue  # the options of servers follow those of the command
+            continue  # a server's options follow the options of the command
         params = [param for one in taken for param in one.params]
         known = {option for param in params for option in (*param.opts, *param.secondary_opts)} | {"--help"}
         own = words[: words.index("--")] if "--" in words else words

@@ -1,6 +1,6 @@
-"""Follow the README as somebody new: three commands, and just that output.
+"""Follow the README like a new user: three commands print exactly the shown output.
 
-`python -m tests.support.quickstart` measures that they take less than two minutes.
+`python -m tests.support.quickstart` checks that they take less than two minutes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tests.support.quickstart import COMMANDS, README, first_program, steps, tak
 
 @pytest.fixture(autouse=True)
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Python compile what the programs import, which is less than pip would compile."""
+    """Let Python compile only imported modules; pip would compile all modules."""
     monkeypatch.setenv("PIP_NO_COMPILE", "1")
 
 
 @pytest.mark.full
 def test_three_commands_lead_from_nothing_to_the_first_answer(tmp_path: Path, own_wheel: Path) -> None:
-    """They print what the README shows; the installation needs the package index."""
+    """The commands print the output of the README; the installation needs the package index."""
     path = take(steps(README), own_wheel, tmp_path)
     assert len(path) <= COMMANDS
     assert path[0].command.is_installation

@@ -1,4 +1,4 @@
-"""The next release, rehearsed: a revision that nobody has seen goes from file to conversation, and no code changes."""
+"""Dry run of the next release: an unknown revision is imported, generated and spoken, without code changes."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def read(client: Client) -> None:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What the commands left in a folder, and what they said."""
+    """Folder with the results of the commands, and their output."""
 
     folder: Path
     first: Done
@@ -164,7 +164,7 @@ class Rehearsal:
 
 
 def import_into(folder: Path, schema: Any, *more: object) -> tuple[object, ...]:
-    """Import a schema beside the revision that it came from, with the command; the options that name the folder."""
+    """Import a schema beside the revision that it is based on; return the options that name the folder."""
     schemas = folder / "schema"
     if not schemas.exists():
         shutil.copytree(ROOT / "schema", schemas)
@@ -179,7 +179,7 @@ def import_into(folder: Path, schema: Any, *more: object) -> tuple[object, ...]:
 
 @pytest.fixture(scope="session")
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
-    """The steps of docs/tutorials/new-revision.md: import, see what is missing, write it, generate."""
+    """Follow docs/tutorials/new-revision.md: import, list missing facts, write them, generate."""
     folder = tmp_path_factory.mktemp("rehearsal")
     here = import_into(folder, next_revision())
     first = inside("schema", "status", *here)
@@ -193,16 +193,16 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
     generated = inside("generate", NAME, *here, "--out", folder / "out", "--package", "acme.next")
     assert generated.returncode == 0, generated.stderr
 
-    home = Store(folder / "home" / "schema")  # where the judge of the conversation finds the schema
+    home = Store(folder / "home" / "schema")  # the schema checks of the conversation read this folder
     home.root.mkdir(parents=True)
     home.add(NAME, folder / "next.json", source="", status="draft", prose=True)
     return Rehearsal(folder, first, stubs, second, generated)
 
 
 def sections(status: str) -> dict[str, list[str]]:
-    """The first words of each list below the table of `schema status` -> what it names."""
+    """Return the lists below the table of `schema status`: first words of the heading -> items."""
     found: dict[str, list[str]] = {}
-    # behind an empty line is the table of extensions
+    # after an empty line comes the table of extensions
     for line in status.partition(f"\n{NAME}:\n")[2].partition("\n\n")[0].splitlines():
         if line.startswith("    "):
             found[list(found)[-1]].append(line.strip())
@@ -264,7 +264,7 @@ def test_stubs_are_entries_for_all_of_it_and_nothing_else(rehearsal: Rehearsal) 
 @pytest.mark.full
 def test_what_a_person_wrote_settles_it(rehearsal: Rehearsal) -> None:
     assert (rehearsal.second.returncode, rehearsal.second.stderr) == (0, "")
-    assert list(sections(rehearsal.second.stdout)) == ["facts about what"]  # true of the revisions before
+    assert list(sections(rehearsal.second.stdout)) == ["facts about what"]  # facts about older revisions
     assert re.match(rf"{NAME}  165 definitions  20 methods  9 files ", rehearsal.generated.stdout)
 
 
@@ -320,7 +320,7 @@ def test_it_is_spoken_over_each_transport_and_a_draft_yields_to_what_is_released
     assert converse(rehearsal, how) == [NEW, OLD, OLD]
 
 
-# --- any part of the core may become an extension -------------------------------------------------------------
+# --- each part of the core may become an extension ------------------------------------------------------------
 
 WHAT_IS_LEFT = """
 import anyio

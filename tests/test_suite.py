@@ -1,4 +1,4 @@
-"""The suite itself: what docs/testing.md says of it, and how the processes that it starts take signals."""
+"""Checks of the suite itself: file names in docs/testing.md, and signals in child processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_page_names_files_that_exist() -> None:
 
 
 def test_the_bugs_made_by_hand_have_their_places() -> None:
-    """`make mutants` reads the same file, and stops at a bug whose line has changed."""
+    """`make mutants` reads the same file, and stops at a mutation whose original line has changed."""
     bugs = tomllib.loads((ROOT / "tests" / "mutants" / "bugs.toml").read_text("utf-8"))
     assert len(by_hand(bugs)) == len(bugs["bug"])
     assert [name for names in bugs["tests"].values() for name in names if not (ROOT / "tests" / name).exists()] == []
@@ -32,7 +32,7 @@ def test_the_bugs_made_by_hand_have_their_places() -> None:
 
 @pytest.mark.full
 def test_processes_of_tests_can_be_interrupted() -> None:
-    """Also where the suite was started in the background, whose jobs inherit an ignored SIGINT."""
+    """Run in the background, where a shell lets jobs inherit an ignored SIGINT."""
     test = f"{__file__}::test_a_process_takes_sigint"
     done = execute("sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-m", "pytest", "-m", "", test, cwd=ROOT)
     assert done.returncode == 0, done.stdout

@@ -1,4 +1,4 @@
-"""Generated code and the runtime fit together, or say what to run."""
+"""Generated code and the runtime are compatible, or the error names the command to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failure of a handler becomes is the same over every transport: one table, held over all of them."""
+"""A handler's failure becomes the same error over every transport; one table lists all failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LATEST = "2025-11-25"
 
 
 class NotJson:
-    """A value that cannot be written."""
+    """Value that cannot be written as JSON."""
 
 
 async def _cancel_what_is_awaited() -> None:
@@ -63,11 +63,11 @@ TABLE: Mapping[str, tuple[Any, tuple[int, str, Any]]] = {
     "recursion": (_recurse, INTERNAL),
     "end of an iteration": (StopAsyncIteration(), INTERNAL),
 }
-"""Kind -> what a handler raises or returns, and code, message and data of the error that its client gets."""
+"""Name -> exception or result of a handler, and code, message and data of the error that its client gets."""
 
 
 def failing(revision: str) -> Any:
-    """A server whose only tool fails."""
+    """Return a server with one tool, which fails."""
     package: Any = bindings(revision)
 
     class Failing(package.Server):  # type: ignore[misc]
@@ -93,7 +93,7 @@ async def in_memory(revision: str) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def over_pipes(revision: str) -> AsyncIterator[Any]:
-    """The transport of stdio, in one process."""
+    """Connect over the stdio transport, within one process."""
     (theirs, ours), (mine, yours) = os.pipe(), os.pipe()
     left, right = Pipes(mine, ours), Pipes(theirs, yours)
     async with running(serve(right, failing(revision))), connect(left, bindings(revision).Client) as client:

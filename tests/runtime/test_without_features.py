@@ -1,4 +1,4 @@
-"""A wheel without `features/`: generated skeletons run on the kernel and HTTP alone."""
+"""Generated skeletons run in an installation without `features/`, on the kernel and HTTP alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN = "weather\ntool: greet\n"
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """An environment with the wheel of a checkout that has no `features/`."""
+    """Return an environment with the wheel of a checkout that has no `features/`."""
     folder = tmp_path_factory.mktemp("thin")
     source = folder / "source"
     for part in PARTS:
@@ -29,7 +29,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     for name in ("README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     features = {path.name for path in (ROOT / "features" / "mcp_bindgen").iterdir()}
-    own = re.compile(rf'^\w+ = "mcp_bindgen\.({"|".join(features)})\b.*\n', re.MULTILINE)  # their entry points
+    own = re.compile(rf'^\w+ = "mcp_bindgen\.({"|".join(features)})\b.*\n', re.MULTILINE)  # entry points of features
     (source / "pyproject.toml").write_text(own.sub("", (ROOT / "pyproject.toml").read_text("utf-8")), "utf-8")
     made = installed(folder, wheel(folder / "dist", source))
     there = {path.name for path in (made.site / "mcp_bindgen").iterdir()}
@@ -39,12 +39,12 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 
 def show(installation: Installation, out: Path, target: str) -> Done:
-    """Runs the client skeleton against a server."""
+    """Run the client skeleton against a server."""
     return installation.run("-m", "asker", target, PYTHONPATH=str(out / "asker" / "src"))
 
 
 @pytest.mark.full
-@each(  # one test, as each process of a test run makes the installation
+@each(  # a single test, because each process of a test run would build the installation
     ("revision", "option", "path"),
     [("2024-11-05", "--sse", "/sse"), ("2025-11-25", "--http", "/mcp"), ("2026-07-28", "--http", "/mcp")],
 )
