@@ -296,7 +296,7 @@ MERGING: list[tuple[Any, Any, Any]] = [
 
 @pytest.mark.parametrize(("kind", "merged", "distinct"), MERGING)
 async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merged: Any, distinct: Any) -> None:
-    """Reject values whose conversion would silently drop object members or array items."""
+    """A conversion must not silently drop members of objects or items of arrays."""
     app = App("merging")
 
     def count(x: Any) -> str:

@@ -27,7 +27,7 @@ RESULTS: list[tuple[str, Any, bool, str | None]] = [
 
 
 def server(revision: str, content: Any, is_error: bool) -> Any:
-    """Return a server whose tools all return the same result, whatever their output schemas are."""
+    """Return a server with several output schemas; all of its tools return the same result."""
     package = bindings(revision)
     types = package.types
 

@@ -1,4 +1,4 @@
-"""Contracts whose definitions mark tools as tasks (`execution.taskSupport` of MCP 2025-11-25), without a decorator."""
+"""Contracts that mark tools as tasks in their JSON (`execution.taskSupport` of MCP 2025-11-25), without a decorator."""
 
 from __future__ import annotations
 

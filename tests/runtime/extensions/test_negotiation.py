@@ -256,7 +256,7 @@ async def test_news_of_an_extension_is_taken_from_who_declares_it(capabilities: 
 
 
 async def test_a_result_with_questions_inside_is_no_question() -> None:
-    """A result with `inputRequests` and another `resultType` is not an input request, for both sides."""
+    """For both sides, a result with `inputRequests` but another `resultType` is an ordinary result."""
     settled: list[Any] = []
 
     class Settles(Customer):
