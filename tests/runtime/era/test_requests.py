@@ -385,7 +385,7 @@ def test_a_cancelled_request_is_told_before_any_handshake() -> None:
 
 
 class Full(v2026_07_28.Server):
-    """Server with every capability, whose handlers return shared objects."""
+    """Server with every capability; handlers return shared objects."""
 
     info = mcp.Implementation(name="full", version="9", title="É")
     instructions = "Ask."
@@ -483,7 +483,7 @@ HELLO: Notification[Any] = Notification("acme/hello", "client", dict[str, Json])
 
 
 class Custom(v2026_07_28.Server):
-    """Server with custom methods, whose params are independent of the era."""
+    """Server with custom methods; their params are independent of the era."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []

@@ -154,7 +154,7 @@ FOLLOWED = {
     "test://a?b": ("", "test://a"),
     "x:y": ("x:y/", ""),
 }
-"""Subscribed URI -> URIs whose updates are sent, and URIs whose updates are not sent."""
+"""Subscribed URI -> URIs with notified updates, and URIs with updates that are not notified."""
 
 
 @pytest.mark.parametrize("followed", FOLLOWED)
