@@ -32,7 +32,7 @@ SECRETS = r"rediss?://[^\s\"'/]*:[^\s\"'/]*@|--(store|password|token|secret)[ =\
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A scaffolded server whose tool takes a second."""
+    """Return a scaffolded server with a tool that takes one second."""
     out = tmp_path_factory.mktemp("container")
     inside("scaffold", "server", "weather", "--transport", "http", "--out", out, code=0)
     module = out / "weather" / "src" / "weather" / "server.py"
@@ -44,7 +44,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Image:
-    """What a Dockerfile says of the process that a container runs.
+    """Process of a container, as a Dockerfile declares it.
 
     Attributes:
         command: Its entry point, which a manifest keeps.
@@ -64,7 +64,7 @@ class Image:
 
 @contextmanager
 def container(project: Path, arguments: list[str], log: Path, **variables: str) -> Iterator[tuple[Any, str]]:
-    """Runs the image with arguments, on a port of its own; gives the process and the URL."""
+    """Run the image with arguments on a free port; yield the process and the URL."""
     image = Image(project)
     assert image.command[0] == "python"
     port = free_port()
@@ -76,14 +76,14 @@ def container(project: Path, arguments: list[str], log: Path, **variables: str) 
 
 
 def stopped_at_work(running: Any, url: str, host: str) -> Any:
-    """Ends the process while it handles a request of a session; gives the answer."""
+    """Stop the process while it handles a request of a session; return the response message."""
     with httpx2.Client(headers={"accept": BOTH, "host": host}, timeout=20) as http, ThreadPoolExecutor() as threads:
         begun = http.post(url, json=initialize("2025-11-25"))
         assert begun.status_code == 200, begun.text
         http.headers["mcp-session-id"] = begun.headers["mcp-session-id"]
         assert http.post(url, json=INITIALIZED).status_code == 202
         call = request(2, "tools/call", {"name": "greet", "arguments": {"name": "Ada"}})
-        with http.stream("POST", url, json=call) as response:  # after a moment the response becomes a stream
+        with http.stream("POST", url, json=call) as response:  # the response becomes a stream shortly after
             assert response.status_code == 200
             running.terminate()
             code = threads.submit(running.wait, 10)
@@ -93,7 +93,7 @@ def stopped_at_work(running: Any, url: str, host: str) -> Any:
 
 
 def stateless_at_work(running: Any, url: str) -> httpx2.Response:
-    """Ends the process while it handles a request without a session; gives the response."""
+    """Stop the process while it handles a request without a session; return the response."""
     meta = {"protocolVersion": "2026-07-28", "clientInfo": {"name": "x", "version": "1"}, "clientCapabilities": {}}
     params = {"name": "greet", "arguments": {"name": "Ada"}}
     message = request(1, "tools/call", params | {"_meta": {f"io.modelcontextprotocol/{k}": v for k, v in meta.items()}})

@@ -44,7 +44,7 @@ def types(revision: str) -> Any:
 
 
 def built(revision: str, name: str, source: str) -> Any:
-    """What an expression builds, in wire form."""
+    """Return the value of an expression, in wire form."""
     value = eval(source, {"mcp": types(revision)})
     return json.loads(TypeAdapter(getattr(types(revision), name)).dump_json(value, by_alias=True))
 
@@ -62,7 +62,7 @@ def test_every_definition_has_an_example_that_its_json_schema_accepts(revision: 
 
 
 def values(revision: str) -> str:
-    """A module with an example of each result and params."""
+    """Return the source of a module with an example of each result and params type."""
     lines = [f"from mcp_bindgen.{naming.package(revision)} import types as mcp"]
     for method in protocol(revision).methods:
         for type in (method.result, *method.alternatives, method.params):

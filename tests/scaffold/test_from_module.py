@@ -1,4 +1,4 @@
-"""A server that is made of annotated functions calls them: from a file, and from an installed package."""
+"""A server that is scaffolded from annotated functions calls them: from a file, and from an installed package."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ async def test_calls():
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to work in, whose modules are forgotten afterwards."""
+    """Yield a working folder; afterwards remove its modules from `sys.modules`."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "tools", raising=False)  # another test of this process may have left one
+    monkeypatch.delitem(sys.modules, "tools", raising=False)  # another test may have imported a module of this name
     known = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - known:
@@ -103,7 +103,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.full
 def test_a_server_calls_the_functions_of_a_file(folder: Path) -> None:
-    """Its own tests hold the functions to the contract, and call none of them."""
+    """The generated tests check the functions against the contract without calling them."""
     (folder / "tools.py").write_text(FUNCTIONS, "utf-8")
     written = inside("contract", "from-module", "tools", "--out", "trips.yaml")
     assert "scaffold server NAME --contract trips.yaml --from-module tools" in written.stdout
@@ -124,7 +124,7 @@ def test_a_server_calls_the_functions_of_a_file(folder: Path) -> None:
 
 @pytest.mark.full
 def test_a_server_calls_the_functions_of_an_installed_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module whose name a project needs itself is called otherwise there."""
+    """A module is imported under another name if the project has a module of that name."""
     package = folder / "site" / "acme"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()

@@ -1,4 +1,4 @@
-"""What `scaffold` says and leaves alone, and what a user does next, by the letter."""
+"""`scaffold`: its output, the files that it leaves unchanged, and the next steps that it prints, run verbatim."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from tests.support.skeletons import VARIANTS, Variant
 EVERYTHING = [
     each for each in VARIANTS if each.name.endswith(("2025-11-25-all-stdio", "2025-11-25-all-stdio-contract"))
 ]
-"""A server and a client, each with and without a contract."""
+"""Variants: a server and a client, each with and without a contract."""
 
 by_name = pytest.mark.parametrize("variant", cases(EVERYTHING, quick=EVERYTHING[:1]), ids=lambda variant: variant.name)
 
 
 def scaffold(variant: Variant, out: Path, *more: str) -> Done:
-    """Runs `mcp-bindgen scaffold` for a variant."""
+    """Run `mcp-bindgen scaffold` for a variant."""
     return inside("scaffold", *variant.options(out.parent / "contracts"), "--out", out, *more)
 
 
 @by_name
 def test_a_dry_run_writes_nothing_and_an_occupied_folder_is_refused(variant: Variant, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    (out / variant.name).mkdir(parents=True)  # an empty folder is not in the way
+    (out / variant.name).mkdir(parents=True)  # an empty folder is no obstacle
     dry = scaffold(variant, out, "--dry-run")
     assert (dry.returncode, dry.stderr, snapshot(out)) == (0, "", {})
     assert scaffold(variant, out).stdout.startswith(dry.stdout)
@@ -51,10 +51,10 @@ def test_a_dry_run_writes_nothing_and_an_occupied_folder_is_refused(variant: Var
 
 
 @pytest.mark.full
-@pytest.mark.flaky(reruns=1)  # pip asks the package index for what builds the project
+@pytest.mark.flaky(reruns=1)  # pip asks the package index for the build backend
 @pytest.mark.parametrize("name", ["server-2025-11-25-all-stdio-contract", "client-2025-11-25-all-stdio"])
 def test_what_to_do_next_can_be_pasted_into_a_shell(name: str, tmp_path: Path) -> None:
-    """In a folder with a space in its name; and then a host reads what the README has for it, from somewhere else."""
+    """The folder's name has a space. A host then uses the README's configuration from another folder."""
     (variant,) = (each for each in EVERYTHING if each.name == name)
     out = tmp_path / "my projects"
     printed = scaffold(variant, out).stdout.splitlines()
@@ -69,7 +69,7 @@ def test_what_to_do_next_can_be_pasted_into_a_shell(name: str, tmp_path: Path) -
 
 
 def fresh_environment(folder: Path) -> Path:
-    """A virtual environment of its own that finds what is installed here."""
+    """Create a virtual environment that also finds the packages of this environment; return its folder."""
     execute(sys.executable, "-m", "venv", "--without-pip", folder)
     (packages,) = folder.glob("lib/python*/site-packages")
     installed = sysconfig.get_path("purelib")
@@ -79,7 +79,7 @@ def fresh_environment(folder: Path) -> Path:
 
 
 async def hosted(variant: Variant, out: Path) -> list[str]:
-    """The tools that a host finds with the `mcpServers` of a README."""
+    """Return the names of the tools that a host finds with the `mcpServers` of a README."""
     (block,) = re.findall(r"```json\n(.*?)```", (out / variant.name / "README.md").read_text("utf-8"), re.DOTALL)
     file = out.parent / "host.json"
     file.write_text(block.replace("/path/to", str(out)), "utf-8")

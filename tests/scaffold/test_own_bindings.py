@@ -1,4 +1,4 @@
-"""A project that speaks a revision of its author's folder carries the bindings: whoever clones it has all it needs."""
+"""A project with a revision that its author imported contains the bindings, so a clone of the project is complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture
 def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of somebody who has imported the next revision, outside of a checkout."""
+    """Return the folder of an author who has imported the next revision, outside of a checkout."""
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("mcp_bindgen.emit.python.installation.is_checkout", lambda: False)
     (tmp_path / "facts.toml").write_text(FACTS, "utf-8")
@@ -27,7 +27,7 @@ def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
-    """Go on as somebody else, in a clone of the project."""
+    """Continue as another user without imported revisions, in a clone of the project."""
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(project.parent / "nobody"))
     monkeypatch.chdir(project)
 

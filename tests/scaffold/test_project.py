@@ -1,4 +1,4 @@
-"""New projects: what is asked for, what is refused, and that what is written works."""
+"""New projects: the questions of `scaffold`, the input that it refuses, and that the written files work."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ERAS = ("--revision", "2024-11-05", "--revision", "2026-07-28")
 
 
 def holds(folder: Path, *names: str) -> None:
-    """Holds the projects in a folder against their own tests, and against the type checker's strictest rules."""
+    """Check that projects in a folder pass their own tests, ruff, and pyright in strict mode."""
     for name in names:
         words = ("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider")
         done = execute(PYTHON, *words, cwd=folder / name, code=0)
@@ -82,7 +82,7 @@ def scaffolded(*arguments: object) -> Done:
     return inside("scaffold", *arguments, code=0)
 
 
-# --- what is written works ----------------------------------------------------------------------------------------
+# --- written projects work ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -91,14 +91,14 @@ def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
     line = next(line.strip() for line in done.stdout.splitlines() if "mcp-bindgen call" in line)
     called = execute("sh", "-c", line, cwd=tmp_path, PATH=f"{BIN}:{os.environ['PATH']}")
     assert (called.returncode, called.stdout) == (0, "Hello, Ada!\n"), called.stderr
-    assert "weather/src/weather" not in done.stdout  # a tree, no list
+    assert "weather/src/weather" not in done.stdout  # files are shown as a tree
     assert 'app = App("weather"' in (tmp_path / "weather" / "src" / "weather" / "server.py").read_text("utf-8")
     assert Project.read(tmp_path / "weather") == Project(tmp_path / "weather", "server", "weather", ("2025-11-25",))
 
 
 @pytest.mark.full
 def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
-    """Those that `test_skeletons.py` does not make: of functions, with tasks and apps, contracts and protection."""
+    """Variants missing from `test_skeletons.py`: functions, tasks, apps, contracts and authorization."""
     contract, scoped = tmp_path / "weather.yaml", tmp_path / "files.yaml"
     contract.write_text(CONTRACT, "utf-8")
     scoped.write_text(SCOPED, "utf-8")
@@ -233,7 +233,7 @@ def test_a_contract_with_scopes_is_not_served_where_nobody_checks_them(tmp_path:
     assert (done.returncode, done.stdout) == (2, "")
     says = "the contract states scopes, and nothing would check them over HTTP; add --auth"
     assert done.stderr == f"error: {contract}: {says}\n"
-    assert inside(*words).returncode == 0  # over stdio who starts the process is its client
+    assert inside(*words).returncode == 0  # over stdio, the client starts the process
 
 
 @pytest.mark.full
@@ -278,7 +278,7 @@ def test_until_there_is_a_release_a_project_names_what_its_generator_was_install
 
 
 @pytest.mark.full
-@pytest.mark.flaky(reruns=1)  # pip asks the package index for what we depend on
+@pytest.mark.flaky(reruns=1)  # pip asks the package index for our dependencies
 def test_the_steps_of_a_readme_install_a_project_where_there_is_no_release(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--out", tmp_path)
     readme = (tmp_path / "weather" / "README.md").read_text("utf-8")
@@ -308,7 +308,7 @@ def test_a_server_with_any_name_is_as_ruff_wants_it(tmp_path: Path) -> None:
 
 
 class Told(Transport):
-    """A transport that brings what it is told to."""
+    """Transport that delivers the given messages."""
 
     def __init__(self, *messages: bytes) -> None:
         self.messages = messages
@@ -340,7 +340,7 @@ def test_what_a_server_sends_in_tests_is_judged() -> None:
         assert said is None or any(said in problem for problem in watched.problems)
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------
+# --- refused input ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -419,11 +419,11 @@ def test_number_and_case_of_a_capability_do_not_matter() -> None:
     assert names == {"2024-11-05": ["tools", "completion"], "2025-11-25": ["tools", "completions"]}
 
 
-# --- asking -------------------------------------------------------------------------------------------------------
+# --- questions ----------------------------------------------------------------------------------------------------
 
 
 def interviewed(folder: Path, answers: dict[bytes, bytes], *options: object) -> bytes:
-    """Answer the questions of `scaffold server` at a terminal, each once; what that shows."""
+    """Answer each question of `scaffold server` once at a terminal; return the output."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(folder)
@@ -432,7 +432,7 @@ def interviewed(folder: Path, answers: dict[bytes, bytes], *options: object) -> 
     while select.select([terminal], [], [], 30)[0]:
         try:
             seen += os.read(terminal, 4096)
-        except OSError:  # it has ended
+        except OSError:  # the command has ended
             break
         for question in [question for question in answers if question in seen]:
             os.write(terminal, answers.pop(question))
@@ -447,7 +447,7 @@ def test_a_terminal_is_asked(tmp_path: Path) -> None:
     seen = interviewed(tmp_path, answers)
     assert b"a word of Python's" in seen
     assert b"'function' is no style; known: app, class" in seen
-    assert b"Tokens" not in seen  # there are none over stdio
+    assert b"Tokens" not in seen  # stdio has no tokens
     assert "async def get_prompt" in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
 
 
@@ -460,7 +460,7 @@ def test_a_terminal_is_asked_for_no_revision_of_an_app(tmp_path: Path) -> None:
     assert '@app.resource("memo://welcome"' in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
 
 
-SCOPES_STATED = (("--contract", "scoped.yaml"), b"no\n\n", True)  # there is nothing to choose
+SCOPES_STATED = (("--contract", "scoped.yaml"), b"no\n\n", True)  # the contract determines the scopes
 PROTECTION = [((), b"\n", False), ((), b"perhaps\nYes\n", True), SCOPES_STATED, (("--auth",), None, True)]
 
 
@@ -484,7 +484,7 @@ def test_a_terminal_is_asked_about_authorization_over_http(
     assert (tmp_path / "sky" / "src" / "sky" / "protection.py").exists() == is_protected
 
 
-# --- what a project says of itself --------------------------------------------------------------------------------
+# --- project metadata ---------------------------------------------------------------------------------------------
 
 
 def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> None:

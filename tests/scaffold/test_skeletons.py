@@ -1,10 +1,10 @@
 """Every project that `scaffold` makes type-checks, passes its own tests, and answers the Python SDK and the Inspector.
 
-What there is to make is in `skeletons.py`: each revision, each feature alone and all together, each transport, with and
-without a contract. `make test` makes a handful, `make test-all` all of it. The official Python client talks to every
-server, over each of its transports, and tries everything. So does the Inspector's command line: it asks the servers
-with all features for what they are about, and over HTTP those with a whole contract for everything. Where a client
-cannot choose among several revisions, it gets the newest of each era.
+`skeletons.py` lists the variants: each revision, each feature alone and all together, each transport, with and without
+a contract. `make test` scaffolds a handful, `make test-all` all. The official Python client calls every method of every
+server, over each of its transports. The Inspector's command line lists the features of the servers that have all of
+them; over HTTP it calls every method of servers with a full contract. A client that cannot choose among several
+revisions is tested with the newest of each era.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ every_variant = pytest.mark.parametrize(
 
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """The projects."""
+    """Return the workshop that scaffolds the projects."""
     return Workshop(shared_folder(tmp_path_factory) / "skeletons")
 
 
-# --- what there is ----------------------------------------------------------------------------------------------
+# --- variants ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("side", KINDS)
@@ -112,7 +112,7 @@ def test_all_are_as_ruff_wants_them(variants: Sequence[Variant], workshop: Works
 
 @by_group
 def test_all_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path) -> None:
-    """In one process for each revision; each must have tests that run, and warnings are errors."""
+    """Run one process for each revision; every project must have tests that run, and warnings are errors."""
     projects = [workshop.project(each) for kind in KINDS for each in group(name, kind)]
     result = tmp_path / "result.xml"
     options = ["-q", "-W", "error", "-p", "no:cacheprovider", "--import-mode=importlib", "--tb=short"]
@@ -151,7 +151,7 @@ async def test_all_answer_the_python_sdk_over_http(name: str, workshop: Workshop
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Where the Inspector may keep its files; only where its package is installed, as in CI it must be."""
+    """Return a folder for the Inspector's files; skip the test if its package is not installed (in CI: fail)."""
     needed()
     return tmp_path
 
@@ -189,7 +189,7 @@ async def test_the_inspector_is_answered_in_another_era(
 @pytest.mark.full
 @by_group
 async def test_all_clients_understand_a_server_of_the_python_sdk(name: str, workshop: Workshop) -> None:
-    """It asks each for all that the client offers; and the commands of those with everything, too, show what it has."""
+    """The server requests every feature of each client; the command of a client with all features lists the server."""
     variants = [(each, workshop.project(each)) for each in group(name, "client")]
     path = search_path([project for _, project in variants])["PYTHONPATH"]
     port = free_port()
@@ -217,10 +217,10 @@ TOOLS: Mapping[str, tuple[str, dict[str, str]]] = {
     "roots": ("roots", {}),
     "sampling": ("sample", {"prompt": "Hello?"}),
 }
-"""Feature of a client -> the tool of the SDK's server that needs it, and its arguments."""
+"""Client feature -> the tool of the SDK's server that needs it, and the arguments of that tool."""
 
 SAID = {"elicit": '"decline"', "roots": "file://", "sample": "no model"}
-"""Tool -> what the first answer of a client makes of it."""
+"""Tool -> text of its result after the default response of a scaffolded client."""
 
 ASK = """
 import importlib, json, sys
@@ -239,11 +239,11 @@ async def main(asked):
 
 anyio.run(main, json.loads(sys.argv[1]))
 """
-"""Has clients call tools of a server, and prints what came of it."""
+"""Program that calls tools of a server with each client and prints the results."""
 
 
 async def run(*words: str, path: str) -> Done:
-    """Runs Python to its end while others go on; nothing may go wrong."""
+    """Run Python to completion in a worker thread; it must succeed."""
     done = await to_thread.run_sync(partial(execute, PYTHON, "-W", "error", *words, PYTHONPATH=path))
     assert done.returncode == 0, done.stderr
     return done

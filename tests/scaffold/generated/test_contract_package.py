@@ -1,4 +1,4 @@
-"""The generated package of a contract: what it says, that it is short and typed, and that a project keeps to it."""
+"""The generated package of a contract: its content, length and types, and the check of a project against it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 def project(folder: Path, document: Any = WHOLE, server: str = SERVER, revisions: tuple[str, ...] = (NEWEST,)) -> Path:
-    """A project of ours with a contract; `server.py` is the user's."""
+    """Write a project with a contract; `server.py` belongs to the user."""
     source = folder / "src" / "weather"
     source.mkdir(parents=True)
     save(folder / "contract.json", document)
@@ -112,7 +112,7 @@ def project(folder: Path, document: Any = WHOLE, server: str = SERVER, revisions
 
 
 def pyright(folder: Path) -> list[str]:
-    """What pyright's strict mode says of the Python in a folder."""
+    """Return the complaints of pyright's strict mode about the Python files in a folder."""
     roots = [str(Path(__file__).parents[3] / name) for name in ("generator", "runtime", "features", "generated")]
     config = {"include": ["."], "typeCheckingMode": "strict", "extraPaths": [*roots, str(folder)]}
     save(folder / "pyrightconfig.json", config)
@@ -121,7 +121,7 @@ def pyright(folder: Path) -> list[str]:
     return [f"{one['file']}:{one['range']['start']['line']} {one['message']}" for one in found]
 
 
-# --- what is generated ----------------------------------------------------------------------------------------
+# --- generated code -------------------------------------------------------------------------------------------
 
 
 def test_a_package_reads_as_if_written_by_hand() -> None:
@@ -199,7 +199,7 @@ def test_the_class_is_named_after_the_package() -> None:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A package for each revision, one for all of them and one for each kind of entry, each with its server."""
+    """Yield packages for each revision, for all revisions and for each kind of entry, each with its server."""
     folder = tmp_path_factory.mktemp("packages")
     for revisions in [*([revision] for revision in REVISIONS), REVISIONS]:
         place = folder / (naming.package(revisions[0]) if len(revisions) == 1 else "every")
@@ -234,7 +234,7 @@ def test_every_package_gives_servers(packages: Path) -> None:
 
 
 def problems(folder: Path) -> list[str]:
-    """File, line, message and fix of each finding."""
+    """Return file, line, message and fix of each finding."""
     found = [(one.place.file.removeprefix(f"{folder}/"), one) for one in check_contract(folder)]
     return [f"{file}:{one.place.line}: {one.message}. {one.fix}".strip() for file, one in found]
 

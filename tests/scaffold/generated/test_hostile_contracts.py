@@ -1,7 +1,7 @@
-"""Contracts that would rather not be Python become servers that run, and clients that call them.
+"""Servers and clients generated from a contract that is hostile to code generation run and work together.
 
-`hostile_contract.py` has the contract. What is called is held against the contract's own schemas by a JSON Schema
-validator, and against a server that gives back the arguments it got.
+`hostile_contract.py` has the contract. A JSON Schema validator checks calls against the contract's own schemas, and an
+echo server returns the arguments that it received.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ for stub, spec in specs(Echo).items():
 
 run(*Echo().servers())
 """
-"""A server whose tools give back the arguments that they got, or the answers beside it where the contract says what."""
+"""Echo server: tools return their arguments, or results of `answers.json` if the contract has an output schema."""
 
 
 USE = """
@@ -97,20 +97,20 @@ async def bounded():
 
 anyio.run(bounded)
 """
-"""Uses the client of many tools."""
+"""Program that uses the client of many tools."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """A project that was made of a contract, and a client of it.
+    """Project and client that were generated from a contract.
 
     Attributes:
-        document: The contract.
-        model: The contract, typed.
+        document: The contract as a JSON document.
+        model: The contract as a typed model.
         project: The project.
         client: The module of the client.
-        answers: What tools answer whose results are in the contract.
-        marker: The file that code in the contract would make.
+        answers: Tool -> result, for tools with an output schema.
+        marker: The file that code in the contract would create.
     """
 
     document: dict[str, Any]
@@ -122,16 +122,16 @@ class Made:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the environment of the server has to say."""
+        """Return the environment variables that the server needs."""
         return {"PYTHONPATH": str(self.project.folder / "src")}
 
     @property
     def command(self) -> list[str]:
-        """What starts the server that gives back arguments."""
+        """Return the command that starts the echo server."""
         return [PYTHON, str(self.client.with_name("echo_server.py"))]
 
     def module(self) -> ModuleType:
-        """The client's module."""
+        """Import and return the client's module."""
         spec = importlib.util.spec_from_file_location(self.client.stem, self.client)
         assert spec is not None
         assert spec.loader is not None
@@ -147,13 +147,13 @@ def one_more(schema: dict[str, Any], depth: int) -> tuple[str, ...]:
 
 
 def none_more(schema: dict[str, Any], depth: int) -> tuple[str, ...]:
-    """Return a name for objects that are maps, and for no others."""
+    """Return a member name for objects that are maps; other objects get none."""
     rest = schema.get("additionalProperties", True)
     return ("k",) if not schema.get("properties") and (depth or isinstance(rest, dict)) else ()
 
 
 def make(folder: Path, document: dict[str, Any]) -> None:
-    """Scaffolds a server from a contract, and a client, and puts beside them the server that gives back arguments."""
+    """Scaffold a server and generate a client from a contract, and write the echo server beside them."""
     path = save(folder / "contract.json", document)
     inside("scaffold", "server", "hostile", "--contract", path, "--out", folder, code=0)
     inside("client", "--from", path, "--out", folder / "hostile_client.py", "--name", "HostileClient", code=0)
@@ -165,7 +165,7 @@ def make(folder: Path, document: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """The project of the hostile contract, made once for all processes that run tests."""
+    """Return the project of the hostile contract, generated once for all test processes."""
     shared = shared_folder(tmp_path_factory)
     folder, marker = shared / "hostile-contract", shared / "hostile-marker"
     folder.mkdir(exist_ok=True)
@@ -180,7 +180,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 @pytest.fixture(autouse=True)
 def no_marker(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Nothing in the contract was run, whatever the test did."""
+    """Check after each test that no code in the contract was executed."""
     yield
     if "made" in request.fixturenames:
         assert not request.getfixturevalue("made").marker.exists()
@@ -219,7 +219,7 @@ def test_the_lists_are_the_contract(made: Made) -> None:
 
 
 def test_words_stay_words(made: Made) -> None:
-    """Generated modules have just the statements they should have, and the words are in them as values."""
+    """Generated modules have only the expected statements, and texts of the contract are string literals."""
     base = ast.parse((made.project.generated / "base.py").read_text("utf-8"))
     (class_,) = [node for node in base.body if isinstance(node, ast.ClassDef)]
     methods = [node for node in class_.body if isinstance(node, ast.AsyncFunctionDef)]
@@ -332,18 +332,18 @@ def test_the_tempting_names_are_all_there() -> None:
 
 
 def sdk(made: Made) -> Client:
-    """The official client, with a server that gives back arguments."""
+    """Return the official client, connected to the echo server."""
     command, *arguments = made.command
     return Client(stdio_client(StdioServerParameters(command=command, args=arguments, env=made.variables)))
 
 
 def words(made: Made) -> Any:
-    """The way to that server for our client."""
+    """Return the transport that connects our client to the echo server."""
     return stdio(*made.command, env=made.variables)
 
 
 def given(model: Contract, method: Any, name: str, wire: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of the wire as those of a typed method."""
+    """Convert wire arguments to the arguments of a typed method."""
     hints = get_type_hints(method)
     parameters = list(inspect.signature(method).parameters)
     while isinstance(kind := model.types.definitions[name].type, Ref):
@@ -362,18 +362,18 @@ def given(model: Contract, method: Any, name: str, wire: dict[str, Any]) -> dict
 
 
 def parameter_of(attribute: str, parameters: list[str]) -> str:
-    """The parameter that stands for an attribute; underscores keep it apart from other names."""
+    """Return the parameter of an attribute; underscores distinguish it from other names."""
     plain = attribute.removesuffix("_")
     return next(name for name in (attribute, plain, f"{attribute}_", f"{attribute}__") if name in parameters)
 
 
 def typed(annotation: Any, value: Any) -> Any:
-    """A JSON value as a value of a type; scalars are that already."""
+    """Convert a JSON value to a value of a type; scalars stay unchanged."""
     return value if not isinstance(value, dict | list) else TypeAdapter(annotation).validate_json(json.dumps(value))
 
 
 def canonical(value: Any) -> str:
-    """A JSON document as text, whatever the order of members; to JSON Schema 1 and 1.0 are the same."""
+    """Return a JSON document as text with sorted members; JSON Schema treats 1 and 1.0 as equal."""
     return json.dumps(_plain(value), sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Generated files beside those of a user: what is ours, what was edited, and that nothing of the user's is lost."""
+"""Generated files beside files of the user: edits of generated files are detected, and no text of the user is lost."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_no_line_of_a_user_is_ever_lost(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Whatever is written, edited, created and deleted: what a user wrote is still somewhere in the folder."""
+    """The folder still contains every line of the user after any sequence of writes, edits, creations and deletions."""
     folder = tmp_path_factory.mktemp("project")
     mine: list[str] = []
     for step in range(data.draw(st.integers(1, 8), label="steps")):
@@ -263,7 +263,7 @@ def test_no_line_of_a_user_is_ever_lost(tmp_path_factory: pytest.TempPathFactory
                 mine.append(f"# mine {step}")
                 (folder / name).write_text(f"{mine[-1]}\n", "utf-8")
             case action:
-                with suppress(BadInput):  # where a file of the user has one of the names
+                with suppress(BadInput):  # raised if a file of the user has a generated name
                     replace_generated(folder, files(str(step)), force=action == "force")
         whole = "".join(path.read_text("utf-8") for path in folder.iterdir())
         assert [line for line in mine if f"{line}\n" not in whole] == []

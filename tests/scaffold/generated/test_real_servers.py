@@ -1,6 +1,6 @@
-"""Servers of other people: their contracts are exported, become typed clients that call them, and servers like them.
+"""Third-party servers: export their contracts, generate typed clients that call them, and scaffold equal servers.
 
-Three of them are npm packages (`tests/interop/package.json`, which `.ci/run` installs), two come from PyPI.
+Three servers are npm packages (`tests/interop/package.json`, which `.ci/run` installs), two come from PyPI.
 """
 
 from __future__ import annotations
@@ -175,14 +175,14 @@ anyio.run(main)
 
 @dataclass(frozen=True)
 class Real:
-    """A server of somebody else.
+    """Third-party server.
 
     Attributes:
-        name: Our name for it, and that of the client's module.
-        starts: The words that start it, given a folder to work in.
-        program: A program that calls it with its typed client, given that folder and those words.
-        change: A tool, and one of its arguments that is optional.
-        revision: The best revision that it speaks.
+        name: Our name for it, and the name of the client's module.
+        starts: Returns the command that starts it, given a working folder.
+        program: Program that calls it with its typed client; the arguments are that folder and the command.
+        change: A tool, and one of its optional arguments.
+        revision: The newest revision that it supports.
     """
 
     name: str
@@ -193,7 +193,7 @@ class Real:
 
     @property
     def is_npm(self) -> bool:
-        """Whether it is an npm package."""
+        """True if the server is an npm package."""
         return self.revision == STATEFUL
 
 
@@ -202,7 +202,7 @@ def _npm(name: str) -> tuple[str, str]:
 
 
 def _with(*command: str, **variables: object) -> tuple[str, ...]:
-    """The words that start a program in an environment of which clients usually tell it little."""
+    """Return a command with environment variables, as clients pass few variables to a server."""
     return ("env", *(f"{name}={value}" for name, value in variables.items()), *command)
 
 
@@ -211,7 +211,7 @@ NOBODY = {
     **{f"GIT_{who}_NAME": "Nobody" for who in ("AUTHOR", "COMMITTER")},
     **{f"GIT_{who}_EMAIL": "nobody@example.com" for who in ("AUTHOR", "COMMITTER")},
 }
-"""Who commits."""
+"""Environment variables that set author and committer of commits."""
 
 
 def _memory(folder: Path) -> Sequence[str]:
@@ -233,13 +233,13 @@ REAL = [
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server and its client meet.
+    """Folders and files of a server and its client.
 
     Attributes:
         real: The server.
-        work: The folder that the server works in.
-        clients: The folder of the client's module, and of the program that uses it.
-        contract: The contract that was exported.
+        work: The working folder of the server.
+        clients: The folder of the client's module and of the program that uses it.
+        contract: The file with the exported contract.
     """
 
     real: Real
@@ -249,40 +249,40 @@ class Place:
 
     @property
     def command(self) -> list[str]:
-        """The words that start the server."""
+        """Return the command that starts the server."""
         return list(self.real.starts(self.work))
 
     @property
     def module(self) -> Path:
-        """The module of the client."""
+        """Return the file of the client's module."""
         return self.clients / f"{self.real.name}.py"
 
     @property
     def document(self) -> Any:
-        """The contract."""
+        """Return the contract as a JSON document."""
         return json.loads(self.contract.read_text("utf-8"))
 
     def scaffold(self, contract: Path, folder: Path) -> Project:
-        """A server that keeps a contract."""
+        """Scaffold a server from a contract."""
         options = ("--contract", contract, "--revision", self.real.revision, "--out", folder)
         inside("scaffold", "server", self.real.name, *options, code=0)
         return Project.read(folder / self.real.name)
 
     def check(self, command: Sequence[str], **variables: str) -> Done:
-        """Asks whether a live server still is what the client expects."""
+        """Check whether the typed client is up to date with a live server."""
         settings = [word for pair in variables.items() for word in ("--env", "=".join(pair))]
         return inside("client", "--from", shlex.join(command), "--out", self.module, "--check", *settings)
 
 
 def need(real: Real) -> None:
-    """Skips what needs npm packages where they are not installed; in CI they must be."""
+    """Skip the test if the server's npm packages are not installed; in CI, fail."""
     if real.is_npm and not MODULES.is_dir():
         missing = "the npm packages are not installed: npm ci --prefix tests/interop"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
 
 
 def meet(real: Real, folder: Path) -> Place:
-    """Exports the contract of a server, and makes a typed client of it."""
+    """Export the contract of a server and generate a typed client from it."""
     work, clients = folder / f"{real.name}-work", folder / "clients"
     work.mkdir()
     clients.mkdir(exist_ok=True)
@@ -298,13 +298,13 @@ def meet(real: Real, folder: Path) -> Place:
     params=cases(REAL, quick=[each for each in REAL if not each.is_npm][:1]), ids=lambda real: real.name, scope="module"
 )
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A server and its client."""
+    """Return a server and its client, for each server."""
     need(request.param)
     return meet(request.param, tmp_path_factory.mktemp(request.param.name))
 
 
 def starts(project: Project) -> tuple[list[str], dict[str, str]]:
-    """The words and the environment that start a project that is not installed."""
+    """Return the command and the environment that start a project that is not installed."""
     return [PYTHON, "-m", project.package], {"PYTHONPATH": str(project.folder / "src")}
 
 

@@ -1,4 +1,4 @@
-"""Typed clients: what is generated for a contract, that it type-checks, and what a server sees of its calls."""
+"""Typed clients: the code generated for a contract, its type check, and the requests that a server receives."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ from mcp_bindgen import app
 
 
 def client(document: dict[str, Any], revision: str = NEWEST, name: str = "weather") -> str:
-    """The module of a typed client."""
+    """Return the source of a typed client's module."""
     protocol = build(Store().effective(revision))
     return client_files(contract_of(document), protocol, client_class(name), name, "a test")[f"{name}.py"]
 
@@ -128,7 +128,7 @@ def test_the_class_of_a_client_has_the_name_of_its_module() -> None:
 
 
 def signature(text: str, method: str) -> str:
-    """The signature of a method in a module, with what it returns."""
+    """Return the signature of a method in a module, with the return annotation."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.AsyncFunctionDef) and node.name == method:
             assert node.returns is not None
@@ -138,7 +138,7 @@ def signature(text: str, method: str) -> str:
 
 @pytest.fixture(scope="module")
 def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For each revision a client, and a server that keeps the same contract."""
+    """Yield a folder with a client and a server of the same contract for each revision."""
     folder = tmp_path_factory.mktemp("clients")
     for revision in REVISIONS:
         place = folder / f"c{naming.package(revision)}"
@@ -151,7 +151,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @asynccontextmanager
 async def connected(revision: str) -> AsyncGenerator[Any]:
-    """The typed client of a revision, connected to the server of the same contract."""
+    """Yield the typed client of a revision, connected to the server of the same contract."""
     name = f"c{naming.package(revision)}"
     kind = importlib.import_module(f"{name}.weather").WeatherClient
     servers = importlib.import_module(f"{name}.server").Weather().servers()
@@ -165,7 +165,7 @@ async def connected(revision: str) -> AsyncGenerator[Any]:
         await theirs.close()
 
 
-# --- what is generated ----------------------------------------------------------------------------------------
+# --- generated code -------------------------------------------------------------------------------------------
 
 
 def test_a_method_has_the_arguments_of_its_tool() -> None:
@@ -267,7 +267,7 @@ def test_every_client_pleases_ruff(clients: Path) -> None:
     execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", *modules, code=0)
 
 
-# --- what a server sees ---------------------------------------------------------------------------------------
+# --- requests to a server -------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -316,7 +316,7 @@ run(*Weather().servers())
 
 @pytest.fixture
 def live(tmp_path: Path) -> str:
-    """A command that starts a server with the contract."""
+    """Return a command that starts a server with the contract."""
     place = tmp_path / "served"
     write(place / "contract", package(DOCUMENT))
     write(place, {"__init__.py": "", "server.py": SERVER})
@@ -426,18 +426,18 @@ def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert snapshot(tmp_path) == before
 
 
-# --- contracts that mean no good ------------------------------------------------------------------------------
+# --- hostile contracts ----------------------------------------------------------------------------------------
 
 
 def evil_document(folder: Path) -> dict[str, Any]:
-    """A part of the hostile contract; `test_hostile_contracts.py` takes all of it."""
+    """Return a part of the hostile contract; `test_hostile_contracts.py` uses all of it."""
     document = hostile.contract(folder / "marker")
     return {**document, "tools": document["tools"][::4]}
 
 
 @pytest.fixture(scope="module")
 def evil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A package and a client of the hostile contract."""
+    """Yield a folder with a package and a client of the hostile contract."""
     folder = tmp_path_factory.mktemp("evil")
     contract, said = contract_of(evil_document(folder)), hostile.payloads(folder / "marker")
     write(folder / "evil_server" / "contract", contract_files(contract, protocols(*REVISIONS), "evil_server", said[0]))
@@ -479,7 +479,7 @@ def test_hostile_packages_please_ruff(evil: Path) -> None:
 @settings(max_examples=examples(5, 15), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 def test_any_schema_gives_modules_that_import(taken: dict[str, Any], given_: dict[str, Any]) -> None:
     document = {"tools": [{"name": "t", "inputSchema": taken, "outputSchema": given_}]}
-    with suppress(BadInput):  # what is refused is said by the tests of contracts
+    with suppress(BadInput):  # tests of contracts cover refused contracts
         texts = [client(document), package(document)["models.py"]]
         for text in texts:
             exec(compile(text, "generated", "exec"), {"__name__": "generated", "__file__": __file__})

@@ -1,4 +1,4 @@
-"""`upgrade` takes a project to another revision, and every line of its owner's stays."""
+"""`upgrade` converts a project to another revision and keeps every line of the project's owner."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ assert issubclass(Weather, Server)
 
 
 def project(folder: Path, revisions: str = '"2025-11-25"', **more: str) -> Path:
-    """A project in the layout of ours; `more` are other files, `__` in their names stands for a slash."""
+    """Write a project in our layout; `more` are other files, `__` in their names stands for a slash."""
     given = {
         "pyproject.toml": f"""# of 2025-11-25
 [project]
@@ -121,7 +121,7 @@ revisions = [
 
 
 def upgraded(folder: Path, *options: str, to: str = "2026-07-28", code: int = 0) -> str:
-    """What is said about an upgrade."""
+    """Return the output of an upgrade."""
     done = inside("upgrade", folder, "--to", to, *options)
     assert (done.returncode, done.stderr if code != 1 else "") == (code, ""), done.stdout + done.stderr
     return done.stdout
@@ -205,7 +205,7 @@ def test_one_of_several_revisions_is_replaced(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather", '"2025-06-18", "2025-03-26"', **modules)
     assert f"migrated   {folder}/src/weather/server_2025_06_18.py" in upgraded(folder, "--replace", "2025-06-18")
     assert b'"2026-07-28", "2025-03-26",' in (folder / "pyproject.toml").read_bytes()
-    assert "weather: MCP 2025-03-26 -> 2024-11-05" in upgraded(folder, to="2024-11-05")  # the oldest
+    assert "weather: MCP 2025-03-26 -> 2024-11-05" in upgraded(folder, to="2024-11-05")  # the oldest revision
     said = inside("upgrade", folder, "--replace", "2024-11-05", "--to", "2026-07-28")
     assert (said.returncode, "speaks both" in said.stderr) == (2, True)
 

@@ -1,4 +1,4 @@
-"""`upgrade` on real skeletons: the owner's lines stay, tests pass, and what is listed is what pyright sees."""
+"""`upgrade` on real skeletons: the owner's lines stay, tests pass, and it lists the lines that pyright reports."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ CONTRACT = {
 
 
 def scaffold(kind: str, folder: Path, *options: object) -> Path:
-    """A new project."""
+    """Scaffold a project; return its folder."""
     inside("scaffold", kind, folder.name, "--out", folder.parent, *options, code=0)
     return folder
 
 
 def contracted(folder: Path, kind: str = "server", *options: object) -> Path:
-    """A new project with a contract."""
+    """Scaffold a project with a contract; return its folder."""
     file = folder.with_suffix(".json")
     file.write_text(json.dumps(CONTRACT), "utf-8")
     return scaffold(kind, folder, "--contract", file, *options)
 
 
 def modules(folder: Path) -> list[str]:
-    """The modules of a project, by their dotted names."""
+    """Return the dotted names of a project's modules."""
     paths = [path.relative_to(folder / "src").with_suffix("") for path in sorted((folder / "src").rglob("*.py"))]
     return [".".join(path.parts).removesuffix(".__init__") for path in paths]
 
 
 def passes_its_tests(folder: Path) -> bool:
-    """Whether the tests of a project pass."""
+    """Return True if the tests of a project pass."""
     done = execute(PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
     assert done.returncode in (0, 1, 2), done.stdout + done.stderr
     return done.returncode == 0
 
 
 def complaints(folder: Path) -> dict[str, set[str]]:
-    """The lines of each project in a folder with errors that pyright finds, but for what follows from a missing type.
+    """Return project -> lines with pyright errors, except errors that follow from an unknown type.
 
     All projects have the same settings for pyright.
     """
@@ -89,7 +89,7 @@ def complaints(folder: Path) -> dict[str, set[str]]:
 
 
 def listed(said: str, folder: Path) -> set[str]:
-    """The lines of which an upgrade says that they have to change, for certain."""
+    """Return the lines that have to change for certain, according to the output of an upgrade."""
     found: set[str] = set()
     file = ""
     for line in said.splitlines():
@@ -101,7 +101,7 @@ def listed(said: str, folder: Path) -> set[str]:
 
 
 def check(folder: Path, new: str) -> None:
-    """Upgrades a project, which stays importable; its tests pass unless something is left to do."""
+    """Upgrade a project, which must stay importable; its tests pass unless the upgrade lists work to do."""
     done = inside("upgrade", folder, "--to", new)
     assert (done.returncode in (0, 1), done.stderr) == (True, ""), done.stderr
     assert "left  " not in done.stdout
@@ -173,12 +173,12 @@ def test_missing_generated_files_are_made(tmp_path: Path) -> None:
     check(folder, NEW)
 
 
-# --- what its owner writes ----------------------------------------------------------------------------------------
+# --- files of the owner -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that nobody has edited yet."""
+    """Return the folder of an unedited project."""
     return contracted(tmp_path_factory.mktemp("origin") / "weather", "server", "--revision", OLD)
 
 
@@ -189,7 +189,7 @@ LINES = st.sampled_from([*IMPORTS, *ODD, "# a comment of mine: v2025_11_25, 2025
 
 
 def edit(path: Path, data: st.DataObject) -> None:
-    """Puts in, takes out and changes some lines, with line ends of any kind."""
+    """Insert, delete and change some lines of a file, with line ends of any kind."""
     lines = path.read_bytes().split(b"\n")
     for _ in range(data.draw(st.integers(0, 3))):
         at = data.draw(st.integers(0, len(lines)))
@@ -201,13 +201,13 @@ def edit(path: Path, data: st.DataObject) -> None:
 
 
 def owned(folder: Path) -> dict[str, bytes]:
-    """The files that its owner writes."""
+    """Return the files that the owner of a project writes."""
     mine = {name: content for name, content in snapshot(folder).items() if not is_generated(content)}
     return {name: content for name, content in mine.items() if not name.endswith("contract/contract.json")}
 
 
 def same_lines(before: bytes, after: bytes) -> bool:
-    """Whether nothing differs but names of the old revision."""
+    """Return True if two files differ at most in names of the old revision."""
     for old, new in ((OLD, NEW), (naming.package(OLD), naming.package(NEW))):
         parts = map(re.escape, before.split(old.encode()))
         if re.fullmatch(f"(?:{old}|{new})".encode().join(parts), after):
@@ -216,7 +216,7 @@ def same_lines(before: bytes, after: bytes) -> bool:
 
 
 def survives(origin: Path, folder: Path, data: st.DataObject) -> None:
-    """Every line of the owner's is there after edit, regenerate, edit, upgrade."""
+    """Check that every line of the owner survives edit, regenerate, edit, upgrade."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(origin, folder)
     for step in ("generate", "upgrade"):
@@ -228,7 +228,7 @@ def survives(origin: Path, folder: Path, data: st.DataObject) -> None:
                 generate_contract(folder)
                 assert owned(folder) == before
                 continue
-        except BadInput:  # the contract, or what the project says of itself, was edited
+        except BadInput:  # the edits hit the contract or the project's metadata
             assert snapshot(folder) == whole
             continue
         done = inside("upgrade", folder, "--to", NEW)
