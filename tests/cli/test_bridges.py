@@ -1,4 +1,4 @@
-"""`mcp-bindgen bridges`: the steps in words, and what peers will miss of what somebody's class offers."""
+"""`mcp-bindgen bridges`: the conversion steps in words, and the features of a class that peers will not receive."""
 
 from __future__ import annotations
 

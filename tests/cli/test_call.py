@@ -1,4 +1,4 @@
-"""`mcp-bindgen call` against real servers: the real command where the process matters, else inside of this one."""
+"""`mcp-bindgen call` against real servers: as a process of its own if the process matters, else in the test process."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ refused = partial(commands.complaint, "call")
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The command of a server whose words are a trial."""
+    """Return the command of a server with unusual texts, such as markup and escape sequences."""
     script = tmp_path_factory.mktemp("odd") / "odd_server.py"
     script.write_text(ODD, "utf-8")
     return f"'{PYTHON}' '{script}'"
@@ -172,7 +172,7 @@ def test_words_and_json_become_params(odd: str) -> None:
 def test_the_environment_is_given(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A", "0")
     printed = answered(odd, "tools/call", "env", "--env", "A=1=2", "--env", "B=")
-    assert json.loads(printed) == {"A": "1=2", "B": ""}  # once, though the server says it as text too
+    assert json.loads(printed) == {"A": "1=2", "B": ""}  # printed once, although the result also has it as text
 
 
 @pytest.mark.full
@@ -247,7 +247,7 @@ def test_what_is_not_valid_is_left_out_and_strictly_an_error(tmp_path: Path) -> 
     assert call(ECHO, "--strict").returncode == 0
 
 
-# --- what goes wrong over there -------------------------------------------------------------------------------
+# --- server errors --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -351,7 +351,7 @@ def test_bad_input_is_one_line() -> None:
         assert re.search(message, refused(*arguments))
 
 
-# --- how results read -----------------------------------------------------------------------------------------
+# --- display of results ---------------------------------------------------------------------------------------
 
 BYTES = base64.b64encode(b"12345").decode()
 

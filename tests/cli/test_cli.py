@@ -1,4 +1,4 @@
-"""The real command: what it prints, where, and with which exit code."""
+"""The real command: its standard output, standard error and exit codes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ REVISIONS = list(Store().pins)
 
 @pytest.fixture(scope="session")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which `acme.mcp` was generated below `out`."""
+    """Return a folder with the package `acme.mcp` generated into `out`."""
     folder = tmp_path_factory.mktemp("own")
     done = bindgen("generate", REVISION, *OWN, cwd=folder, PYTHONHASHSEED="1")
     assert (done.returncode, done.stderr) == (0, "")
@@ -51,7 +51,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(own: Path, tmp_path: Path) -> Path:
-    """The same, to be changed."""
+    """Return a copy of `own` that the test may change."""
     shutil.copytree(own / "out", tmp_path / "out")
     return tmp_path
 
@@ -61,7 +61,7 @@ def copied(own: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def commands() -> dict[tuple[str, ...], Any]:
-    """The words of every command and of every group of commands -> the command."""
+    """Return the words of every command and command group -> the command."""
     import typer.main
 
     from mcp_bindgen.cli.app import app
@@ -478,7 +478,7 @@ FULL = Path("/dev/full")
 
 
 def shell(command: str, cwd: Path, **variables: str) -> Done:
-    """Runs a line of the shell, in which `bindgen` is the real command, to its first exit code that is not 0."""
+    """Run a shell line with `pipefail`, in which `bindgen` stands for the real command."""
     line = f'set -o pipefail; bindgen() {{ "{INSTALLED}" "$@"; }}; {command}'
     return execute("bash", "-c", line, cwd=cwd, code=None, **variables)
 

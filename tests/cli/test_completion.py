@@ -1,4 +1,4 @@
-"""What a shell is told while somebody types a command."""
+"""Shell completion of commands, revisions, methods and tools."""
 
 from __future__ import annotations
 

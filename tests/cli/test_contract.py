@@ -1,4 +1,4 @@
-"""`mcp-bindgen contract` against real servers and files: what it writes, says and ends with."""
+"""`mcp-bindgen contract` with real servers and files: its files, messages and exit codes."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ TEXT = {"type": "string"}
 
 
 def tool(name: str, **properties: Any) -> dict[str, Any]:
-    """A tool whose members stand in an unusual order, with some that nobody knows."""
+    """Return a tool with members in unusual order, some of them unknown."""
     schema = {"required": [], "x-odd": [1.0, 1e3, None], "properties": properties, "type": "object"}
     return {"x-vendor": {"b": 1, "a": 2}, "inputSchema": schema, "description": f"The {name}.", "name": name}
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> str:
-    """A server that lists tools one by one, as they stand in a file."""
+    """Return the command of a server that lists the tools of a file verbatim, one per page."""
     script = tmp_path / "verbatim_server.py"
     script.write_text(VERBATIM, "utf-8")
     save(tmp_path / "tools.json", {"tools": [tool("z-last", b=TEXT, a={}), tool("a.first"), tool("é")]})
@@ -64,7 +64,7 @@ def served(tmp_path: Path) -> str:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """An old contract and a new one that breaks its clients."""
+    """Return an old contract and a new contract that breaks clients of the old one."""
     old, new = tool("find", q=TEXT), tool("find", q=TEXT)
     new["inputSchema"]["required"] = ["q"]
     return save(tmp_path / "old.json", {"tools": [old]}), save(tmp_path / "new.json", {"tools": [new]})
@@ -72,7 +72,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A server project with one tool."""
+    """Return a server project with one tool."""
     contract = save(tmp_path / "contract.json", {"tools": [tool("find", q=TEXT)]})
     assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
     return tmp_path / "finder"
@@ -85,7 +85,7 @@ def project(tmp_path: Path) -> Path:
 def test_a_server_is_written_down() -> None:
     document = json.loads(answered("contract", "export", WEATHER))
     assert list(document) == ["serverInfo", "revision", "tools", "prompts", "resources", "resourceTemplates"]
-    assert document["resourceTemplates"] == []  # resources are declared, and there is no handler for these
+    assert document["resourceTemplates"] == []  # resources are declared, but templates have no handler
     assert (document["serverInfo"]["name"], document["revision"]) == ("weather", "2026-07-28")
     assert [entry["name"] for entry in document["tools"]] == ["forecast", "await_sun"]
 
@@ -95,7 +95,7 @@ def test_entries_stand_there_as_the_server_says_them(served: str, tmp_path: Path
     told = json.loads((tmp_path / "tools.json").read_text("utf-8"))["tools"]
     document = offers(served).document
     assert document["instructions"] == "Ask nicely."
-    assert json.dumps(document["tools"]) == json.dumps(told)  # the order of members as well
+    assert json.dumps(document["tools"]) == json.dumps(told)  # compares the order of members, too
 
 
 @pytest.mark.full
@@ -117,7 +117,7 @@ def test_the_revision_can_be_chosen() -> None:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """The weather server behind Streamable HTTP."""
+    """Yield the URL of the weather server over Streamable HTTP."""
     command = [PYTHON, str(EXAMPLE), "--http", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
@@ -183,7 +183,7 @@ def test_a_server_that_refuses_to_list(served: str, tmp_path: Path) -> None:
     assert "does not list its tools, prompts and resources: Internal error" in complaint("contract", "export", served)
 
 
-# --- entries that are not valid -------------------------------------------------------------------------------
+# --- invalid entries ------------------------------------------------------------------------------------------
 
 BAD = [
     tool("find", q=TEXT),
@@ -205,13 +205,13 @@ LEFT_OUT = [
 
 @pytest.fixture
 def careless(served: str, tmp_path: Path) -> str:
-    """A server with five tools that are not valid, and two that are."""
+    """Return the command of a server with five invalid and two valid tools."""
     save(tmp_path / "tools.json", {"tools": BAD})
     return served
 
 
 def reporting(*words: object, code: int = 0, word: str = "warning") -> Done:
-    """A command that says in one line how many entries are left out, and in one line each which and why."""
+    """Run a command that must report the number of invalid entries, then one line for each with its reason."""
     done = inside(*words)
     first, *rest = done.stderr.splitlines()
     assert first == f"{word}: 5 entries of the server are not valid, and left out:"
@@ -271,7 +271,7 @@ def test_a_new_client_warns_of_what_it_breaks(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_optional_members_that_are_null_are_absent(served: str, tmp_path: Path) -> None:
-    """Servers write them, and clients read them so."""
+    """Some servers write null for an absent member, and clients accept that."""
     schema = {"type": "object", "properties": {"x": {"type": ["string", "null"], "default": None, "enum": [None, "a"]}}}
     entry = {"name": "null", "description": None, "annotations": {"title": None}, "inputSchema": schema}
     save(tmp_path / "tools.json", {"tools": [entry]})
@@ -291,7 +291,7 @@ def test_a_list_without_a_valid_entry_ends_with_1(served: str, tmp_path: Path, c
 
 
 def test_files_are_exact(tmp_path: Path) -> None:
-    """Who owns a contract can correct it."""
+    """Invalid entries in files are errors, because the owner of a contract file can correct it."""
     assert "annotations" in complaint(
         "contract", "diff", save(tmp_path / "a.json", {"tools": BAD}), tmp_path / "a.json"
     )
@@ -439,7 +439,7 @@ def test_offers_says_what_went_wrong_in_one_error() -> None:
         offers("")
 
 
-# --- what servers offer to some clients only --------------------------------------------------------------------
+# --- tools that depend on the client's capabilities -------------------------------------------------------------
 
 GATED = """
 from mcp_bindgen.runtime import run

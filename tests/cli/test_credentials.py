@@ -1,4 +1,4 @@
-"""Credentials on the command line: `--header`, `--bearer-env`, and servers that want a static token or a login."""
+"""Credentials on the command line: `--header`, `--bearer-env`, and servers that require a static token or a login."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHOAMI = ("tools/call", "whoami")
 
 @contextmanager
 def running(example: str) -> Iterator[tuple[str, list[str]]]:
-    """Run an example; yield its URL and the lines that it printed first."""
+    """Run an example; yield its URL and the lines that it printed at its start."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
     command = [PYTHON, str(ROOT / "examples" / example), "--http", f"127.0.0.1:{port}"]

@@ -1,4 +1,4 @@
-"""`mcp-bindgen dev`: a page in a real browser that lists, calls and shows messages, and who cannot reach it."""
+"""`mcp-bindgen dev`: a page in a real browser that lists, calls and shows messages; foreign clients have no access."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 @dataclass
 class Page:
-    """A page that is served, the script behind it, its origin and its token."""
+    """Served page: its URL, its origin, its token, and the script of the server."""
 
     url: str
     script: Path
@@ -79,7 +79,7 @@ class Page:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """The command, running."""
+    """Yield the page of a running `mcp-bindgen dev`."""
     folder = tmp_path_factory.mktemp("dev")
     script = folder / "server.py"
     script.write_text(SERVER.replace("NAME", "add"), "utf-8")
@@ -97,7 +97,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def window(page: Page) -> Iterator[Window]:
-    """The page in a browser; at the end, no script has failed."""
+    """Yield the page in a browser; afterwards check that no script failed."""
     with chromium() as browser:
         window = browser.new_page()
         complaints: list[str] = []
@@ -110,7 +110,7 @@ def window(page: Page) -> Iterator[Window]:
 
 
 def expect(place: Locator) -> Any:
-    """Expect something of a place of the page; only these tests import Playwright."""
+    """Return Playwright's assertions about an element; the import is local because only these tests need Playwright."""
     from playwright.sync_api import expect as expecting
 
     return expecting(place)
@@ -142,7 +142,7 @@ def fill(window: Window, label: str, text: str) -> None:
 
 
 def shows(window: Window, place: str, *texts: str | re.Pattern[str]) -> None:
-    """Wait until a place of the page contains texts."""
+    """Wait until an element of the page contains all texts."""
     for text in texts:
         expect(window.locator(place)).to_contain_text(text)
 

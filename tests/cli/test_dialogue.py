@@ -1,4 +1,4 @@
-"""`mcp-bindgen call` while a server works: its words, its questions, and how long anybody waits."""
+"""`mcp-bindgen call` while a server works: progress, log messages, elicitation and timeouts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ run(*map(made, packages))
 
 @pytest.fixture(scope="module")
 def asks(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The command of a server whose tool tells, and asks."""
+    """Return the command of a server with a tool that sends progress and a log message, then asks the user."""
     script = tmp_path_factory.mktemp("asks") / "server.py"
     script.write_text(SERVER, "utf-8")
     return f"'{PYTHON}' '{script}'"
@@ -103,7 +103,7 @@ def test_an_answer_that_is_none_is_refused_in_one_line(answer: str) -> None:
 
 
 def typed(command: list[str], *lines: tuple[str, str], **variables: str) -> tuple[str, int]:
-    """What a command shows on a terminal, and its exit code; each line is typed once the text before it is there."""
+    """Return the terminal output of a command, and its exit code; type each line after its prompt has appeared."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe(command[0], command, {**os.environ, "TERM": "xterm", **variables})
@@ -150,7 +150,7 @@ def test_a_silent_server_takes_no_longer_than_it_may() -> None:
 
 
 def test_a_crash_is_told_once(tmp_path: Path) -> None:
-    """Without the end of a line, and although the program is started twice."""
+    """The program is started twice, and its last line on stderr has no line end."""
     script = tmp_path / "crash.py"
     script.write_text("import sys\nsys.stderr.write('boom')\nsys.exit(3)\n", "utf-8")
     assert complaint("call", f"'{PYTHON}' '{script}'").endswith(": boom")
@@ -166,7 +166,7 @@ def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
     done = execute(PYTHON, "-c", code, "call", "--help", code=0)
     done = execute(PYTHON, "-c", code, "call", "false")
     assert done.stderr.startswith("error: cannot connect to 'false': "), done.stderr
-    own = ("--out", tmp_path / "out", "--package", "own")  # the packages here may be up to date, which needs no library
+    own = ("--out", tmp_path / "out", "--package", "own")  # up-to-date packages here would need no library
     done = execute(PYTHON, "-c", code, "generate", "2025-11-25", *own)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "which is not installed; run: pip install 'mcp-bindgen[generate]'" in done.stderr

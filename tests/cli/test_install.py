@@ -1,4 +1,4 @@
-"""`mcp-bindgen install`: what it writes for each host, what it leaves alone, and what it never writes."""
+"""`mcp-bindgen install`: the entry for each host, unchanged parts of the file, and the refusal of secrets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMENTED = """// mine
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without any configuration."""
+    """Work in an empty home folder without any configuration."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.delenv("CODEX_HOME", raising=False)
@@ -43,12 +43,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def done(*arguments: object) -> str:
-    """What `install` prints; it must succeed."""
+    """Return the output of `install`, which must succeed."""
     return answered("install", *arguments)
 
 
 def servers(file: Path) -> Any:
-    """The servers in a configuration."""
+    """Return the servers in a configuration."""
     return json.loads(file.read_text("utf-8"))["mcpServers"]
 
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(home: Path
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_server_that_is_taken_out_leaves_the_file_as_it_was(host: str, home: Path) -> None:
-    """To the character, with comments and all that others have entered."""
+    """The file is restored exactly, including comments and other entries."""
     file, member = place_of(host, project=False), HOSTS[host].member
     as_json = f'// mine\n{{\n  "{member}": {{\n    "other": {{"command": "x"}} // keep\n  }},\n  "theme": 1\n}}\n'
     as_toml = f'# mine\ntheme = 1\n\n[{member}.other]  # keep\ncommand = "x"\n'

@@ -1,4 +1,4 @@
-"""`mcp-bindgen lock`: what it writes and says, and what it ends with when a server drifts."""
+"""`mcp-bindgen lock`: the files and messages that it writes, and its exit code after a server has changed."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def forecast(description: str = "Forecast of a city.", **properties: Any) -> dic
 
 
 class World:
-    """A server whose tools a test writes, its configuration and its lock.
+    """Server with tools that a test defines, its configuration and its lock.
 
-    Without `runs`, its contract is read from a file, because starting it takes most of the time of a test.
+    Unless `runs` is set, the contract comes from a file, because starting the server takes most of a test's time.
     """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, runs: bool = False) -> None:
@@ -71,11 +71,11 @@ class World:
         save(self.folder / "tools.json", {"tools": tools})
 
     def written(self, *more: object, code: int = 0) -> str:
-        """Write the lock; return what it prints, and says after it."""
+        """Write the lock; return standard output, then standard error."""
         return self._run("lock", self.config, "--out", self.lock, *more, code=code)
 
     def checked(self, *more: object, code: int = 0) -> str:
-        """Check against the lock; return what it prints, and says after it."""
+        """Check the server against the lock; return standard output, then standard error."""
         return self._run("lock", "check", self.config, "--lock", self.lock, *more, code=code)
 
     def _run(self, *words: object, code: int) -> str:

@@ -34,7 +34,7 @@ def servers() -> Iterator[Guarded]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A user who has no keyring, and no login yet."""
+    """Yield the token folder of a user without a keyring and without logins."""
     for name in ("HOME", "XDG_CONFIG_HOME", "APPDATA"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     for name in ("MCP_BINDGEN_CLIENT_ID", "MCP_BINDGEN_CLIENT_SECRET"):
@@ -54,7 +54,7 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> Browser:
 
 @pytest.fixture
 def login(servers: Guarded, browser: Browser) -> Callable[..., Done]:
-    """Logs in; that must work."""
+    """Return a function that logs in, which must succeed."""
 
     def log_in(*options: object) -> Done:
         return inside("login", servers.url, *options, code=0)
@@ -67,12 +67,12 @@ def whoami(servers: Guarded) -> Done:
 
 
 def kept() -> list[dict[str, Any]]:
-    """Return what `auth list --json` shows."""
+    """Return the entries of `auth list --json`."""
     found: list[dict[str, Any]] = json.loads(answered("auth", "list", "--json"))
     return found
 
 
-# --- the way of most users ------------------------------------------------------------------------------------
+# --- the usual login ------------------------------------------------------------------------------------------
 
 
 def test_a_server_that_wants_a_login_is_answered_with_the_command_to_paste(servers: Guarded, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_after_a_login_commands_go_on_until_the_logout(
     assert inside("contract", "export", servers.url).returncode == 0
     assert inside("client", "--from", servers.url, "--out", tmp_path / "c.py").returncode == 0
 
-    world.tokens.clear()  # the access token is not good any more, and the refresh token gets another one
+    world.tokens.clear()  # invalidates the access token; the refresh token still works
     assert whoami(servers).stdout == "ada\n"
     assert len(world.queries) == asked + 1
 
@@ -116,7 +116,7 @@ def test_after_a_login_commands_go_on_until_the_logout(
     complaint("call", servers.url, "tools/call", "whoami")
     shutil.rmtree(home)
     shutil.copytree(tmp_path / "stolen", home)
-    complaint("call", servers.url, "tools/call", "whoami")  # neither token is good any more
+    complaint("call", servers.url, "tools/call", "whoami")  # logout has revoked both tokens
 
     for shown in (done, listed, out):
         assert not any(secret in shown.stdout + shown.stderr for secret in [*servers.secrets(), SECRET])
@@ -184,7 +184,7 @@ def test_a_logout_says_what_it_could_not_revoke(
     assert [one for one in kept() if one["server"]] == []
 
 
-# --- clients that are known -----------------------------------------------------------------------------------
+# --- registered clients ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", ["environment", "file"])
@@ -204,7 +204,7 @@ def test_the_secret_of_a_client_comes_from_the_environment_or_a_file(
     assert form["redirect_uri"] == "http://127.0.0.1:8097/callback"
     monkeypatch.delenv("MCP_BINDGEN_CLIENT_SECRET", raising=False)
     servers.world.tokens.clear()
-    called = whoami(servers)  # as the same client, whose secret is kept with the login
+    called = whoami(servers)  # as the same client; the login stores its secret
     assert called.stdout == "ada\n"
     assert servers.world.forms[-1]["client_secret"] == secret
     listed = inside("auth", "list", "--json")
@@ -228,7 +228,7 @@ def test_an_entry_says_which_client_to_be(
     assert complaint("call", f"{file}#files").endswith(f"run: mcp-bindgen login '{file}#files'")
 
 
-# --- what is refused ------------------------------------------------------------------------------------------
+# --- refused logins -------------------------------------------------------------------------------------------
 
 
 def test_bad_input_is_refused_in_one_line(servers: Guarded, browser: Browser) -> None:

@@ -1,4 +1,4 @@
-"""Messages for typical mistakes with servers: `docs/how-to/call-a-server.md` shows them, and hosts say the same."""
+"""Messages for typical mistakes with servers: same text in `docs/how-to/call-a-server.md` and in messages of hosts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MISTAKES = [
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with the servers of the mistakes."""
+    """Work in a folder with servers that have typical mistakes."""
     monkeypatch.chdir(tmp_path)
     Path("library.py").write_text(LIBRARY, "utf-8")
     Path("chatty.py").write_text("print('hello')\nfrom library import app\n", "utf-8")
@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shown() -> list[str]:
-    """The messages in the table of the page."""
+    """Return the messages in the table of the page."""
     page = (ROOT / "docs" / "how-to" / "call-a-server.md").read_text("utf-8").partition("| mistake | message |")[2]
     return re.findall(r"^\| [^|-][^|]* \| `(.*)` \|$", page.partition("\n\n")[0], re.MULTILINE)
 

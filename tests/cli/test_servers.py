@@ -32,7 +32,7 @@ ENTRY = {"command": sys.executable, "args": ["library.py"], "env": {"PLACE": "he
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a server of each kind."""
+    """Work in a folder with a server of each kind."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("API_KEY", "s3cret")
     Path("library.py").write_text(APP, "utf-8")

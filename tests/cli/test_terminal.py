@@ -1,4 +1,4 @@
-"""No text from a file or a server reaches a terminal as anything but visible characters, whatever the command."""
+"""Every command prints texts of files and servers as visible characters, never as control sequences of a terminal."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ MARKUP = "[red]red[/red][link=http://evil]link[/link][/] :smile: "
 INLINE = "x\nFORGED "
 PAYLOAD = MARKUP + "".join(SEQUENCES) + "".join(CONTROLS) + "".join(HIDDEN) + "\u4f60\u597d caf\u00e9"
 LINE = INLINE + PAYLOAD
-"""A name, which must not break the line that it stands in."""
+"""Name that must not break the line that contains it."""
 WORD = LINE.replace("\0", "")
-"""An argument of a command line."""
+"""Argument of a command line, which cannot contain NUL."""
 
 OWN = re.compile(r"\x1b\[(?:(?:0|[12]|(?:[12];)?3[1-6])?m|\?25[hl]|2K|1A)")
-"""The colours of reports and tables, and the cursor of the status line."""
+"""Escape sequences of our own output: colours of reports and tables, and cursor movements of the status line."""
 
 
 def problems(shown: str) -> list[str]:
-    """Return what a terminal would obey or hide, and lines that a value has forged."""
+    """Return characters that a terminal would obey or hide, and lines that a value has forged."""
     text = OWN.sub("", shown).replace("\r\n", "\n").replace("\r", "")  # terminals end lines with both
     acted = {char for char in text if char not in "\n\t" and printable(char) != char} | {"\U0001f604"} & {*text}
     forged = [line for line in text.split("\n") if line.startswith("FORGED")]
@@ -55,7 +55,7 @@ def problems(shown: str) -> list[str]:
 
 
 def in_terminal(*words: object, folder: Path | None = None, typed: str = "") -> str:
-    """Return what a wide terminal gets from a command, whose three standard streams are that terminal."""
+    """Return the output of a command with a wide terminal as its three standard streams."""
     ours, theirs = pty.openpty()
     os.write(ours, typed.encode())
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 400, 0, 0))
@@ -91,7 +91,7 @@ def in_terminal(*words: object, folder: Path | None = None, typed: str = "") -> 
 
 
 def hostile(value: object) -> object:
-    """Return a schema whose descriptions are payloads."""
+    """Return a schema with payloads as descriptions."""
     if isinstance(value, dict):
         found = {name: hostile(inner) for name, inner in value.items()}
         return {**found, "description": PAYLOAD} if found.get("type") == "object" else found
@@ -181,7 +181,7 @@ class Broken:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with hostile files, a hostile server and projects with hostile parts."""
+    """Return a folder with hostile files, a hostile server, and projects with hostile parts."""
     folder = tmp_path_factory.mktemp("hostile")
     schema = json.loads((ROOT / "schema" / "2025-11-25" / "schema.json").read_text("utf-8"))
     definitions = schema["$defs"]
@@ -309,7 +309,7 @@ def schema_commands(file: Path, folder: Path) -> Iterator[list[object]]:
 
 
 def costly_commands(folder: Path) -> Iterator[list[object]]:
-    """Yield the command lines that take seconds."""
+    """Yield command lines that take seconds."""
     bad = folder / "bad.json"
     yield from schema_commands(bad, folder)
     yield ["upgrade", folder / "weather", "--to", "2026-07-28", "--dry-run"]
@@ -347,7 +347,7 @@ def test_questions_of_a_server_cannot_act_on_a_terminal(place: Path) -> None:
 
 def test_other_writers_are_escaped_too(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.guard_streams()
-    terminal.guard_streams()  # once is enough
+    terminal.guard_streams()  # a second call has no effect
     assert isinstance(sys.stderr, terminal.PrintableStream)
     print(LINE, file=sys.stderr)
     sys.stderr.writelines([LINE, LINE])
