@@ -1,4 +1,4 @@
-"""Clients of ours that get mutated messages, over every transport: each call ends, and nothing stays behind."""
+"""Fuzz our clients with mutated messages over every transport: each call ends, and no task is left behind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALLERS = 16
 IN_TIME = Options(timeout=0.25, total_timeout=1.0)
 PATIENTLY = Options(timeout=PATIENCE)
 EXPECTED = (CapabilityMissing, ConnectionClosed, ProtocolError, RequestTimeout, UnexpectedAnswer, UnsupportedRevision)
-"""What a call may raise that was answered badly."""
+"""Errors that a call may raise after an invalid response."""
 
 RELAY = Path(__file__).with_name("relay.py")
 STATUSES = [100, 102, 200, 201, 202, 204, 206, 301, 304, 307, 400, 401, 404, 405, 429, 500, 503, 999]
@@ -43,16 +43,16 @@ SESSION = b"mcp-session-id: laboratory\r\n"
 
 
 class Adversary:
-    """Decides what a server says to a client, and judges what that says.
+    """Hostile server: chooses messages for a client and checks the client's messages.
 
     Args:
-        trial: What the server says.
+        trial: The messages of the server.
 
     Attributes:
-        number: How many mutated messages were sent.
-        kind: Whether it is kind from now on.
-        found: What the client said that it must not say.
-        judge: Knows what the client owes.
+        number: Number of mutated messages so far.
+        kind: True if it sends only correct responses from now on.
+        found: First violation of the client.
+        judge: Checks the client's messages.
     """
 
     def __init__(self, trial: Trial) -> None:
@@ -65,17 +65,17 @@ class Adversary:
         self.reset()
 
     def reset(self) -> None:
-        """Begin another connection."""
+        """Begin a new connection."""
         trial = self.trial
         self.judge = Checker([trial.revision], trial.revision in WITH_BATCHES, is_asked=not trial.stateless)
 
     @property
     def over(self) -> bool:
-        """Whether all messages were sent, or something was found."""
+        """True if all messages were sent or a violation was found."""
         return self.found is not None or self.number >= self.trial.count
 
     def replies(self, asked: Any, *, certain: bool = True) -> list[bytes]:
-        """Return what to say to a request: mutated messages, and in most cases the right answer.
+        """Return the messages after a request: mutated messages, and in most cases the correct response.
 
         Args:
             asked: The request.
@@ -96,14 +96,14 @@ class Adversary:
                 found.append(json.dumps(right).encode())
         else:
             found.append(json.dumps(right).encode())
-        if self.trial.transport != "memory":  # line ends would end events and messages
+        if self.trial.transport != "memory":  # transports end messages at line ends
             found = [message.translate(_NO_LINE_ENDS) for message in found]
         for message in found:
             self.judge.sent(message, certain=certain)
         return found
 
     def hear(self, data: bytes) -> list[Any]:
-        """Judge what the client says; return its requests."""
+        """Check a message of the client; return its requests."""
         try:
             self.judge.received(data)
         except Violation as violation:
@@ -111,7 +111,7 @@ class Adversary:
         return self.judge.take_requests()
 
     async def serve(self, connection: Connection) -> None:
-        """Play the server on a connection."""
+        """Act as the server of a connection."""
         while messages := await connection.receive():
             for data in messages:
                 for asked in self.hear(data):
@@ -119,7 +119,7 @@ class Adversary:
                         await connection.send(reply)
 
 
-# --- ways to a client -----------------------------------------------------------------------------------------
+# --- transports of a client -----------------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -162,7 +162,7 @@ WAYS: dict[str, Callable[[Adversary], Any]] = {"memory": _memory, "stdio": _stdi
 
 @asynccontextmanager
 async def _listening(serve: Callable[..., Awaitable[None]]) -> AsyncGenerator[int]:
-    """Accept connections."""
+    """Accept connections; yield the port."""
     tasks: list[asyncio.Task[None]] = []
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -189,7 +189,7 @@ async def _stop(*tasks: asyncio.Task[None]) -> None:
 
 
 class _Site:
-    """An HTTP server; what it reads is parsed by h11, what it writes may be anything."""
+    """HTTP server that parses requests with h11 and may write any bytes."""
 
     def __init__(self, adversary: Adversary) -> None:
         self._adversary = adversary
@@ -214,13 +214,13 @@ class _Site:
                 body += event.data
             elif isinstance(event, h11.EndOfMessage):
                 yield method, body
-                parser = h11.Connection(h11.SERVER)  # what answers is not for it to know
+                parser = h11.Connection(h11.SERVER)  # h11 does not see the responses, so each request gets a new parser
 
     async def streamable(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve Streamable HTTP on a connection."""
         with suppress(ConnectionError):
             async for method, body in self._requests(reader):
-                is_again = body in self._unsure  # a client says again what may not have arrived, if it is no request
+                is_again = body in self._unsure  # clients resend possibly lost messages other than requests
                 asked = self._adversary.hear(body) if method == b"POST" and not is_again else []
                 if method == b"GET" and self._dice.random() < 0.5:
                     writer.write(_head(200, b"content-type: text/event-stream\r\n"))
@@ -231,7 +231,7 @@ class _Site:
                 self._unsure.discard(body)
 
     async def _respond(self, writer: asyncio.StreamWriter, method: bytes, asked: list[Any]) -> bool:
-        """Write a response; returns whether the connection goes on."""
+        """Write a response; return True if the connection can be used again."""
         dice = self._dice
         damaged = not self._adversary.kind and dice.random() < (0.15 if asked else 0.04)
         messages = [reply for one in asked for reply in self._adversary.replies(one, certain=False)]
@@ -239,7 +239,7 @@ class _Site:
         if not messages:
             data = _head(202 if method == b"POST" else 405, b"content-length: 0\r\n")
             if (asked or damaged) and dice.random() < 0.2:
-                await asyncio.Event().wait()  # nothing is said at all
+                await asyncio.Event().wait()  # never responds
         elif dice.random() < 0.5:
             data = _head(200, session + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(messages[-1]))
             data += messages[-1]
@@ -266,7 +266,7 @@ class _Site:
                     await self._push(asked)
 
     async def _push(self, asked: Any) -> None:
-        """Answer on the stream."""
+        """Send the replies to a request on the event stream."""
         damaged = not self._adversary.kind and self._dice.random() < 0.1
         for reply in self._adversary.replies(asked, certain=False):
             if self._stream is not None:
@@ -283,7 +283,7 @@ def _event(data: bytes) -> bytes:
 
 
 def _damaged(dice: random.Random, response: bytes) -> bytes:
-    """Return a response of another kind or with a damaged head, or a part of it; messages in it stay what they are."""
+    """Return a response with another status or type, a damaged head, or cut off; its messages are not mutated."""
     head, separator, body = response.partition(b"\r\n\r\n")
     match dice.randrange(5):
         case 0:
@@ -299,7 +299,7 @@ def _damaged(dice: random.Random, response: bytes) -> bytes:
 
 
 def _odd_event(dice: random.Random, data: bytes) -> bytes:
-    """Return an event in an unusual form, or one that says nothing."""
+    """Return an event with an unusual field or an empty line before it."""
     fields: list[bytes] = [
         b"event: other",
         b"id: 1",
@@ -317,12 +317,12 @@ def _odd_event(dice: random.Random, data: bytes) -> bytes:
 
 
 class Calls:
-    """Clients in this process, a new one for each round."""
+    """Clients in this process, with new clients for each round."""
 
     pid = os.getpid()
 
     async def round(self, trial: Trial) -> None:
-        """Try one round. Raises `Violation`."""
+        """Run one round. Raises `Violation`."""
         before = len(asyncio.all_tasks())
         adversary = Adversary(trial)
         while not adversary.over:
@@ -337,7 +337,7 @@ class Calls:
                 await asyncio.sleep(0.01)
 
     async def _connected(self, trial: Trial, adversary: Adversary) -> bool:
-        """Connect and call; returns whether a clean call is answered in the end."""
+        """Connect and make calls; return True if a final valid call succeeds."""
         adversary.reset()
         began = adversary.number
         try:
@@ -352,11 +352,11 @@ class Calls:
                         callers.create_task(self._call(one, adversary, f"{began} {number}"))
                 return await self._finish(one, adversary)
         except EXPECTED:
-            adversary.number += adversary.number == began  # it goes on
+            adversary.number += adversary.number == began  # guarantees progress
             return False
 
     async def _call(self, one: Any, adversary: Adversary, name: str) -> None:
-        """Call this and that until all is said or the connection is over."""
+        """Make random calls until all messages are sent or the connection ends."""
         dice, work = adversary.trial.dice(name), calls(one, adversary.trial.revision)
         while not adversary.over and not one.link.closed.is_set():
             call = dice.choice(work)
@@ -371,7 +371,7 @@ class Calls:
                 raise Violation(f"a call raised {type(error).__name__}: {error}") from error
 
     async def _finish(self, one: Any, adversary: Adversary) -> bool:
-        """Let the client answer what it owes, and make a clean call; returns whether that was possible."""
+        """Wait for required responses of the client and make a valid call; return True if that was possible."""
         if one.link.closed.is_set():
             return False
         kind, adversary.kind = adversary.kind, True

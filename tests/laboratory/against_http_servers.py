@@ -1,4 +1,4 @@
-"""A process that serves Streamable HTTP, and gets mutated messages, headers and requests on several connections."""
+"""Fuzz a process that serves Streamable HTTP: mutated messages, headers and requests on several connections."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from .wire import Gone, Response, Wire, encode
 TARGET = b"/mcp"
 BOTH = (b"accept", b"application/json, text/event-stream")
 NOT_OURS = {501, 503, 505}
-"""Statuses from 500 on that are no crash: HTTP itself says them, and who is full."""
+"""Statuses from 500 on that are no crash: unsupported methods and HTTP versions, and overload."""
 
 CONNECTIONS = 4
 
 
 class Http:
-    """The process, with a new session for each round."""
+    """Server process, with a new session for each round."""
 
     def __init__(self, port: int, pid: int) -> None:
         self.pid = pid
         self._port = port
 
     async def round(self, trial: Trial) -> None:
-        """Try one round. Raises `Violation`."""
+        """Run one round. Raises `Violation`."""
         async with asyncio.timeout(3 * PATIENCE):
             await _Round(trial, self._port).run()
 
@@ -82,7 +82,7 @@ class _Round:
     # --- sessions ---------------------------------------------------------------------------------------------
 
     async def _begin(self) -> None:
-        """Begin a session, if there is none."""
+        """Begin a session if there is none."""
         async with self._beginning:
             if not self._trial.stateless and (self._deleted or not self._session):
                 await self._introduce()
@@ -103,7 +103,7 @@ class _Round:
         wire.close()
 
     async def _end(self, wire: Wire) -> None:
-        """End the session, and those that mutated messages began."""
+        """End the session, and sessions that mutated messages began."""
         for id_ in self._strays:
             wire.close()
             await wire.send(encode(b"DELETE", TARGET, [*HEAD, (b"mcp-session-id", id_)]))
@@ -114,7 +114,7 @@ class _Round:
                 raise Violation(f"a clean DELETE was answered with {response.status}")
 
     async def _listen(self) -> None:
-        """Read what the server says unasked; nothing there may answer anything."""
+        """Read the stream of unsolicited messages; it must not contain responses."""
         wire, judge = Wire(self._port), self._checker([self._trial.revision])
         with suppress(Gone):
             response = await wire.send(encode(b"GET", TARGET, [*HEAD, BOTH, *self._session]))
@@ -130,7 +130,7 @@ class _Round:
         return encode(b"POST", TARGET, [*HEAD, BOTH, *self._session, *self._mirrored(data)], data)
 
     def _mirrored(self, data: bytes) -> Headers:
-        """Return the headers that repeat what is in a message."""
+        """Return the headers that repeat members of a message."""
         if not self._trial.stateless:
             return []
         found = [(b"mcp-protocol-version", STATELESS.encode())]
@@ -156,7 +156,7 @@ class _Round:
         wire.close()
 
     async def _send(self, number: int, data: bytes, wire: Wire) -> None:
-        """Send a message in one way or another, and judge the response."""
+        """Send a message with or without damage to its HTTP request, and check the response."""
         dice = self._trial.dice(f"request {number}")
         match dice.choices(["clean", "headers", "framing", "gone"], [80, 12, 5, 3])[0]:
             case "clean":
@@ -175,7 +175,7 @@ class _Round:
         method = dice.choice([b"POST"] * 9 + mutations.METHODS)
         given = mutations.headers(dice, [*HEAD, BOTH, *self._session, *self._mirrored(data)])
         if method == b"POST":
-            with suppress(Gone):  # such as a client that says `Connection: close`
+            with suppress(Gone):  # for example after `Connection: close` in a mutated header
                 response = await wire.send(encode(method, TARGET, given, data))
                 await self._converse(wire, response, data, clean=False)
         else:
@@ -189,7 +189,7 @@ class _Round:
                 await self._begin()
 
     async def _with_framing(self, dice: random.Random, data: bytes) -> None:
-        """Send a request whose end nobody can tell, and hang up: the server must hang up, too."""
+        """Send a request without a clear end and close the connection: the server must close it, too."""
         wire = Wire(self._port)
         damaged = mutations.framing(dice, self._post(data))
         with suppress(Gone):
@@ -197,7 +197,7 @@ class _Round:
         wire.close()
 
     async def _and_leave(self, dice: random.Random, data: bytes) -> None:
-        """Send a request, or a part of it, and do not wait for the response."""
+        """Send a request, or a part of it, and close the connection without reading the response."""
         wire = Wire(self._port)
         request = self._post(data)
         await wire.write(request[: dice.choice([len(request), dice.randrange(len(request))])])
@@ -209,7 +209,7 @@ class _Round:
         return Checker(revisions, None if len(revisions) > 1 else self._trial.revision in WITH_BATCHES)
 
     async def _converse(self, wire: Wire, response: Response, data: bytes, *, clean: bool) -> None:
-        """Read a response and judge it."""
+        """Read a response and check it."""
         status, content = response.status, response.headers.get(b"content-type", b"")
         _check_status(status, data)
         stray = response.headers.get(b"mcp-session-id")
@@ -240,7 +240,7 @@ class _Round:
             raise Violation(f"the session is gone, though nobody ended it: {data[:500]!r}")
 
     async def _answer(self, asked: Any) -> None:
-        """Answer what the server asks, well or badly."""
+        """Answer a request of the server, correctly or with a mutated response."""
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": self._dice.choice(self._results[asked["method"]])}
         data = json.dumps(answer).encode()
         if self._dice.random() < 0.5:
@@ -256,7 +256,7 @@ def _check_status(status: int, data: bytes) -> None:
 
 
 def _header(value: str) -> bytes:
-    """Write a value as a header."""
+    """Return a value encoded for a header."""
     if value.isascii() and value.isprintable() and value.strip() == value and not value.startswith("=?base64?"):
         return value.encode()
     return b"=?base64?" + b64encode(value.encode("utf-8", "surrogatepass")) + b"?="

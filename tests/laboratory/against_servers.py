@@ -1,4 +1,4 @@
-"""Servers of ours that get mutated messages in order: in memory, as a child process, and over HTTP+SSE."""
+"""Fuzz our servers with mutated messages in order: in memory, over stdio, and over HTTP+SSE."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .trial import Trial
 from .wire import Gone, Wire, encode
 
 PATIENCE = 20.0
-"""Seconds within which everything that is owed is answered, on a busy machine."""
+"""Seconds within which all required responses arrive, even on a busy machine."""
 
 HEAD = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
 WITH_BATCHES = {"2025-03-26"}
@@ -35,22 +35,22 @@ CAPABILITIES = {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {
 
 
 class Connection(Protocol):
-    """One side of a connection on which messages have an order."""
+    """One side of a connection that keeps the order of messages."""
 
     async def send(self, message: bytes) -> None:
         """Send a message."""
         ...
 
     async def receive(self) -> list[bytes]:
-        """Return the next messages; none when the other side is gone."""
+        """Return the next messages; none if the other side has closed the connection."""
         ...
 
 
-# --- ways to a server -----------------------------------------------------------------------------------------
+# --- connections to a server ----------------------------------------------------------------------------------
 
 
 class Direct:
-    """A connection in memory."""
+    """Connection in memory."""
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport
@@ -63,7 +63,7 @@ class Direct:
 
 
 class Lines:
-    """A connection over pipes or a socket, a message a line."""
+    """Connection over pipes or a socket, one message per line."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -78,7 +78,7 @@ class Lines:
 
 
 class Posts:
-    """A connection over HTTP+SSE."""
+    """Connection over HTTP+SSE."""
 
     def __init__(self, port: int, events: AsyncIterator[tuple[bytes, bytes]], endpoint: bytes) -> None:
         self._wire, self._events, self._endpoint = Wire(port), events, endpoint
@@ -114,7 +114,7 @@ async def in_memory(revision: str) -> AsyncGenerator[Connection]:
 
 @asynccontextmanager
 async def over_stdio(revision: str) -> AsyncGenerator[tuple[Connection, int]]:
-    """Start a server that speaks over its standard streams; gives its process id, too."""
+    """Start a server over stdio; yield the connection and the process id."""
     with tempfile.TemporaryFile() as log:
         running = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.laboratory.peers", revision),
@@ -145,7 +145,7 @@ async def over_stdio(revision: str) -> AsyncGenerator[tuple[Connection, int]]:
 
 @asynccontextmanager
 async def over_sse(port: int) -> AsyncGenerator[Connection]:
-    """Open a stream and post to the endpoint that it names."""
+    """Open an event stream; yield a connection that posts to the endpoint of its first event."""
     wire = Wire(port)
     stream = await wire.send(encode(b"GET", b"/sse", [*HEAD, (b"accept", b"text/event-stream")]))
     events = stream.events()
@@ -162,17 +162,17 @@ async def over_sse(port: int) -> AsyncGenerator[Connection]:
 
 
 def sentinel(trial: Trial, name: str) -> dict[str, Any]:
-    """Return a clean request, which is answered whatever was said before."""
+    """Return a valid request that gets a response regardless of earlier messages."""
     return lone(name, "server/discover") if trial.stateless else request(name, "ping")
 
 
 class Round:
-    """Messages for a server on a connection, until all that it owes has come.
+    """Messages for a server on a connection, until all required responses have arrived.
 
     Args:
-        trial: What is sent.
-        connection: The way to the server.
-        checker: Knows what it owes.
+        trial: The messages to send.
+        connection: The connection to the server.
+        checker: Checks the server's messages.
     """
 
     def __init__(self, trial: Trial, connection: Connection, checker: Checker) -> None:
@@ -183,7 +183,7 @@ class Round:
         self._results = traffic(trial.revision).results()
 
     async def run(self, *, introduce: bool) -> None:
-        """Send everything. Raises `Violation`."""
+        """Send all messages of the trial. Raises `Violation`."""
         async with asyncio.timeout(3 * PATIENCE), asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(self._read())
             if introduce:
@@ -211,7 +211,7 @@ class Round:
             await self._connection.send(data)
 
     async def _until(self, id_: str | None) -> None:
-        """Wait until a request is answered, or all are."""
+        """Wait for the response to a request, or to all requests."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while self._checker.outstanding if id_ is None else id_ in self._checker.outstanding:
@@ -233,7 +233,7 @@ class Round:
                 self._changed.set()
 
     async def _answer(self, asked: Any) -> None:
-        """Answer what the server asks, well or badly."""
+        """Answer a request of the server, correctly or with a mutated response."""
         result = self._dice.choice(self._results.get(asked["method"], [{}]))
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
         await self._tell(mutated(self._dice, [answer]) if self._dice.random() < 0.5 else json.dumps(answer).encode())
@@ -243,19 +243,19 @@ class Round:
 
 
 class Memory:
-    """Servers in this process, a new one for each round; some are not introduced."""
+    """Servers in this process, a new server for each round; some get no `initialize`."""
 
     pid = os.getpid()
 
     async def round(self, trial: Trial) -> None:
-        """Try one round. Raises `Violation`."""
+        """Run one round. Raises `Violation`."""
         introduce = not trial.stateless and trial.dice("greeting").random() < 0.8
         async with in_memory(trial.revision) as connection:
             await Round(trial, connection, checker(trial, greeted=introduce)).run(introduce=introduce)
 
 
 class Stdio:
-    """A child process, with one connection for all rounds."""
+    """Child process, with one connection for all rounds."""
 
     def __init__(self, trial: Trial, connection: Connection, pid: int) -> None:
         self.pid = pid
@@ -263,25 +263,25 @@ class Stdio:
         self._is_new = not trial.stateless
 
     async def round(self, trial: Trial) -> None:
-        """Try one round. Raises `Violation`."""
+        """Run one round. Raises `Violation`."""
         introduce, self._is_new = self._is_new, False
         await Round(trial, self._connection, self._checker).run(introduce=introduce)
 
 
 class Sse:
-    """A process that serves HTTP+SSE, with a new stream for each round."""
+    """Process that serves HTTP+SSE, with a new stream for each round."""
 
     def __init__(self, port: int, pid: int) -> None:
         self.pid = pid
         self._port = port
 
     async def round(self, trial: Trial) -> None:
-        """Try one round. Raises `Violation`."""
+        """Run one round. Raises `Violation`."""
         introduce = trial.dice("greeting").random() < 0.8
         async with over_sse(self._port) as connection:
             await Round(trial, connection, checker(trial, greeted=introduce)).run(introduce=introduce)
 
 
 def checker(trial: Trial, *, greeted: bool = True) -> Checker:
-    """Return what judges the server of a trial."""
+    """Return the checker of a trial's server."""
     return Checker([trial.revision], (trial.revision in WITH_BATCHES) if greeted or trial.stateless else None)

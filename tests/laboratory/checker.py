@@ -1,6 +1,6 @@
-"""The judge: which answers a side owes for what was sent to it, and whether it says that and nothing else.
+"""Checker of one side of a connection: it must send the responses that it owes and no other messages.
 
-It shares no code with the runtime: it reads with the parser of the standard library, and compares with the schemas.
+It shares no code with the runtime: it parses with the standard library and validates against the schemas.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from .failure import Violation
 Id = int | str
 
 DEEPEST = 150
-"""How deeply nested a message may be at most that has to be read; a parser may give up on deeper ones, or not."""
+"""Deepest nesting that a side must read; a parser may reject messages that are nested more deeply."""
 
 LATE = 20.0
-"""Seconds after which an answer that need not come does not come any more."""
+"""Seconds after which an optional response is no longer accepted."""
 
 ENDLESS = {"subscriptions/listen"}
-"""Requests that are answered when they end, which may be never."""
+"""Methods of requests that get their response when they end, which may be never."""
 
 
 @dataclass
 class Reading:
-    """What a message asks of the side that gets it.
+    """Responses that a message requires of its receiver.
 
     Attributes:
-        owed: The requests that must be answered once: id, method and progress token.
-        possible: Those that may be answered: whether such a message can be read is a matter of taste.
-        nameless: How many answers without an id may come.
-        cancels: The ids of requests that need not be answered any more.
+        owed: Requests that must get exactly one response: id, method and progress token.
+        possible: Requests that may get a response, because parsers may accept or reject such a message.
+        nameless: Number of responses without an id that are allowed.
+        cancels: Ids of cancelled requests, which need no response.
     """
 
     owed: list[tuple[Id, str, Any]] = field(default_factory=list)
@@ -53,14 +53,14 @@ def read(data: bytes, batches: bool | None) -> Reading:
 
     Args:
         data: The message.
-        batches: Whether it may be a batch; `None` where that is not known.
+        batches: Whether it may be a batch; `None` if that is unknown.
     """
     found = Reading(nameless=1)
     if not data.strip():
         return found
     try:
         document = strictly(data)
-        json.dumps(document, ensure_ascii=False).encode()  # half of a surrogate pair is no character
+        json.dumps(document, ensure_ascii=False).encode()  # rejects unpaired surrogates
     except (ValueError, RecursionError):
         return found
     parts = document if isinstance(document, list) and document and batches is not False else [document]
@@ -84,7 +84,7 @@ def read(data: bytes, batches: bool | None) -> Reading:
 
 
 def asked(message: Any) -> tuple[Id | None, str]:
-    """Return the id under which a message wants an answer, if it wants one, and its method, if it names one."""
+    """Return the id of a request, or None if the message needs no response, and its method, or an empty string."""
     if not isinstance(message, dict) or ("method" not in message and ("result" in message or "error" in message)):
         return None, ""
     method = message.get("method")
@@ -92,7 +92,7 @@ def asked(message: Any) -> tuple[Id | None, str]:
 
 
 def as_id(value: Any) -> Id | None:
-    """Return a JSON value as an id: a string or an integer, however it is written."""
+    """Return a JSON value as an id, or None if it is neither a string nor an integer (1.0 is an integer)."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int | str) and not isinstance(value, bool) else None
@@ -106,20 +106,20 @@ def _token(request: Any) -> Any:
 
 
 def _has_long_number(data: bytes) -> bool:
-    """Tell whether there is a number of more digits than all parsers read."""
+    """Return True if data has a number that is too long for some parsers: more than 4,000 digits."""
     return any(len(digits) > 4000 for digits in re.findall(rb"\d+", data))
 
 
 class Checker:
-    """What one side of a connection owes.
+    """Checker of the messages sent by one side of a connection.
 
     Args:
-        revisions: Those whose schemas count; a message has to fit one of them.
-        batches: Whether what it gets may be batches; `None` where that is not known.
-        is_asked: Whether the other side may send requests at all; else they get no answer.
+        revisions: Revisions with schemas to check; a message must be valid in at least one revision.
+        batches: Whether the side may receive batches; `None` if that is unknown.
+        is_asked: Whether the other side may send requests; if not, they get no response.
 
     Attributes:
-        outstanding: Id -> how often it must still be answered.
+        outstanding: Id -> number of responses that the side still owes.
     """
 
     def __init__(self, revisions: list[str], batches: bool | None, *, is_asked: bool = True) -> None:
@@ -134,7 +134,7 @@ class Checker:
         self._used: set[Id] = set()
 
     def sent(self, data: bytes, *, certain: bool = True) -> Reading:
-        """Take note of a message that was sent to the side; it need not answer what it may not have got."""
+        """Record a message sent to the side; if not `certain`, it may be lost and needs no response."""
         reading = read(data, self._batches)
         if not self._is_asked:
             reading.owed, reading.possible = [], []
@@ -151,18 +151,18 @@ class Checker:
         return reading
 
     def forgive(self, ids: list[Id]) -> None:
-        """Take note that requests need not be answered any more, but may be."""
+        """Record that requests need no response any more, but may still get it."""
         for id_ in ids:
             if id_ in self.outstanding:
                 self._forgive(id_, self.outstanding.pop(id_))
 
     def may_mistake(self, ids: set[Id]) -> None:
-        """Take note of ids that are used again, so that what answers one request may reach another one."""
+        """Record ids of several requests: a response may match any request with its id."""
         for id_ in ids & self._methods.keys():
             self._methods[id_] += [("", None)]
 
     def refused(self) -> None:
-        """Take note that all of it was refused: that may be said without an id, as nobody looked for one."""
+        """Record that the HTTP request was refused: the error may lack an id, as the body may be unread."""
         self._nameless += 1
         self.forgive(list(self.outstanding))
 
@@ -171,10 +171,10 @@ class Checker:
         self._since[id_] = time.monotonic()
 
     def received(self, data: bytes) -> None:
-        """Judge a message that came from the side.
+        """Check a message from the side.
 
         Raises:
-            Violation: It answers nothing, is no message of the protocol, or is said at the wrong time.
+            Violation: It matches no request, violates the schemas, or comes at the wrong time.
         """
         try:
             document = strictly(data)
@@ -195,7 +195,7 @@ class Checker:
                 raise Violation(f"nobody waits for this progress: {_shown(part)}")
 
     def answered(self, answer: Any) -> None:
-        """Judge an answer. Raises `Violation`."""
+        """Check a response. Raises `Violation`."""
         id_ = answer.get("id")
         if id_ is None:
             if not self._nameless:
@@ -220,7 +220,7 @@ class Checker:
             self._methods.pop(id_, None)
 
     def _problems(self, method: str, result: Any) -> list[str]:
-        """Return why a result does not answer a method, in none of the revisions."""
+        """Return the problems of a result of a method; empty if it is valid in one of the revisions."""
         known = [one for one in self._oracles if getattr(one.methods.get(method), "kind", "") == "request"]
         return min((one.result(method, result) for one in known), key=len, default=[])
 
@@ -228,16 +228,16 @@ class Checker:
         return (token for known in self._methods.values() for _, token in known)
 
     def endless(self) -> list[Id]:
-        """Return the ids of requests that are answered only when they end."""
+        """Return the ids of requests that get their response only when they end."""
         return [id_ for id_, known in self._methods.items() if any(method in ENDLESS for method, _ in known)]
 
     def take_requests(self) -> list[Any]:
-        """Return the requests of the side that came since the last time."""
+        """Return the requests of the side since the last call."""
         requests, self._requests = self._requests, []
         return requests
 
     def settled(self) -> None:
-        """Take note that all is answered that must be; the rest is no longer expected after a while."""
+        """Record that all required responses came; stop accepting optional responses after `LATE` seconds."""
         self._nameless = 0
         now = time.monotonic()
         for id_ in [id_ for id_, since in self._since.items() if now > since + LATE]:
@@ -254,7 +254,7 @@ def _shown(message: Any) -> str:
 
 @dataclass(frozen=True)
 class Vitals:
-    """What a process holds: memory in bytes, threads, and open files."""
+    """Resources of a process: memory in bytes, threads, and open files."""
 
     memory: int
     threads: int
@@ -262,7 +262,7 @@ class Vitals:
 
     @classmethod
     def of(cls, pid: int) -> Vitals:
-        """Look at a process."""
+        """Return the resources that a process uses now."""
         folder = Path(f"/proc/{pid}")
         pages = int((folder / "statm").read_text("ascii").split()[1])
         threads, files = (len(list((folder / name).iterdir())) for name in ("task", "fd"))

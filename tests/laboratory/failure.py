@@ -1,4 +1,4 @@
-"""What goes wrong in a trial, as one plain exception."""
+"""Exception for a failed trial."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 
 class Violation(AssertionError):
-    """A side said what it must not say, owes an answer, or holds on to what it should have let go."""
+    """A side sent an invalid message, left a request unanswered, or leaked memory, threads, files or tasks."""
 
 
 @contextmanager
 def plainly() -> Generator[None]:
-    """Raise the first violation out of groups of exceptions."""
+    """Replace a group of exceptions by its first violation."""
     try:
         yield
     except BaseExceptionGroup as group:

@@ -1,7 +1,7 @@
-"""Single messages for a server's state machine, mutated by libFuzzer, which looks for code that was not reached yet.
+"""Fuzz a server's state machine with single messages that libFuzzer mutates to reach more code.
 
-It needs Atheris, which is no dependency: `pip install atheris && python -m tests.laboratory.guided`. Options are
-those of libFuzzer, such as `-max_total_time=60`, or a file that it has left to try that once more.
+Atheris is no dependency of the project: `pip install atheris && python -m tests.laboratory.guided`. Arguments go to
+libFuzzer: options such as `-max_total_time=60`, or a file that it has written, to repeat that input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REVISION = "2025-03-26"
 
 
 def main() -> None:
-    """Fuzz until something is found, or the time is over."""
+    """Fuzz until the first failure or until the time is over."""
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["mcp_bindgen.runtime.protocol"]):
         import mcp_bindgen.runtime.protocol.peer  # noqa: F401 - it must be the first to import it

@@ -1,4 +1,4 @@
-"""Damage to messages and to the HTTP around them; the same dice give the same damage."""
+"""Mutations of messages and of HTTP requests; the same random generator gives the same mutations."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ PIECES += [b"\n", b"9" * 5000, b'"id":2.0,', b'"requestId":3,', b"\x0b", b"\xe2\
 
 
 def conversation(dice: random.Random, messages: Sequence[Any], count: int) -> list[bytes]:
-    """Return `count` messages, of which some are as they were recorded, in another order and some of them again."""
+    """Return `count` recorded messages in random order: some unchanged, some mutated, some repeated."""
     found: list[bytes] = []
     while len(found) < count:
         data = mutated(dice, messages)
         found += [data] * (dice.choice([2, 3, 5]) if dice.random() < 0.03 else 1)
-        if dice.random() < 0.05:  # it comes again, later
+        if dice.random() < 0.05:  # repeats the message later
             found.append(dice.choice(found))
     return found[:count]
 
 
 def mutated(dice: random.Random, messages: Sequence[Any]) -> bytes:
-    """Return a message to which something happened, or nothing."""
+    """Return a message, mutated or unchanged."""
     one, other = dice.choice(messages), dice.choice(messages)
     match dice.randrange(16):
         case 0 | 1:
@@ -64,7 +64,7 @@ def mutated(dice: random.Random, messages: Sequence[Any]) -> bytes:
 
 
 def changed(document: Any, dice: random.Random) -> Any:
-    """Return a document with a value of another type, or a member gone, new, renamed or taken from elsewhere."""
+    """Return a document with one value of another type, or one member removed, added, renamed or copied."""
     document = _copy(document)
     for _ in range(dice.choice([1, 1, 1, 2, 3])):
         known = places(document)
@@ -88,7 +88,7 @@ def changed(document: Any, dice: random.Random) -> Any:
 
 
 def cut(data: bytes, dice: random.Random) -> bytes:
-    """Return bytes of which some are missing, doubled, flipped, moved or replaced."""
+    """Return bytes with some of them removed, doubled, flipped, moved or replaced."""
     for _ in range(dice.choice([1, 1, 2, 4])):
         start = dice.randrange(len(data) + 1)
         end = min(len(data), start + dice.choice([1, 1, 2, 5, 20, 1000]))
@@ -109,7 +109,7 @@ def cut(data: bytes, dice: random.Random) -> bytes:
 
 
 def odd(dice: random.Random) -> Any:
-    """Return a value that nobody expects."""
+    """Return an unexpected JSON value."""
     if dice.random() < 0.2:
         alphabet = [dice.randrange(0x20, 0xD800) if dice.random() < 0.5 else dice.randrange(0x7F) for _ in range(5)]
         return "".join(map(chr, alphabet))
@@ -117,7 +117,7 @@ def odd(dice: random.Random) -> Any:
 
 
 def places(document: Any) -> list[tuple[Any, Any]]:
-    """Return every place in a document, as a container and a key."""
+    """Return every position in a document, as a container and a key."""
     found: list[tuple[Any, Any]] = []
     pending = [document]
     while pending:
@@ -133,7 +133,7 @@ def _copy(document: Any) -> Any:
 
 
 def _renumbered(document: Any, dice: random.Random) -> Any:
-    """Return a message under another id, which may be in use."""
+    """Return a message with another id, which may be in use."""
     document = dict(document)
     name = "id" if "id" in document or dice.random() < 0.5 else "requestId"
     new = dice.choice([dice.randrange(40), dice.randrange(40), str(dice.randrange(9)), float(dice.randrange(9))])
@@ -145,7 +145,7 @@ def _renumbered(document: Any, dice: random.Random) -> Any:
 
 
 def _twice(document: Any, dice: random.Random) -> bytes:
-    """Return an object that has a member twice; the last one counts (RFC 8259 leaves that open, all parsers do it)."""
+    """Return an object with a duplicate member; all parsers use the last value, though RFC 8259 leaves that open."""
     text = json.dumps(document)
     name = dice.choice([*document, "id", "method"])
     again = document.get(name, 1) if dice.random() < 0.5 else odd(dice)
@@ -154,7 +154,7 @@ def _twice(document: Any, dice: random.Random) -> bytes:
 
 
 def _buried(document: Any, dice: random.Random) -> Any:
-    """Return a message that holds a deeply nested or a large value."""
+    """Return a message with a deeply nested or a large value."""
     depth, size = dice.choice([10, 100, 190, 210, 500]), dice.choice([10, 1000, 50_000])
     value: Any = "x" * size if dice.random() < 0.3 else 10 ** min(size, 4000) if dice.random() < 0.3 else []
     if isinstance(value, list):
@@ -179,7 +179,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 def headers(dice: random.Random, given: Headers) -> Headers:
-    """Return headers of which some are missing, doubled, swapped, changed or new; what frames the body stays."""
+    """Return headers, some of them removed, doubled, swapped, changed or added; headers that frame the body stay."""
     found = list(given)
     for _ in range(dice.choice([1, 1, 2])):
         place = dice.randrange(len(found))
@@ -203,7 +203,7 @@ def headers(dice: random.Random, given: Headers) -> Headers:
 
 
 def framing(dice: random.Random, request: bytes) -> bytes:
-    """Return an HTTP request whose head or framing is damaged, so that it may have no end."""
+    """Return an HTTP request with a damaged head or damaged framing, so that its end may be undefined."""
     head, _, body = request.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
     match dice.randrange(6):

@@ -1,4 +1,4 @@
-"""A server and a client of each revision whose every handler ends soon, whatever it is asked.
+"""A server and a client of each revision with handlers that end soon for every request.
 
 `python -m tests.laboratory.peers [REVISION ...] [--http HOST:PORT]` serves the revisions, or all of them.
 """
@@ -25,13 +25,13 @@ ANSWER = 0.2
 
 
 def server(revision: str) -> Server:
-    """Return a server that offers everything there is."""
+    """Return a server with all features of a revision."""
     package: Any = bindings(revision)
     mcp = package.types
     stateless = revision == STATELESS
 
     class Everything(package.Server):  # type: ignore[misc]
-        """Answers each request within moments."""
+        """Server that answers each request quickly."""
 
         info = mcp.Implementation(name="laboratory", version="1")
         instructions = "Try everything."
@@ -122,12 +122,12 @@ def _form(mcp: Any) -> Any:
 
 
 def client(revision: str) -> Any:
-    """Return a client that answers whatever it is asked."""
+    """Return a client that answers every request."""
     package: Any = bindings(revision)
     mcp = package.types
 
     class Agreeable(package.Client):  # type: ignore[misc]
-        """Answers at once."""
+        """Client that answers at once."""
 
         info = mcp.Implementation(name="laboratory", version="1")
 
@@ -149,7 +149,7 @@ def client(revision: str) -> Any:
 
 
 if __name__ == "__main__":
-    logging.disable(logging.CRITICAL)  # a line for each message would be most of the work
+    logging.disable(logging.CRITICAL)  # logging each message would take most of the time
     named = [word for word in sys.argv[1:] if re.fullmatch(r"\d{4}-\d\d-\d\d", word)]
     sys.argv[1:] = [word for word in sys.argv[1:] if word not in named]
     run(*map(server, named or REVISIONS))

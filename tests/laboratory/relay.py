@@ -1,4 +1,4 @@
-"""A child that passes its standard streams on to a socket, and imports nothing of ours: `python relay.py PORT`."""
+"""Relay between standard streams and a socket, without imports of the project: `python relay.py PORT`."""
 
 import os
 import socket

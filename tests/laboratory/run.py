@@ -1,4 +1,4 @@
-"""Try something, watch what the process holds meanwhile, and make a failure small."""
+"""Run a trial, monitor the resources of the process, and reduce a failure to few messages."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from .traffic import traffic
 from .trial import Trial
 
 GROWTH = 96 * 2**20
-"""Bytes that a process may need more than after its first rounds."""
+"""Bytes by which the memory of a process may grow after its first rounds."""
 
 THREADS = 8
 FILES = 16
 WARM = 3
-"""Rounds after which a process has loaded what it needs."""
+"""Rounds after which a process has loaded all its modules."""
 
 SHRINKING = 30.0
-"""Seconds to spend on making a failure small."""
+"""Seconds to spend on the reduction of a failure."""
 
 
 class Subject(Protocol):
-    """What is tried; rounds follow each other."""
+    """Side under test; it runs rounds one after another."""
 
     pid: int
 
     async def round(self, trial: Trial) -> None:
-        """Try one round. Raises `Violation`."""
+        """Run one round. Raises `Violation`."""
         ...
 
 
 @dataclass
 class Figures:
-    """What a trial took.
+    """Measurements of a trial.
 
     Attributes:
-        messages: How many messages were sent.
-        seconds: How long that took.
-        peak: The most that the process held.
-        first: What it held when it was warm.
+        messages: Number of messages sent.
+        seconds: Duration of the trial.
+        peak: Highest resource use of the process.
+        first: Resource use of the process after `WARM` rounds.
     """
 
     messages: int = 0
@@ -65,7 +65,7 @@ class Figures:
     peak: Vitals = field(default_factory=lambda: Vitals(0, 0, 0))
 
     def note(self, vitals: Vitals) -> None:
-        """Take note of what the process holds; raise `Violation` when that is too much."""
+        """Record the resources of the process; raise `Violation` if they exceed the limits."""
         peak = self.peak
         self.peak = Vitals(*map(max, zip(_tuple(vitals), _tuple(peak), strict=True)))
         first = self.first
@@ -82,7 +82,7 @@ def _tuple(vitals: Vitals) -> tuple[int, int, int]:
 
 @asynccontextmanager
 async def subject(trial: Trial) -> AsyncGenerator[Subject]:
-    """Set up what a trial is for."""
+    """Start the side that a trial tests."""
     if trial.role == "client":
         yield Calls()
     elif trial.transport == "memory":
@@ -125,7 +125,7 @@ async def _try(trial: Trial, told: Callable[[Figures], object]) -> Figures:
 
 
 class Failure(Exception):
-    """A round that went wrong."""
+    """Failure of a round."""
 
     def __init__(self, part: Trial, whole: Trial, error: Exception) -> None:
         super().__init__(str(error) or type(error).__name__)
@@ -133,17 +133,17 @@ class Failure(Exception):
 
 
 def run(trial: Trial, told: Callable[[Figures], object] = lambda figures: None) -> Figures:
-    """Try something.
+    """Run a trial.
 
     Args:
-        trial: What.
+        trial: The trial.
         told: Called after each round.
 
     Raises:
-        Violation: It went wrong; the message ends with the command that repeats it.
+        Violation: The trial failed; the message ends with the command that repeats the failure.
     """
-    logging.disable(logging.CRITICAL)  # a line for each message would be most of the work
-    traffic(trial.revision)  # recorded before a loop runs
+    logging.disable(logging.CRITICAL)  # logging each message would take most of the time
+    traffic(trial.revision)  # recording needs an event loop of its own
     try:
         return anyio.run(_try, trial, told)
     except Failure as failure:
@@ -153,7 +153,7 @@ def run(trial: Trial, told: Callable[[Figures], object] = lambda figures: None) 
 
 
 def _report(failure: Failure) -> str:
-    """Return what went wrong, and the shortest way to see it again."""
+    """Return the failure and the shortest command that repeats it."""
     small = _shrunk(failure.part)
     if small is None:
         return f"{failure}\nOnly after the rounds before: {failure.whole.command}"
@@ -170,7 +170,7 @@ def _fails(trial: Trial) -> bool:
 
 
 def _shrunk(trial: Trial) -> Trial | None:
-    """Return a trial of fewer messages that goes wrong as well; `None` when this one does not, on its own."""
+    """Return a trial with fewer messages that fails as well, or None if the trial alone does not fail."""
     until = time.monotonic() + SHRINKING
     numbers = [number for number, _ in trial.messages()]
     if not _fails(trial):

@@ -1,4 +1,4 @@
-"""A peer reads most messages in a single pass and the others the slow way; whatever comes, both mean the same."""
+"""A peer parses most messages on a fast path and the rest on a slow path; both give the same events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .traffic import traffic
 
 MUTATIONS = examples(1_000, 15_000)
 BUSY = "busy"
-"""The id of a request that is in flight all the time."""
+"""Id of a request that is in flight throughout the test."""
 
 
 @pytest.mark.full

@@ -1,4 +1,4 @@
-"""Whatever comes, over every transport, in every era and in both roles: what is owed is said once, and nothing else."""
+"""Fuzz tests of every transport, era and role: each request gets exactly one response, and no other message is sent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_million_messages(trial: Trial) -> None:
 
 
 def judge(*messages: Any) -> Checker:
-    """What knows what is owed for some messages."""
+    """Return a checker of the responses that some messages require."""
     found = Checker([REVISION], batches=False)
     for message in messages:
         found.sent(message if isinstance(message, bytes) else json.dumps(message).encode())
@@ -102,8 +102,8 @@ def test_an_answer_may_come_once_and_not_at_all_when_it_is_cancelled() -> None:
 
 @pytest.mark.full
 def test_a_failure_becomes_one_line_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer that mistakes the id of one answer is found, and few messages are enough to show it."""
-    traffic(REVISION)  # of a peer that mistakes nothing
+    """A peer with a wrong id in one response is found, and the failure is reduced to few messages."""
+    traffic(REVISION)  # recorded before the peer makes mistakes
     respond = Peer.respond
 
     def mistaken(peer: Peer, id_: Any, answer: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Real conversations of each revision: what our own client and server say to each other, recorded as it happens."""
+"""Real traffic of each revision: the messages between our own client and server, recorded in this process."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ EXAMPLES = ROOT / "examples" / "traffic"
 
 @dataclass
 class Traffic:
-    """What the two sides of a conversation said, as documents in order."""
+    """Messages of the client and of the server in a conversation, as JSON documents in order."""
 
     client: list[Any] = field(default_factory=list)
     server: list[Any] = field(default_factory=list)
 
     def results(self) -> dict[str, list[Any]]:
-        """Method -> the results that answered it, whoever asked."""
+        """Return method -> its results, for requests of both sides."""
         asked = {
             (side, json.dumps(message["id"])): message["method"]
             for side, messages in (("server", self.client), ("client", self.server))
@@ -48,7 +48,7 @@ class Traffic:
 
 
 class _Tap(Transport):
-    """A transport that notes what is sent over it."""
+    """Transport that records the messages sent over it."""
 
     def __init__(self, transport: Transport, notes: list[Any]) -> None:
         self._transport, self._notes = transport, notes
@@ -66,7 +66,7 @@ class _Tap(Transport):
 
 @cache
 def traffic(revision: str) -> Traffic:
-    """Return a conversation in which everything happens once, and the messages of `examples/traffic`."""
+    """Return a conversation that uses each feature once, plus the messages of `examples/traffic`."""
     found = Traffic()
 
     async def converse() -> None:
@@ -90,7 +90,7 @@ def traffic(revision: str) -> Traffic:
 
 
 def calls(one: Any, revision: str) -> list[Callable[[], Awaitable[Any]]]:
-    """Return calls of everything that a revision has, to be made one after the other."""
+    """Return calls of every method of a revision, to be made in order."""
     mcp: Any = bindings(revision).types
     reference, argument = mcp.PromptReference(name="greet"), mcp.CompleteRequestParamsArgument(name="a", value="b")
     counting = one.with_options(on_progress=lambda params: None)

@@ -1,4 +1,4 @@
-"""What is tried: a role, a transport, a revision, and the seed from which all messages follow."""
+"""Parameters of a trial: role, transport, revision, and the seed of all random choices."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .mutations import conversation
 from .traffic import traffic
 
 ROUND = 200
-"""Messages of a round: it begins anew with a seed of its own, so that it can be repeated alone."""
+"""Messages of a round; each round has a seed of its own, so that it can be repeated alone."""
 
 ALL, EACH_KIND, WITH_STREAMS = (
     [*STATEFUL, STATELESS],
     ["2025-03-26", "2025-11-25", STATELESS],
     ["2024-11-05", "2025-11-25"],
 )
-"""Revisions; of each kind are one with batches, one without, and one without sessions."""
+"""Revisions; `EACH_KIND` has one revision with batches, one without, and one without sessions."""
 
 TRANSPORTS = {
     ("server", "memory"): (40, ALL),
@@ -30,7 +30,7 @@ TRANSPORTS = {
     ("client", "sse"): (2, WITH_STREAMS),
     ("client", "http"): (2, EACH_KIND),
 }
-"""The side that is tried and the transport -> the share of all messages, and the revisions."""
+"""Tested side and transport -> the share of all messages, and the revisions."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Trial:
     """Messages for one side of a connection.
 
     Attributes:
-        role: The side that is tried.
-        transport: How messages reach it.
-        revision: The revision that is spoken.
-        seed: Decides everything.
-        count: How many messages there are.
-        only: The numbers of those that are sent, if not all are.
+        role: The side under test.
+        transport: The transport of the messages.
+        revision: The revision of the connection.
+        seed: Seed of all random choices.
+        count: Number of messages.
+        only: Numbers of the messages to send; None sends all.
     """
 
     role: str
@@ -58,7 +58,7 @@ class Trial:
 
     @property
     def command(self) -> str:
-        """What repeats it."""
+        """Return the command that repeats the trial."""
         chosen = "" if self.only is None else f" --only '{','.join(map(str, self.only))}'"
         return (
             f"python -m tests.laboratory --role {self.role} --transport {self.transport} --revision {self.revision}"
@@ -67,20 +67,20 @@ class Trial:
 
     @property
     def stateless(self) -> bool:
-        """Whether each request speaks for itself."""
+        """True if the revision is stateless: each request is independent of a session."""
         return self.revision == STATELESS
 
     def dice(self, what: str = "") -> random.Random:
-        """Return chance for one purpose."""
+        """Return a random generator for one purpose."""
         return random.Random(f"{self.role} {self.transport} {self.revision} {self.seed} {what}")
 
     def rounds(self) -> list[Trial]:
-        """Return the rounds, which can be tried alone."""
+        """Return the rounds as trials that can be run alone."""
         counts = [min(ROUND, self.count - start) for start in range(0, self.count, ROUND)]
         return [replace(self, seed=self.seed + number, count=count) for number, count in enumerate(counts)]
 
     def messages(self) -> list[tuple[int, bytes]]:
-        """Return the messages that are sent, each with its number."""
+        """Return the messages to send, each with its number."""
         recorded = traffic(self.revision)
         said = recorded.client if self.role == "server" else recorded.server
         found = enumerate(conversation(self.dice("messages"), said, self.count))
@@ -88,9 +88,9 @@ class Trial:
 
 
 def trials(count: int, seed: int = 0, **wanted: str | None) -> list[Trial]:
-    """Return trials of `count` messages together: of everything, or of one role, transport or revision.
+    """Return trials with `count` messages in total, for all roles, transports and revisions or for selected ones.
 
-    Each transport gets a share that is as large as it is quick.
+    Fast transports get a larger share of the messages.
     """
     found = [
         (share / len(revisions), Trial(role, transport, revision, seed))

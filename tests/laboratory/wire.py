@@ -1,4 +1,4 @@
-"""HTTP/1.1 by hand, so that anything can be sent; what comes is read by h11."""
+"""HTTP/1.1 client that can send any bytes; h11 parses the responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNK = 1 << 16
 
 
 class Gone(Exception):
-    """The other side closed the connection before its response was complete."""
+    """The server closed the connection before its response was complete."""
 
 
 def _field(line: bytes) -> tuple[bytes, bytes]:
@@ -23,7 +23,7 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
 
 
 class Response:
-    """A response, as far as it has come.
+    """Response, as far as it has arrived.
 
     Attributes:
         status: Its status.
@@ -36,7 +36,7 @@ class Response:
         self._wire = wire
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes. Raises `Gone`."""
+        """Yield parts of the body as they arrive. Raises `Gone`."""
         while True:
             event = await self._wire.event()
             if isinstance(event, h11.Data):
@@ -56,7 +56,7 @@ class Response:
                     yield dict(fields).get(b"event", b"message"), data
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """Yield the messages in it, whether it is a document or a stream. Raises `Gone`."""
+        """Yield the messages of the response, a JSON document or an event stream. Raises `Gone`."""
         if self.headers.get(b"content-type") == b"text/event-stream":
             async for _, data in self.events():
                 yield data
@@ -67,10 +67,10 @@ class Response:
 
 
 class Wire:
-    """A connection to an HTTP server, opened when it is needed.
+    """Connection to an HTTP server, opened on demand.
 
     Args:
-        port: Where the server listens.
+        port: The server's port.
     """
 
     def __init__(self, port: int) -> None:
@@ -79,11 +79,11 @@ class Wire:
         self._parser = h11.Connection(h11.CLIENT)
 
     async def send(self, request: bytes, *, last: bool = False) -> Response:
-        """Send a request, which may be anything, and return the response to it. Raises `Gone`.
+        """Send a request, valid or not, and return the response. Raises `Gone`.
 
         Args:
             request: The request.
-            last: Whether to say that nothing follows.
+            last: Whether to close the sending side of the connection.
         """
         await self.write(request, last=last)
         while True:
@@ -101,14 +101,14 @@ class Wire:
             self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 20)
         self._parser.send(h11.Request(method="POST", target="/", headers=[("host", "x"), ("content-length", "0")]))
         self._parser.send(h11.EndOfMessage())
-        with suppress(OSError):  # it may have answered already
+        with suppress(OSError):  # the server may have closed the connection after an early response
             self._streams[1].write(request)
             if last:
                 self._streams[1].write_eof()
             await self._streams[1].drain()
 
     async def event(self) -> h11.Event | type[h11.PAUSED]:
-        """Return what comes next. Raises `Gone`."""
+        """Return the next event of h11. Raises `Gone`."""
         assert self._streams is not None
         while True:
             try:
@@ -124,13 +124,13 @@ class Wire:
                 self._parser.receive_data(b"")
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
 
 
 def encode(method: bytes, target: bytes, headers: Headers, body: bytes = b"") -> bytes:
-    """Write a request."""
+    """Return the bytes of a request."""
     lines = [b"%b %b HTTP/1.1" % (method, target), *(b"%b: %b" % header for header in headers)]
     return b"\r\n".join([*lines, b"content-length: %d" % len(body)]) + b"\r\n\r\n" + body
