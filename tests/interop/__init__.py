@@ -1,1 +1,1 @@
-"""Talks to implementations of MCP that are not ours, and writes down what worked."""
+"""Interoperability tests: conversations with other implementations of MCP, and a report of the working features."""

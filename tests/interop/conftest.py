@@ -1,4 +1,4 @@
-"""Settings for conversations with foreign programs."""
+"""Fixtures of conversations with third-party programs."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tests.support.forks import PYTHON
 
 @pytest.fixture(scope="session", autouse=True)
 def programs_start_at_once() -> None:
-    """Wait for the process that forks programs, as conversations are limited in time."""
+    """Wait for the process that forks programs, because conversations have a time limit."""
     assert execute(PYTHON, "-c", "").returncode == 0

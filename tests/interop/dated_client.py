@@ -1,9 +1,9 @@
-"""The official Python SDK's client of any 1.x version, with `examples/written_once.py`: prints what it saw as JSON.
+"""Client of any 1.x version of the official Python SDK for `examples/written_once.py`; it prints results as JSON.
 
     python dated_client.py stdio COMMAND...
     python dated_client.py sse|http URL
 
-It runs with the SDK of its version in PYTHONPATH, so it uses only what all of them have.
+PYTHONPATH selects the version of the SDK, so this program uses only API that all versions have.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from mcp.client.stdio import stdio_client
 
 
 async def sample(context: Any, params: Any) -> Any:
-    """Answers as a model."""
+    """Answer a sampling request."""
     content = types.TextContent(type="text", text="Raise the dead.")
     return types.CreateMessageResult(role="assistant", content=content, model="fake")
 
 
 async def elicit(context: Any, params: Any) -> Any:
-    """Answers as a user."""
+    """Answer an elicitation."""
     return types.ElicitResult(action="accept", content={"line": "Tea"})
 
 
 def way(over: str, target: list[str]) -> Any:
-    """The way to the server."""
+    """Return the transport to the server."""
     if over == "stdio":
         return stdio_client(StdioServerParameters(command=target[0], args=target[1:]))
     if over == "sse":
@@ -43,7 +43,7 @@ def way(over: str, target: list[str]) -> Any:
 
 
 async def converse(session: Any, seen: dict[str, Any]) -> None:
-    """Tries everything that the server has."""
+    """Try every feature of the server."""
     begun = await session.initialize()
     seen["revision"] = str(begun.protocolVersion)
     seen["server"] = begun.serverInfo.name
@@ -78,7 +78,7 @@ PAGED = inspect.signature(ClientSession.list_resources).parameters
 
 
 async def main() -> None:
-    """Connects, tries, and prints."""
+    """Connect, try every feature, and print the results."""
     over, *target = sys.argv[1:]
     known = inspect.signature(ClientSession).parameters
     handlers: dict[str, Any] = {"sampling_callback": sample, "elicitation_callback": elicit}

@@ -1,4 +1,4 @@
-"""Listens in between a client and a server that talk HTTP, and breaks a connection when it hears the word."""
+"""Proxy between an HTTP client and server that records messages, and breaks connections after certain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import ByteStream, SocketAttribute
 
 CUT = re.compile(rb'cut here|"progress":2,"total":6')
-"""Once the server has said one of these, the connection breaks."""
+"""Data from the server after which the proxy breaks the connection."""
 
 SESSION = re.compile(rb"(?:session_id=|^mcp-session-id: *)([\w-]+)", re.MULTILINE | re.IGNORECASE)
 EVENT = re.compile(rb"^data: ([\[{].*[\]}])\r?$", re.MULTILINE)
@@ -23,14 +23,14 @@ GONE = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 @dataclass
 class Overheard:
-    """What was said in one session, or about one request that needs none: the client's messages, then the server's."""
+    """Messages of one session, or of one stateless request: `asked` by the client, `said` by the server."""
 
     asked: list[bytes] = field(default_factory=list)
     said: list[bytes] = field(default_factory=list)
 
 
 class Eavesdropper:
-    """Passes on what comes over TCP, and keeps it.
+    """TCP proxy that records the data of both directions.
 
     Args:
         server: The server's port.
@@ -42,7 +42,7 @@ class Eavesdropper:
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[int]:
-        """Listens for as long as the block lasts; gives the port."""
+        """Listen for the duration of the block; yield the port."""
         async with (
             await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
             anyio.create_task_group() as tasks,
@@ -52,7 +52,7 @@ class Eavesdropper:
             tasks.cancel_scope.cancel()
 
     def conversations(self) -> list[Overheard]:
-        """What was said."""
+        """Return the recorded conversations."""
         found: dict[object, Overheard] = {}
         for asked, answered in self._connections:
             for (head, body), (status, said) in zip_longest(_parts(asked), _parts(answered), fillvalue=(b"", b"")):
@@ -85,7 +85,7 @@ class Eavesdropper:
 
 
 def _parts(stream: bytearray) -> Iterator[tuple[bytes, bytes]]:
-    """The heads and bodies of the requests or responses on a connection; the last one may have been broken off."""
+    """Yield head and body of each request or response on a connection; the last body may be incomplete."""
     rest = bytes(stream)
     while rest:
         head, _, rest = rest.partition(b"\r\n\r\n")
@@ -99,7 +99,7 @@ def _parts(stream: bytearray) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _chunks(rest: bytes) -> tuple[bytes, bytes]:
-    """A body that came in chunks, and what follows it."""
+    """Return a chunked body and the data after it."""
     body = b""
     while rest:
         size, _, rest = rest.partition(b"\r\n")

@@ -1,4 +1,4 @@
-"""The reference servers: the steps our clients take with them."""
+"""Steps of our clients with the reference servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOCUMENT = "demo://resource/static/document/features.md"
 
 
 async def everything(report: Report, asker: Any, received: list[Any]) -> None:
-    """The steps with `server-everything`."""
+    """Try every feature of `server-everything`."""
     mcp = bindings(report.revision).types
     seen: Seen = asker.seen
     task = None
@@ -32,7 +32,7 @@ async def everything(report: Report, asker: Any, received: list[Any]) -> None:
         assert is_declared(asker.server_capabilities, "resources", "subscribe")
 
     if report.transport != "http":
-        with report.step("list changes"):  # it adds tools once it knows the client
+        with report.step("list changes"):  # the server adds tools after it has received the client's capabilities
             assert set(await seen.until("changed")) == {"tools"}
 
     if report.has("tasks"):
@@ -150,7 +150,7 @@ async def everything(report: Report, asker: Any, received: list[Any]) -> None:
             assert text(done).startswith("Long running operation completed")
             assert [step.progress for step in steps] == [1, 2, 3, 4, 5, 6]
 
-    with report.step("cancellation"):  # a request that is cancelled is never answered
+    with report.step("cancellation"):  # the server never answers a cancelled request
         impatient = asker.with_options(total_timeout=0.3)
         with pytest.raises(RequestTimeout):
             await impatient.call_tool("trigger-long-running-operation", {"duration": 1.5, "steps": 1})
@@ -235,7 +235,7 @@ async def _finish_research(asker: Any, package: Any, task: Any) -> None:
 
 
 async def filesystem(report: Report, asker: Any, received: list[Any], folder: Path) -> None:
-    """The steps with `server-filesystem`, which was started without a folder and learns it from the roots."""
+    """Try every feature of `server-filesystem`, which takes its folder from the client's roots."""
     mcp = bindings(report.revision).types
 
     with report.step("handshake"):
@@ -307,6 +307,6 @@ async def filesystem(report: Report, asker: Any, received: list[Any], folder: Pa
 
 
 def _no_pages(report: Report, received: list[Any]) -> None:
-    """The servers have short lists."""
+    """Check that no list has a second page, and skip pagination."""
     assert not any("nextCursor" in message.get("result", {}) for message in received)
     report.skip("pagination", "no list of the server has a `nextCursor`")

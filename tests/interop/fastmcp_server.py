@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # pyright: basic, reportMissingImports=false
-"""A server of FastMCP with tasks, which listens at the port that its environment names."""
+"""Server of FastMCP with tasks; it listens at the port of the environment variable `PORT`."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Packages that are no dependencies, for programs of their own: each set in a folder that is kept."""
+"""Packages that are no dependencies of the project, each set in a cached folder for use in separate processes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PATIENCE = 120.0
 
 @cache
 def folder(name: str, *packages: str) -> Path:
-    """The folder to put into PYTHONPATH for some packages; fetched by pip, without what they need, when first wanted.
+    """Return a folder with packages, for PYTHONPATH; pip installs them at first use, without dependencies.
 
-    Where that is impossible the test is skipped; in CI it fails.
+    If that fails, the test is skipped; in CI it fails.
 
     Args:
-        name: What the folder is called; another one for other packages.
+        name: The name of the folder, unique for each set of packages.
         packages: The packages with their versions.
     """
     kept = os.environ.get("MCP_BINDGEN_TEST_CACHE")
@@ -42,6 +42,6 @@ def folder(name: str, *packages: str) -> Path:
             pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
         try:
             made.rename(found)
-        except OSError:  # somebody else was quicker
+        except OSError:  # another process has created the folder
             shutil.rmtree(made)
     return found

@@ -1,8 +1,8 @@
-"""A generated server with everything that MCP has, for other implementations to try.
+"""Generated server with every feature of MCP, for tests with other implementations.
 
     python full_server.py REVISION [--http HOST:PORT]
 
-`all` stands for every revision. `sdk_server.py` and `node_server.mjs` offer the same on official SDKs.
+`all` stands for every revision. `sdk_server.py` and `node_server.mjs` offer the same features with official SDKs.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 FRESH = 60_000
-"""Milliseconds for which the list of prompts does not change."""
+"""TTL of the prompt list in milliseconds."""
 
-PIXEL = "iVBORw0KGgo="  # bytes that begin like a PNG
+PIXEL = "iVBORw0KGgo="  # the signature of a PNG file
 TEXTS = {"test://a": "alpha", "test://b": "beta"}
 BLOB = ("test://c", "AAEC")
 TONES = ("formal", "friendly")
@@ -39,7 +39,7 @@ RELATED_TASK = "io.modelcontextprotocol/related-task"
 
 
 def server(revision: str) -> Server:
-    """The server of a revision; what the revision does not have is left out."""
+    """Return the server of a revision, with all features of that revision."""
     bindings: Any = import_module(f"mcp_bindgen.v{revision.replace('-', '_')}")
     mcp = bindings.types
     has_audio = revision >= "2025-03-26"
@@ -51,12 +51,12 @@ def server(revision: str) -> Server:
     fresh = {"ttl_ms": FRESH} if stateless else {}
 
     def text(value: object, **more: Any) -> Any:
-        """The result of a tool."""
+        """Return the result of a tool."""
         words = value if isinstance(value, str) else json.dumps(value)
         return mcp.CallToolResult(content=[mcp.TextContent(text=words)], **more)
 
     class Background:
-        """A tool that runs as a task."""
+        """Tool that runs as a task."""
 
         def __init__(self, id_: str, ttl: int | None) -> None:
             self.id, self.ttl, self.status = id_, ttl, "working"
@@ -79,7 +79,7 @@ def server(revision: str) -> Server:
             self.status, self.changed = status, now()
 
     class Full(bindings.Server):  # type: ignore[misc]
-        """Everything, for others to try."""
+        """Server with every feature, for tests with other implementations."""
 
         info = mcp.Implementation(name="fixture", version="1.0")
         instructions = "Try everything."
@@ -173,7 +173,7 @@ def server(revision: str) -> Server:
             return text("it failed", is_error=True)
 
         async def tool_interview(self, ctx: Any) -> Any:
-            async with anyio.create_task_group() as tasks:  # three questions at once
+            async with anyio.create_task_group() as tasks:  # three requests at once
                 for ask in (self.tool_elicit(ctx, "Who?"), self.tool_sample(ctx, "Hello?"), self.tool_roots(ctx)):
                     tasks.start_soon(awaiting, ask)
             answer = await ctx.ask_params(
@@ -289,7 +289,7 @@ def server(revision: str) -> Server:
             self.subscriptions.discard((ctx.session, params.uri))
             return mcp.Result()
 
-        if not stateless:  # where clients listen instead
+        if not stateless:  # clients of stateless revisions use `subscriptions/listen`
             subscribe, unsubscribe = _subscribe, _unsubscribe
 
         # --- prompts and completion -------------------------------------------------------------------------------
@@ -386,12 +386,12 @@ def server(revision: str) -> Server:
 
 
 async def awaiting(work: Awaitable[object]) -> None:
-    """Waits for it."""
+    """Wait for an awaitable."""
     await work
 
 
 def page(items: Sequence[Any], cursor: str | None, size: int) -> tuple[Sequence[Any], str | None]:
-    """The items from `cursor` on, and the cursor of those that follow."""
+    """Return the items from `cursor` on, and the cursor of the next page."""
     if cursor is not None and not cursor.isdecimal():
         raise ProtocolError(INVALID_PARAMS, f"Invalid cursor: {cursor}")
     start = int(cursor or 0)
@@ -400,7 +400,7 @@ def page(items: Sequence[Any], cursor: str | None, size: int) -> tuple[Sequence[
 
 
 def now() -> str:
-    """The time, as MCP writes it."""
+    """Return the current time in the format of MCP."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

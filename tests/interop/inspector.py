@@ -1,4 +1,4 @@
-"""The Inspector's command line: what it prints, of `full_server.py` among others, one run for each method."""
+"""The Inspector's command line: run each of its methods with a server such as `full_server.py`; check the output."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.interop.report import Report
 
 INSPECTOR = str(MODULES / "@modelcontextprotocol" / "inspector" / "clients" / "cli" / "build" / "index.js")
 COMPILED = Path(gettempdir()) / "mcp-bindgen-inspector"
-"""Where node keeps what it made of the Inspector's source, so that it starts quicker."""
+"""Node's compile cache for the Inspector, which speeds up its start."""
 TOOL_FAILED = 5
 AT_ONCE = 2
-"""Runs at the same time."""
+"""Number of concurrent runs."""
 METHODS = {
     "cancellation": "notifications/cancelled",
     "completion": "completion/complete",
@@ -37,12 +37,12 @@ METHODS = {
     "tasks": "tasks/list",
     "url elicitation": "elicitation/create",
 }
-"""What the command line has no method for."""
+"""Feature -> its MCP method, which the command line does not offer."""
 
 
 @dataclass
 class Printed:
-    """What a run of the command line printed."""
+    """Output of a run of the command line."""
 
     code: int
     output: Any
@@ -50,12 +50,12 @@ class Printed:
 
 
 async def inspect(home: Path, runs: Mapping[str, Sequence[str]], **variables: str) -> dict[str, Printed]:
-    """Run the command line many times in one process of node, a few at a time.
+    """Run the command line many times in one process of node, `AT_ONCE` runs at a time.
 
     Args:
-        home: Where the Inspector may keep its files.
-        runs: The arguments of each run, by a name for it.
-        variables: More of its environment.
+        home: Folder for the Inspector's files.
+        runs: Name of each run -> its arguments.
+        variables: Additional environment variables.
     """
     command = [node(), str(HERE / "inspector.mjs"), INSPECTOR, str(AT_ONCE)]
     env = {"HOME": str(home), "PATH": os.environ["PATH"], "NODE_COMPILE_CACHE": str(COMPILED), **variables}
@@ -69,12 +69,12 @@ async def inspect(home: Path, runs: Mapping[str, Sequence[str]], **variables: st
 
 
 async def look(report: Report, home: Path, target: Callable[[str], list[str]]) -> dict[str, Printed]:
-    """Runs all methods.
+    """Run all methods of the command line.
 
     Args:
-        report: Says in which revision.
-        home: Where the Inspector may keep its files.
-        target: Gives the arguments that name the server, for each run.
+        report: The report with the revision.
+        home: Folder for the Inspector's files.
+        target: Returns the arguments that name the server, for each run.
     """
 
     def tool(name: str, **arguments: Any) -> list[str]:
@@ -102,7 +102,7 @@ async def look(report: Report, home: Path, target: Callable[[str], list[str]]) -
 
 
 def judge(report: Report, printed: dict[str, Printed]) -> None:
-    """Holds what was printed against what there is to see."""
+    """Check the output of all runs; record it in the report."""
     since_march, since_june = report.revision >= "2025-03-26", report.revision >= "2025-06-18"
 
     def output(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Talks to everybody and writes docs/reference/interop.md: `python -m tests.interop.matrix`."""
+"""Run the conversations with all peers and write docs/reference/interop.md: `python -m tests.interop.matrix`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Row = tuple[str, ...]
 
 
 def installed(peer: Peer) -> str:
-    """The package of a peer, and the version that is installed here."""
+    """Return the package of a peer with the installed version."""
     if peer in PYTHON:
         return f"`{peer.package}` {version(peer.package)}"
     found: str = json.loads((MODULES / peer.package / "package.json").read_text("utf-8"))["version"]
@@ -50,7 +50,7 @@ def installed(peer: Peer) -> str:
 
 
 def cell(report: Report) -> str:
-    """How a conversation went."""
+    """Return the outcome of a conversation, as a cell of a table."""
     if report.failures:
         return f"FAILED: {', '.join(report.failures)}"
     if not report.works:
@@ -59,12 +59,12 @@ def cell(report: Report) -> str:
 
 
 def verify(peer: Peer, over: str, revisions: Sequence[str]) -> None:
-    """Has conversations over one transport: every step must succeed, and the page must say what came of them."""
+    """Check that every step of conversations over one transport succeeds, and that the page has the outcome."""
     reports = anyio.run(peer.reports, over, revisions)
     for report in reports:
         report.check()
     page = PAGE.read_text("utf-8")
-    if _line((peer.name, installed(peer))) in page:  # else it is about another version
+    if _line((peer.name, installed(peer))) in page:  # otherwise the page is about another version
         table = page.partition(SIDES[peer.ours])[2].partition(f"### {NAMES[over]}\n")[2].partition("\n#")[0]
         (row,) = [line for line in table.splitlines() if line.startswith(f"| {peer.name} |")]
         written = dict(zip(TRANSPORTS[over], row.strip("| ").split(" | ")[1:], strict=True))
@@ -73,7 +73,7 @@ def verify(peer: Peer, over: str, revisions: Sequence[str]) -> None:
 
 
 async def main() -> int:
-    """Writes the page; says whether something failed."""
+    """Write the page; return 1 if a conversation failed, otherwise 0."""
     reports: list[Report] = []
     for peer, over in cases(EVERYBODY):
         reports += (found := await peer.reports(over))
@@ -105,7 +105,7 @@ def _results(reports: list[Report]) -> Iterator[str]:
 
 
 def _of(peer: Peer, reports: list[Report], over: str | None = None) -> list[Report]:
-    """The reports about a peer."""
+    """Return the reports about a peer."""
     return [each for each in reports if each.peer == peer.name and over in (each.transport, None)]
 
 
@@ -119,7 +119,7 @@ def _features() -> list[str]:
 
 
 def _absent(reports: list[Report]) -> list[str]:
-    """What peers cannot do, each reason once."""
+    """Return the table of unsupported features, each reason once."""
     rows: list[Row] = []
     for peer in EVERYBODY:
         mine = _of(peer, reports)
@@ -140,7 +140,7 @@ def _reasons(why: dict[Report, str]) -> list[tuple[str, list[Report]]]:
 
 
 def _where(places: list[Report], every: list[Report]) -> str:
-    """Revisions and transports, in few words."""
+    """Return a short text for revisions and transports."""
     if places == every:
         return "everywhere"
     revisions = sorted({each.revision for each in places})

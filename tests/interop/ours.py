@@ -1,4 +1,4 @@
-"""Our clients: the steps they take with a server that has what `full_server.py` has."""
+"""Steps of our clients with a server that has the features of `full_server.py`."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ ROOTS = ("file:///projects/one", "file:///projects/two")
 
 
 class Seen:
-    """What a client was asked and told, by the name of its handler."""
+    """Requests and notifications that a client received, by the name of the handler."""
 
     def __init__(self) -> None:
         self.log: list[tuple[str, Any]] = []
         self._changed = anyio.Event()
 
     def add(self, name: str, what: Any) -> None:
-        """Writes it down."""
+        """Record an entry."""
         self.log.append((name, what))
         self._changed.set()
         self._changed = anyio.Event()
 
     def all(self, name: str) -> list[Any]:
-        """What came under a name so far."""
+        """Return the entries of a name so far."""
         return [what for each, what in self.log if each == name]
 
     async def until(self, name: str, count: int = 1) -> list[Any]:
-        """Waits until `count` things came under a name."""
+        """Wait for `count` entries of a name; return them."""
         while len(found := self.all(name)) < count:
             await self._changed.wait()
         return found
 
 
 def client(revision: str, roots: Sequence[str]) -> Any:
-    """A client with these roots, and a user who says yes to everything."""
+    """Return a client with these roots and a user that accepts every request."""
     package: Any = bindings(revision)
     mcp = package.types
 
     class Agreeable(package.Client):  # type: ignore[misc]
-        """Answers whatever a server may ask."""
+        """Client that accepts every request of a server."""
 
         info = mcp.Implementation(name="interop", version="1.0")
         cache = ResultCache()
@@ -100,19 +100,19 @@ def client(revision: str, roots: Sequence[str]) -> Any:
 
 
 def text(result: Any) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     assert not result.is_error, result
     words: str = result.content[0].text
     return words
 
 
 async def cancelled_by(give_up: Callable[[float], Awaitable[None]], cancelled: Callable[[], Awaitable[str]]) -> None:
-    """Give up a call until the server has cancelled one.
+    """Cancel calls until the server has cancelled a running call.
 
     Args:
-        give_up: Calls a tool that waits, and gives up after some seconds; more each time, because a call that has not
-            reached the server by then is not counted.
-        cancelled: Asks the server how many calls were cancelled.
+        give_up: Calls a tool that waits, and cancels the call after some seconds. The time doubles with each attempt,
+            because the server counts only calls that have reached it.
+        cancelled: Returns the number of cancelled calls from the server.
     """
     before, seconds = await cancelled(), 0.1
     while await cancelled() == before:
@@ -121,7 +121,7 @@ async def cancelled_by(give_up: Callable[[float], Awaitable[None]], cancelled: C
 
 
 async def converse(report: Report, asker: Any) -> None:
-    """Tries everything with a server like `full_server.py`."""
+    """Try every feature of a server like `full_server.py`."""
     mcp = bindings(report.revision).types
     seen: Seen = asker.seen
     stateful = not report.stateless
@@ -188,7 +188,7 @@ async def converse(report: Report, asker: Any) -> None:
         assert blob.blob == "AAEC"
         with pytest.raises(ProtocolError) as caught:
             await asker.read_resource("test://nothing")
-        assert caught.value.code in {-32602, *[-32002] * stateful}  # the TypeScript SDK 2 has only the new one
+        assert caught.value.code in {-32602, *[-32002] * stateful}  # the TypeScript SDK 2 has only the new code
         assert caught.value.data == {"uri": "test://nothing"}
 
     with report.step("templates"):
@@ -289,7 +289,7 @@ async def converse(report: Report, asker: Any) -> None:
             assert not stateful or await seen.until("complete") == ["v1"]
 
     if report.has("rounds"):
-        with report.step("rounds"):  # three questions at once, and then another one
+        with report.step("rounds"):  # three requests at once, then a fourth
             before = len(seen.log)
             assert text(await asker.call_tool("interview")) == "accept"
             assert [name for name, _ in seen.log[before:]] in (
@@ -312,7 +312,7 @@ async def converse(report: Report, asker: Any) -> None:
                 assert text(await asker.call_tool("route", {"region": region})) == region
 
     if report.has("resuming"):
-        with report.step("resuming"):  # nothing is lost, nothing comes twice
+        with report.step("resuming"):  # no message is lost or duplicated
             await asker.set_level("debug")
             before = len(seen.all("log"))
             assert text(await asker.call_tool("pause")) == "resumed"
@@ -327,13 +327,13 @@ async def converse(report: Report, asker: Any) -> None:
 
 
 def every_change(mcp: Any) -> Any:
-    """Asks to hear when a list changes."""
+    """Return a filter that subscribes to changes of all lists."""
     return mcp.SubscriptionFilter(prompts_list_changed=True, resources_list_changed=True, tools_list_changed=True)
 
 
 @asynccontextmanager
 async def following(asker: Any, uri: str) -> AsyncGenerator[None]:
-    """Hears of changes of a resource, in the way of the revision."""
+    """Subscribe to changes of a resource with the method of the revision."""
     mcp = bindings(asker.revision).types
     if hasattr(mcp, "SubscriptionFilter"):
         async with asker.subscribed(mcp.SubscriptionFilter(resource_subscriptions=[uri])):

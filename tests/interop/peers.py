@@ -1,4 +1,4 @@
-"""Everybody we talk to, and how."""
+"""The peers of the interoperability tests, and the conversations with them."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ from tests.interop.report import REVISIONS, STATEFUL, STEP, Report
 from tests.support.checked_connections import Recording
 
 CONVERSATION = 300.0
-"""Seconds that a whole conversation may take."""
+"""Limit of a whole conversation in seconds."""
 
 TRANSPORTS = {"stdio": REVISIONS, "sse": STATEFUL, "http": REVISIONS[1:]}
-"""Transport -> the revisions in which it is used."""
+"""Transport -> the revisions to test over it."""
 
 FEW = {"stdio": REVISIONS[::2], "sse": STATEFUL[::2], "http": (*REVISIONS[1::2], REVISIONS[-1])}
-"""Transport -> some revisions: each is there, and those of both eras over HTTP."""
+"""Transport -> a subset of its revisions; together they cover every revision, and HTTP covers both eras."""
 
 PATHS = {"sse": "/sse", "http": "/mcp"}
 
 Place: TypeAlias = int | Sequence[str]
-"""Where a server is: the port on which it listens, or the command that starts it for one conversation."""
+"""Location of a server: the port on which it listens, or the command that starts it for one conversation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Peer:
-    """Somebody we talk to.
+    """Implementation of MCP to test with ours.
 
     Attributes:
-        name: Who.
+        name: The name of the implementation.
         ours: Which side is ours.
-        package: The package it is in.
+        package: The package that contains it.
         serves: The command of the server for some conversations, given the address to listen on unless over stdio.
-        talk: Has a conversation and writes it down.
-        absent: Transport -> why there are no such conversations.
+        talk: Has a conversation and records it in a report.
+        absent: Transport -> why the peer does not support it.
         alone: Whether each conversation needs a server of its own.
     """
 
@@ -78,15 +78,15 @@ class Peer:
     alone: bool = False
 
     def few(self, over: str) -> Sequence[str]:
-        """The revisions to try in less time: some where each takes processes of its own, if there are more transports.
+        """Return the revisions for a shorter test: a subset if each conversation needs processes of its own.
 
-        Over one transport or another it is every revision.
+        All transports together still cover every revision; a peer with a single transport is tested in all revisions.
         """
         apart = self.alone or over == "stdio"
         return FEW[over] if apart and len(self.absent) < 2 else TRANSPORTS[over]
 
     async def reports(self, over: str, revisions: Sequence[str] = ()) -> list[Report]:
-        """Talks to the peer in these revisions, or all; at the same time where they share a server that listens."""
+        """Have conversations in these revisions, or in all; concurrently if they share a listening server."""
         reports = [Report(self.name, revision, over) for revision in revisions or TRANSPORTS[over]]
         for group in [[each] for each in reports] if self.alone or over == "stdio" else [reports]:
             async with self.serving(group) as place, anyio.create_task_group() as tasks:
@@ -104,7 +104,7 @@ class Peer:
 
     @asynccontextmanager
     async def serving(self, reports: Sequence[Report]) -> AsyncGenerator[Place]:
-        """The server for some conversations over one transport; writes down how it ends if it is ours."""
+        """Run the server for conversations over one transport; report the shutdown of our server."""
         if reports[0].transport == "stdio":
             yield self.serves(reports, None)
             return
@@ -125,12 +125,12 @@ class Peer:
 
 
 def url(report: Report, port: int) -> str:
-    """The address of a server."""
+    """Return the URL of a server."""
     return f"http://127.0.0.1:{port}{PATHS[report.transport]}"
 
 
 def way(report: Report, place: Place) -> AbstractAsyncContextManager[Any]:
-    """The way to a server."""
+    """Return the transport to a server."""
     if not isinstance(place, int):
         return stdio(*place, stderr=subprocess.DEVNULL)
     return sse(url(report, place)) if report.transport == "sse" else http(url(report, place))
@@ -138,29 +138,29 @@ def way(report: Report, place: Place) -> AbstractAsyncContextManager[Any]:
 
 @asynccontextmanager
 async def asking(report: Report, place: Place, roots: Sequence[str] = ROOTS) -> AsyncGenerator[tuple[Any, Listener]]:
-    """Our client, connected to a server.
+    """Yield our client, connected to a server, and the recording of its messages.
 
     Args:
-        report: Says in which revision, and over what.
-        place: Where the server is.
+        report: The report with the revision and the transport.
+        place: The location of the server.
         roots: The client's roots.
     """
     if not isinstance(place, int):
         async with way(report, place) as child, _connected(report, child, roots) as connection:
             yield connection
-        with report.step("shutdown"):  # by itself, or when asked; not because we no longer read what it says
+        with report.step("shutdown"):  # exits on EOF or SIGTERM; a closed pipe would be a failure
             assert child.process.returncode in (0, -signal.SIGTERM), child.process.returncode
         return
     async with Eavesdropper(place).listening() as near:
         async with way(report, near) as stream, _connected(report, stream, roots) as connection:
             yield connection
-        with report.step("shutdown"):  # the server goes on without us
+        with report.step("shutdown"):  # the server still accepts connections
             async with client(report.revision, ROOTS).connected(way(report, near), exactly=True) as again:
                 await (again.list_tools() if report.stateless else again.ping())
 
 
 class Listener(Recording):
-    """A recording that keeps the header mirror of its transport."""
+    """Recording that keeps the header mirror of its transport."""
 
     def __init__(self, transport: Transport, *revisions: str) -> None:
         super().__init__(transport, *revisions)
@@ -182,7 +182,7 @@ async def _connected(
 
 
 async def refused(report: Report, place: Place) -> bool:
-    """Whether a server does not speak the stateless revision, as it says itself."""
+    """Return True if the report's revision is stateless and the server rejects it; record the reason."""
     if not report.stateless:
         return False
     with pytest.raises(UnsupportedRevision) as caught:
@@ -193,7 +193,7 @@ async def refused(report: Report, place: Place) -> bool:
 
 
 async def found(peer: Peer, over: str) -> str:
-    """The revision that our clients agree on with a server when they can speak all of them."""
+    """Return the revision that clients of all our revisions negotiate with a server."""
     report = Report(peer.name, STATEFUL[-1], over)
     async with peer.serving([report]) as place:
         target = url(report, place) if isinstance(place, int) else place
@@ -224,7 +224,7 @@ async def filesystem_server(report: Report, place: Place, folder: Path) -> None:
 
 
 class Replay(Transport):
-    """A transport to nowhere, for a recording of what was said elsewhere."""
+    """Transport that replays recorded messages and drops outgoing messages."""
 
     def __init__(self) -> None:
         self.incoming: list[bytes] = []
@@ -233,20 +233,20 @@ class Replay(Transport):
         return [self.incoming.pop()]
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 def tapped(report: Report, file: Path) -> list[str]:
-    """The command of our server, which writes to `file` what it says and hears."""
-    offer = "all" if report.stateless else report.revision  # a client that begins with a handshake gets what there is
+    """Return the command that runs our server and records its messages to `file`."""
+    offer = "all" if report.stateless else report.revision  # a handshake gets its only revision
     return [sys.executable, "-IS", str(HERE / "tap.py"), str(file), *FULL_SERVER, offer]
 
 
 async def valid(report: Report, conversations: Sequence[Overheard]) -> None:
-    """Checks what our server said, if there was a conversation."""
+    """Validate the messages of our server, if there was a conversation."""
     if not report.works:
         return
     with report.step("valid messages"):
@@ -263,7 +263,7 @@ async def valid(report: Report, conversations: Sequence[Overheard]) -> None:
 
 
 async def overheard(report: Report, folder: Path) -> None:
-    """Checks what `tap.py` wrote of our server, each time it ran, if there was a conversation."""
+    """Validate the recordings of `tap.py`, one for each run of our server, if there was a conversation."""
     if not report.works:
         return
     conversations: list[Overheard] = []
@@ -275,13 +275,13 @@ async def overheard(report: Report, folder: Path) -> None:
             kinds = {b">": conversations[-1].asked, b"<": conversations[-1].said}
             kinds.get(mark, endings).append(message if mark in kinds else line)
     await valid(report, conversations)
-    with report.step("shutdown"):  # and no complaints
+    with report.step("shutdown"):  # `endings` also has lines of stderr
         assert endings == [b"exit 0"] * len(conversations), endings
 
 
 @asynccontextmanager
 async def answering(report: Report, place: int) -> AsyncGenerator[str]:
-    """Our server; gives its URL, and checks what it said."""
+    """Yield the URL of our server; afterwards validate its messages."""
     eavesdropper = Eavesdropper(place)
     async with eavesdropper.listening() as near:
         yield url(report, near)
@@ -335,12 +335,12 @@ async def inspector_asks(report: Report, place: Place, folder: Path) -> None:
 
 
 def fixture(reports: Sequence[Report], address: str | None) -> Sequence[str]:
-    """Our server, with all revisions, or with the one that is needed."""
+    """Return the command of our server with all revisions, or with the revision of a single report."""
     return [*FULL_SERVER, reports[0].revision if len(reports) == 1 else "all", *listen(address)]
 
 
 def listen(address: str | None) -> Sequence[str]:
-    """The arguments that make a server listen."""
+    """Return the arguments that make a server listen."""
     return [] if address is None else ["--http", address]
 
 
@@ -351,7 +351,7 @@ PYTHON = (
         "mcp",
         lambda _, address: [*SDK_SERVER, *listen(address)],
         fixture_server,
-        alone=True,  # its sessions share one store of events, in which a stream is named by the id of its request only
+        alone=True,  # sessions share an event store that names streams by request id only
     ),
     Peer("Python SDK, client", "server", "mcp", fixture, sdk_asks),
 )
@@ -393,11 +393,11 @@ NODE = (
         "@modelcontextprotocol/inspector",
         fixture,
         inspector_asks,
-        alone=True,  # it cannot ask for an old revision
+        alone=True,  # the Inspector cannot request an old revision
     ),
 )
 
 
 def cases(peers: Sequence[Peer]) -> list[tuple[Peer, str]]:
-    """Every peer over every transport that it has."""
+    """Return every peer with each of its transports."""
     return [(peer, over) for peer in peers for over in TRANSPORTS if over not in peer.absent]

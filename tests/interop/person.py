@@ -1,4 +1,4 @@
-"""Somebody with a browser, headless Chromium, who logs in at an authorization server and consents."""
+"""User with a headless Chromium that logs in at an authorization server and consents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _browsing: list[tuple[ThreadPoolExecutor, Browser]] = []
 
 @contextmanager
 def browsing() -> Iterator[None]:
-    """The browser of all people, in a thread of its own."""
+    """Run the browser of all users in a thread of its own."""
     with ThreadPoolExecutor(1) as thread:
         running = chromium()
         _browsing.append((thread, thread.submit(running.__enter__).result()))
@@ -29,11 +29,11 @@ def browsing() -> Iterator[None]:
 
 
 class Person:
-    """Somebody with a browser, who logs in and consents.
+    """User with a browser that logs in and consents.
 
     Args:
-        name: The name to log in with.
-        page: What to do with the first page that is shown, if it is not about logging in.
+        name: The login name.
+        page: Handles the first page before the login form, for example the confirmation of a device code.
     """
 
     def __init__(self, name: str, page: Callable[[Page], object] = lambda page: None) -> None:
@@ -44,7 +44,7 @@ class Person:
         self._visits: list[Future[str]] = []
 
     def open(self, url: str) -> bool:
-        """Open a URL in the background, as a desktop does."""
+        """Open a URL in the background, like a desktop."""
         thread, browser = _browsing[-1]
         self._visits.append(thread.submit(self._visit, browser, url))
         return True
@@ -53,7 +53,7 @@ class Person:
         wait(self._visits)
 
     def visit(self, url: str) -> str:
-        """Visit a URL, log in and consent; return where that ends."""
+        """Visit a URL, log in and consent; return the final URL."""
         self.open(url)
         return self._visits[-1].result()
 

@@ -1,4 +1,4 @@
-"""The programs that take part, and how to start them."""
+"""Programs of the interoperability tests, and helpers that start them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NODE_SERVER = str(HERE / "node_server.mjs")
 SDK_SERVER = (PYTHON, str(HERE / "sdk_server.py"))
 
 START = 60.0
-"""Seconds that a server may take until it listens."""
+"""Limit in seconds until a server listens."""
 
 
 def needed(package: str = "") -> None:
-    """Skip a test where an npm package, or any, is not installed; in CI it must be."""
+    """Skip the test if an npm package (by default: any package) is not installed; in CI, fail."""
     if not (MODULES / package).is_dir():
         missing = "the npm packages are not installed: npm ci --prefix tests/interop"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
@@ -38,7 +38,7 @@ def needed(package: str = "") -> None:
 
 @asynccontextmanager
 async def listening(*command: str, port: int) -> AsyncGenerator[Process]:
-    """A server that listens on a port, which its environment names too, for as long as the block lasts."""
+    """Run a server for the duration of the block; wait until it listens on the port, which `PORT` also names."""
     process = await anyio.open_process(
         command,
         stdin=subprocess.DEVNULL,
@@ -70,5 +70,5 @@ async def _answers(port: int) -> bool:
 
 
 def node() -> str:
-    """The node that comes with pyright; the system may have none, or one that is too old for the Inspector."""
+    """Return pyright's copy of node, as the system's node may be missing or too old for the Inspector."""
     return str(Path(executable.ROOT_DIR) / "bin" / "node")

@@ -1,4 +1,4 @@
-"""What was tried with a peer, and how it went."""
+"""Report of a conversation with a peer: the features that were tried, and their outcome."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FEATURES = {
     "shutdown": ALWAYS,
     "valid messages": ALWAYS,
 }
-"""What a conversation can try -> the first and the last revision that have it."""
+"""Feature -> the first and the last revision that have it."""
 
 HTTP_ONLY = ("resuming", "mirrored arguments")
 
@@ -52,15 +52,15 @@ STEP = 60.0
 
 @dataclass(eq=False)
 class Report:
-    """One conversation.
+    """Report of one conversation.
 
     Attributes:
-        peer: With whom.
-        revision: In which revision.
-        transport: Over what.
+        peer: The name of the peer.
+        revision: The revision of the conversation.
+        transport: The transport of the conversation.
         works: The features that were tried and worked.
-        absent: Feature -> why the peer cannot do it, as far as the peer itself says.
-        failures: Feature -> what went wrong.
+        absent: Feature -> why the peer does not support it.
+        failures: Feature -> traceback of its failure.
         without: Features that the peer cannot have, because it was written for another revision.
     """
 
@@ -74,7 +74,7 @@ class Report:
 
     @contextmanager
     def step(self, feature: str) -> Generator[None]:
-        """Tries a feature; what goes wrong is written down and the conversation goes on."""
+        """Try a feature; record an error and continue the conversation."""
         assert self.has(feature), f"{self.revision} has no {feature}"
         assert feature not in self.tried, f"{feature} is tried twice"
         try:
@@ -86,18 +86,18 @@ class Report:
             self.works.append(feature)
 
     def skip(self, feature: str, reason: str) -> None:
-        """Says that the peer cannot do something."""
+        """Record that the peer does not support a feature."""
         assert feature not in self.tried, f"{feature} is tried twice"
         if self.has(feature):
             self.absent[feature] = reason
 
     def skip_all(self, reason: str) -> None:
-        """Says that there can be no conversation."""
+        """Record that the peer supports no feature in this conversation."""
         for feature in FEATURES:
             self.skip(feature, reason)
 
     def has(self, feature: str) -> bool:
-        """Whether the revision has a feature, over this transport."""
+        """Return True if the revision has a feature over this transport."""
         if feature in self.without:
             return False
         first, last = FEATURES[feature]
@@ -105,16 +105,16 @@ class Report:
 
     @property
     def stateless(self) -> bool:
-        """Whether every request speaks for itself."""
+        """True if the revision is stateless: each request is independent of a session."""
         return self.revision == STATELESS
 
     @property
     def tried(self) -> set[str]:
-        """What is written down so far."""
+        """Features that have an outcome so far."""
         return {*self.works, *self.absent, *self.failures}
 
     def check(self) -> None:
-        """Nothing failed, and nothing was forgotten."""
+        """Check that no feature failed and that every feature of the revision was tried."""
         assert not self.failures, "\n".join(f"--- {feature}\n{why}" for feature, why in self.failures.items())
         forgotten = {feature for feature in FEATURES if self.has(feature)} - self.tried
         assert not forgotten, f"not tried: {sorted(forgotten)}"

@@ -1,4 +1,4 @@
-"""The official Python SDK's client: the steps it takes with `full_server.py`."""
+"""Steps of the official Python SDK's client with `full_server.py`."""
 
 from __future__ import annotations
 
@@ -42,12 +42,14 @@ CAPABILITIES = types.ClientCapabilities(
 async def connected(
     report: Report, transport: Streams, *, ask: bool
 ) -> AsyncGenerator[tuple[ClientSession, ClientSession | Client, Seen]]:
-    """A session that is connected, and what calls over it: a client where it has to answer questions in between.
+    """Yield a connected session, the object that makes calls over it, and the received requests.
+
+    A `Client` makes the calls in stateless revisions, as it answers input requests; otherwise the session does.
 
     Args:
-        report: Says in which revision.
-        transport: The way there.
-        ask: Whether to ask for the revision; otherwise the session asks for its newest and takes what it gets.
+        report: The report with the revision.
+        transport: The transport to the server.
+        ask: Whether to request the revision; otherwise the session requests its newest and accepts the server's choice.
     """
     seen = Seen()
 
@@ -84,7 +86,7 @@ async def connected(
         "client_info": INFO,
     }
     if report.stateless:
-        async with Client(transport, **handlers) as client:  # asks the server which era it is of
+        async with Client(transport, **handlers) as client:  # detects the server's era
             yield client.session, client, seen
         return
     async with transport as (read, write), ClientSession(read, write, **handlers) as session:
@@ -100,19 +102,19 @@ async def connected(
 
 
 def text(result: types.CallToolResult) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     assert not result.is_error, result
     assert isinstance(result.content[0], types.TextContent)
     return result.content[0].text
 
 
 def after(cursor: str | None) -> types.PaginatedRequestParams | None:
-    """The params that ask for what follows."""
+    """Return the params that request the next page."""
     return None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
 
 
 async def converse(report: Report, session: ClientSession, client: ClientSession | Client, seen: Seen) -> None:
-    """Tries everything."""
+    """Try every feature of the server."""
     stateful = not report.stateless
 
     with report.step("handshake"):
@@ -313,7 +315,7 @@ async def converse(report: Report, session: ClientSession, client: ClientSession
                 assert complete.params.elicitation_id == "v1"
 
     if report.has("rounds"):
-        with report.step("rounds"):  # three questions at once, and then another one
+        with report.step("rounds"):  # three requests at once, then a fourth
             before = len(seen.all("elicitation"))
             assert text(await client.call_tool("interview")) == "accept"
             assert [asked.mode for asked in seen.all("elicitation")[before:]] == ["form", "url"]
@@ -333,7 +335,7 @@ async def converse(report: Report, session: ClientSession, client: ClientSession
                 assert text(await client.call_tool("route", {"region": region})) == region
 
     if report.has("resuming"):
-        with report.step("resuming"):  # nothing is lost, nothing comes twice
+        with report.step("resuming"):  # no message is lost or duplicated
             await session.set_logging_level("debug")
             before = len(seen.all("log"))
             assert text(await client.call_tool("pause")) == "resumed"
@@ -349,7 +351,7 @@ async def converse(report: Report, session: ClientSession, client: ClientSession
 
 @asynccontextmanager
 async def following(client: ClientSession | Client, uri: str, seen: Seen) -> AsyncGenerator[None]:
-    """Hears of changes of a resource, in the way of the era."""
+    """Subscribe to changes of a resource with the method of the era."""
     if isinstance(client, Client):
         async with client.listen(resource_subscriptions=[uri]) as changes, anyio.create_task_group() as tasks:
             tasks.start_soon(_pass_on, changes, seen)

@@ -1,4 +1,4 @@
-"""What `full_server.py` offers, on the official Python SDK's low-level server; tasks excepted, which it does not have.
+"""The features of `full_server.py` on the official Python SDK's low-level server, except tasks, which the SDK lacks.
 
 python sdk_server.py [--http HOST:PORT]
 """
@@ -68,29 +68,29 @@ SINCE = {"elicit": "2025-06-18", "visit": "2025-11-25"} | dict.fromkeys(["interv
 
 
 class InputRequired(Exception):
-    """Leaves a tool that has to ask the client something first; its argument says what, by key."""
+    """Ends a tool that needs input from the client first; the argument has the requests by key."""
 
 
 def page(items: Sequence[Any], params: Page, size: int) -> tuple[list[Any], str | None]:
-    """The items from the cursor on, and the cursor of those that follow."""
+    """Return the items from the cursor on, and the cursor of the next page."""
     start = int((params.cursor if params else None) or 0)
     following = start + size
     return list(items[start:following]), str(following) if following < len(items) else None
 
 
 def text(value: object, **more: Any) -> types.CallToolResult:
-    """The result of a tool."""
+    """Return the result of a tool."""
     words = value if isinstance(value, str) else json.dumps(value)
     return types.CallToolResult(content=[types.TextContent(type="text", text=words)], **more)
 
 
 def elicitation(question: str) -> types.ElicitRequest:
-    """Asks the user to fill in the form."""
+    """Return a request to fill in the form."""
     return types.ElicitRequest(params=types.ElicitRequestFormParams(message=question, requested_schema=FORM))
 
 
 def sampling(prompt: str) -> types.CreateMessageRequest:
-    """Asks the model."""
+    """Return a request to sample the model."""
     params = types.CreateMessageRequestParams(
         messages=[types.SamplingMessage(role="user", content=types.TextContent(type="text", text=prompt))],
         max_tokens=50,
@@ -102,12 +102,12 @@ def sampling(prompt: str) -> types.CreateMessageRequest:
 
 
 def visit(url: str, id_: str | None = None) -> types.ElicitRequest:
-    """Asks the user to look at a page."""
+    """Return a request to visit a page."""
     return types.ElicitRequest(params=types.ElicitRequestURLParams(message="Look", url=url, elicitation_id=id_))
 
 
 async def ask(ctx: Ctx, key: str, request: Any, answer: type[Answer]) -> Answer:
-    """Asks the client, in the way of the era."""
+    """Send a request to the client, or raise `InputRequired` in stateless revisions; return the response."""
     if ctx.protocol_version < STATELESS:
         metadata = ServerMessageMetadata(related_request_id=ctx.request_id)
         return await ctx.session.send_request(request, answer, metadata=metadata)
@@ -118,10 +118,10 @@ async def ask(ctx: Ctx, key: str, request: Any, answer: type[Answer]) -> Answer:
 
 
 class Tools:
-    """The tools of one revision; each is a method.
+    """Tools of one revision; each is a method.
 
     Args:
-        bus: Reaches the clients that listen.
+        bus: Sends notifications to listening clients.
     """
 
     def __init__(self, bus: InMemorySubscriptionBus) -> None:
@@ -236,14 +236,14 @@ class Tools:
 
 
 class Fixture(Server[Any]):
-    """A server that says of itself that its lists may change."""
+    """Server that declares the `listChanged` capabilities."""
 
     def create_initialization_options(self, *arguments: Any, **named: Any) -> InitializationOptions:
         return super().create_initialization_options(NotificationOptions(True, True, True))
 
 
 def server() -> Fixture:
-    """The server; it speaks every revision."""
+    """Return the server, which supports every revision."""
     bus = InMemorySubscriptionBus()
     every_tools: defaultdict[str, Tools] = defaultdict(lambda: Tools(bus))
 
@@ -363,7 +363,7 @@ def server() -> Fixture:
 
 
 class Events(EventStore):
-    """Keeps what clients may have missed."""
+    """Event store in memory that replays messages to reconnecting clients."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, types.JSONRPCMessage | None]] = []
@@ -381,14 +381,14 @@ class Events(EventStore):
 
 
 async def over_stdio() -> None:
-    """Serves standard input and output."""
+    """Serve standard input and output."""
     offer = server()
     async with stdio_server() as (read, write):
         await offer.run(read, write, offer.create_initialization_options())
 
 
 async def over_http(address: str) -> None:
-    """Serves Streamable HTTP, and HTTP with server-sent events."""
+    """Serve Streamable HTTP and HTTP+SSE."""
     host, port = address.split(":")
     offer = server()
     transport = SseServerTransport("/messages/")

@@ -1,7 +1,7 @@
-"""Runs a server, passes on what it says and hears over stdio, and writes it all down: `tap.py FILE COMMAND...`.
+"""Run a server, forward its standard streams, and record every message to a file: `tap.py FILE COMMAND...`.
 
-Lines of the file: `< message` for what the server said, `> message` for what it heard, `! text` for what it wrote to
-stderr, and `exit CODE` in the end.
+Lines of the file: `< message` from the server, `> message` to the server, `! text` for a line of its stderr, and
+`exit CODE` at the end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import IO
 
 
 def main() -> None:
-    """Ends when the server does."""
+    """Run until the server ends."""
     file, *command = sys.argv[1:]
     with open(file, "ab", buffering=0) as log:  # noqa: PTH123
         server = subprocess.Popen(
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def copy(source: IO[bytes], sink: IO[bytes], log: IO[bytes], mark: bytes) -> None:
-    """Copies line by line, until there are no more."""
+    """Copy line by line until the end of the source."""
     for line in iter(source.readline, b""):
         log.write(mark + line)
         try:

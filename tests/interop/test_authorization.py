@@ -1,6 +1,6 @@
-"""A real authorization server (oidc-provider) and the clients of others, with our protected server.
+"""A real authorization server (oidc-provider) and third-party clients with our protected server.
 
-`authorization_server.mjs` says how that server is set up; `.ci/run` installs it with the other npm packages.
+`authorization_server.mjs` configures the authorization server; `.ci/run` installs it with the other npm packages.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def people() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def callback_port() -> int:
-    """The port that users come back to, as the metadata document of the client says."""
+    """Return the port of the redirect URI in the client's metadata document."""
     return free_port()
 
 
 @pytest.fixture(scope="module")
 def issuer(callback_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Runs the authorization server, where it is installed; in CI it must be."""
+    """Run the authorization server; skip the tests if it is not installed (in CI: fail)."""
     needed("oidc-provider")
     port = free_port()
     log = tmp_path_factory.mktemp("issuer") / "log"
@@ -63,7 +63,7 @@ def issuer(callback_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def token(issuer: str, resource: str, scope: str = "mcp:read", client: str = "machine", prover: Any = None) -> str:
-    """An access token by client credentials."""
+    """Return an access token from a client credentials grant."""
     place = f"{issuer}/token"
     proof = {} if prover is None else {"dpop": prover.proof(place, "", ath=...)}
     form = {"grant_type": "client_credentials", "resource": resource, "scope": scope}
@@ -80,7 +80,7 @@ def token(issuer: str, resource: str, scope: str = "mcp:read", client: str = "ma
 
 @pytest.fixture(scope="module")
 def example(issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Protected]:
-    """Runs `examples/protected_server.py`."""
+    """Run `examples/protected_server.py`."""
     port = free_port()
     log = tmp_path_factory.mktemp("example") / "log"
     command = [PYTHON, EXAMPLE, "--port", port, "--issuer", issuer]
@@ -143,7 +143,7 @@ def test_bound_tokens_need_proofs_and_nonces(issuer: str) -> None:
 
 
 class Memory:
-    """Keeps tokens for the official SDK."""
+    """Token storage in memory for the official SDK."""
 
     tokens: OAuthToken | None = None
 
@@ -173,10 +173,10 @@ async def test_the_client_of_the_official_sdk_finds_its_way(issuer: str, example
         result: Any = await client.call_tool("whoami", {})
         assert result.content[0].text == "machine"
         assert memory.tokens is not None
-        assert memory.tokens.scope == "mcp:read"  # as the challenge said
+        assert memory.tokens.scope == "mcp:read"  # the scope of the challenge
         with anyio.fail_after(20):
             result = await client.call_tool("delete", {})
-        assert result.content[0].text == "deleted"  # it stepped up
+        assert result.content[0].text == "deleted"  # the client stepped up
         assert memory.tokens is not None
         assert "mcp:write" in (memory.tokens.scope or "")
 
@@ -192,7 +192,7 @@ async def test_the_client_of_the_official_sdk_finds_its_way(issuer: str, example
 def test_the_clients_of_the_typescript_sdks_log_in(
     people: None, example: Protected, callback_port: int, package: str, revision: str, tools: str, answers: list[str]
 ) -> None:
-    """They register with the scope of the first challenge, so only a metadata document lets them step up."""
+    """Clients register with the scope of the first challenge, so only a metadata document lets them step up."""
     person, saw = Person("ada"), dict[str, Any]()
     steps_up = "delete" in tools
     known = [str(callback_port), DOCUMENT] if steps_up else []
@@ -206,13 +206,13 @@ def test_the_clients_of_the_typescript_sdks_log_in(
             saw = told.get("saw", saw)
     assert client.returncode == 0
     assert (saw["version"], saw["answers"]) == (revision, answers)
-    assert len(person.visited) == len(answers)  # what is in `delete` takes another login, and renewing takes none
-    assert saw.get("renewed") == (answers[-1] if package == "client" else None)  # the other one asks for no such token
+    assert len(person.visited) == len(answers)  # `delete` needs a second login, a refresh none
+    assert saw.get("renewed") == (answers[-1] if package == "client" else None)  # `sdk` requests no refresh token
     assert ("mcp:write" in saw["scope"]) == steps_up
 
 
 def inspected(url: str, home: Path, *options: str) -> subprocess.Popen[str]:
-    """The command line of the Inspector, which opens no browser: there is none on its path."""
+    """Start the Inspector's command line with a PATH that contains no browser."""
     command = [node(), str(Path(INSPECTOR).resolve()), *options, "--server-url", url, "--method", "tools/call"]
     own = {"NODE_COMPILE_CACHE": str(COMPILED), "MCP_AUTO_OPEN_ENABLED": "true"}
     env = {"HOME": str(home), "PATH": str(Path(node()).parent), **own, **MEMORY}

@@ -1,4 +1,4 @@
-"""The official clients are users of two workers that share Redis, behind nginx without affinity."""
+"""Official clients use two workers that share Redis, behind nginx without session affinity."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ async def test_the_python_sdk(two: Cluster) -> None:
             assert asked.content[0].text == f"question {number}"
             await session.call_tool("announce", {"uri": "note://1"})
         await until(lambda: len(updates) >= ROUNDS)
-        await anyio.sleep(0.2)  # another update would be one too many
+        await anyio.sleep(0.2)  # a duplicate update would arrive within this time
         assert len(updates) == ROUNDS

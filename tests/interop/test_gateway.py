@@ -23,7 +23,7 @@ PUBLISHED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "server-filesystem": ((str(HERE),), "list_allowed_directories", {}),
     "server-memory": ((), "search_nodes", {"query": "nothing"}),
 }
-"""Package of npm -> its arguments, and a call."""
+"""npm package of a server -> its arguments, a tool, and the tool's arguments."""
 
 
 @pytest.mark.parametrize("version", ["1.6.0", pytest.param("1.23.3", marks=pytest.mark.slow)])
@@ -37,7 +37,7 @@ async def test_official_clients_of_older_revisions(version: str) -> None:
     "name", [name if name == "server-memory" else pytest.param(name, marks=pytest.mark.slow) for name in PUBLISHED]
 )
 async def test_published_servers_and_a_client_of_2026_07_28(name: str) -> None:
-    """Lists and results are those of a direct connection; a tool that must run as a task is left out."""
+    """Lists and results equal the direct connection, except for tools that must run as tasks, which are omitted."""
     needed(f"@modelcontextprotocol/{name}")
     arguments, tool, given = PUBLISHED[name]
     program = MODULES / "@modelcontextprotocol" / name / "dist" / "index.js"

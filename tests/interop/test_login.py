@@ -1,6 +1,6 @@
-"""Our client with a real authorization server (oidc-provider), a real browser, and servers of ours and of others.
+"""Our client with a real authorization server (oidc-provider), a real browser, our servers and third-party servers.
 
-A page of the authorization server asks for name and password and then for consent, and headless Chromium answers it.
+Headless Chromium fills in the pages of the authorization server for name, password and consent.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def browser() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Runs the authorization server, where it is installed; in CI it must be."""
+    """Run the authorization server; skip the tests if it is not installed (in CI: fail)."""
     needed("oidc-provider")
     port = free_port()
     log = tmp_path_factory.mktemp("issuer") / "log"
@@ -69,7 +69,7 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def example(issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Runs `examples/protected_server.py`; its URL."""
+    """Run `examples/protected_server.py`; yield its URL."""
     port = free_port()
     log = tmp_path_factory.mktemp("example") / "log"
     with process([PYTHON, EXAMPLES / "protected_server.py", "--port", port, "--issuer", issuer], port, log):
@@ -77,19 +77,19 @@ def example(issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 def login(person: Person, store: Store | None = None, **options: Any) -> OAuth:
-    """A way to log in with a browser."""
+    """Return an OAuth login in the browser of a person."""
     options.setdefault("login", Browser(open=person.open, seconds=60))
     return OAuth(store=store or MemoryStore(), **options)
 
 
 async def called(url: str, auth: Any, *tools: str) -> list[str]:
-    """Return what tools say."""
+    """Call tools; return their texts."""
     async with connect(url, auth=auth) as client:
         return [(await client.call_tool(tool)).content[0].text for tool in tools]
 
 
 async def test_a_person_logs_in_steps_up_and_logs_out(issuer: str, example: str) -> None:
-    """Registration, PKCE, login, consent, step-up, revocation."""
+    """Covers registration, PKCE, login, consent, step-up and revocation."""
     person, store = Person("ada"), MemoryStore()
     auth = login(person, store)
     assert await called(example, auth, "whoami", "whoami") == ["ada", "ada"]
@@ -110,7 +110,7 @@ async def test_a_person_logs_in_steps_up_and_logs_out(issuer: str, example: str)
 
 
 async def is_active(issuer: str, token: str | None) -> bool:
-    """Tell whether a token is valid, as its issuer says."""
+    """Return True if the issuer's introspection reports a token as active."""
     assert token is not None
     async with httpx2.AsyncClient(auth=("resource", quote_plus(SECRET)), trust_env=False) as http:
         answer = await http.post(f"{issuer}/token/introspection", data={"token": token})
@@ -137,7 +137,7 @@ async def test_bound_tokens_of_a_person_with_nonces_of_both_servers(issuer: str)
 
 
 async def expire(store: Store) -> None:
-    """Make the access tokens in a store look old, so that they are refreshed."""
+    """Make the access tokens in a store look expired, so that the client refreshes them."""
     for key in await store.keys():
         record = await store.load(key)
         if record is not None and "access_token" in record:
@@ -183,7 +183,7 @@ async def test_two_processes_refresh_a_rotating_token_at_once(issuer: str, examp
 
 
 async def grants(store: Store) -> list[Grant]:
-    """Return what is kept."""
+    """Return the grants in a store."""
     return [found for key in await store.keys() if (found := Grant.load(await store.load(key))) is not None]
 
 
@@ -208,7 +208,7 @@ async def test_programs_are_authorized(issuer: str, example: str, way: str) -> N
 
 
 async def registered(issuer: str, key: ECKey) -> str:
-    """The id of a program that is registered with the public half of a key."""
+    """Register a client with the public half of a key; return its id."""
     wanted = {
         "grant_types": ["client_credentials"],
         "redirect_uris": [],

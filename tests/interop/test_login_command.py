@@ -37,7 +37,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals"),
 ]
 
-# Stands in for the program that shows pages: it leaves the address to the test, which shows it in Chromium.
+# Replaces the user's browser: it writes the URL to a file, and the test opens it in Chromium.
 OPENER = '#!/bin/sh\nprintf %s "$1" > "$OPENED.new" && mv "$OPENED.new" "$OPENED"\n'
 
 
@@ -49,11 +49,11 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class User:
-    """Somebody with a home and a browser.
+    """User of the command line.
 
     Attributes:
-        home: The home.
-        browser: The browser.
+        home: The user's home folder.
+        browser: The user's browser.
     """
 
     home: Path
@@ -61,12 +61,12 @@ class User:
 
     @property
     def opened(self) -> Path:
-        """Return what was to be shown in the browser."""
+        """Return the file with the URL that the command opened."""
         return self.home / "opened"
 
     @property
     def store(self) -> Path:
-        """Return the store of the tokens."""
+        """Return the folder of the token store."""
         return self.home / "mcp-bindgen" / "auth"
 
     def variables(self, **more: str) -> dict[str, str]:
@@ -83,11 +83,11 @@ class User:
         return subprocess.Popen(command, env=self.variables(**more), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
     def run(self, *words: object, **more: str) -> Done:
-        """Runs a command to its end."""
+        """Run a command to completion."""
         return finished(self.start(*words, **more))
 
     def log_in(self, *words: object, **more: str) -> Done:
-        """Logs in with the browser; that must work."""
+        """Log in with the browser, which must succeed."""
         self.opened.unlink(missing_ok=True)
         running = self.start("login", *words, **more)
         until(lambda: self.opened.exists() or running.poll() is not None)
@@ -101,11 +101,11 @@ class User:
         return done
 
     def page(self) -> Page:
-        """A page in a window of its own, where nobody is logged in."""
+        """Return a page in a new browser context without a login."""
         return self.browser.new_context().new_page()
 
     def tokens(self) -> list[str]:
-        """All secrets in the store."""
+        """Return all secrets in the store."""
         records = [json.loads(path.read_text())["record"] for path in self.store.glob("*.json")]
         names = ("access_token", "refresh_token", "secret", "clientSecret")
         return [record[name] for record in records for name in names if record.get(name)]
@@ -123,7 +123,7 @@ def finished(running: subprocess.Popen[str]) -> Done:
 
 
 def until(holds: object) -> None:
-    """Wait until something holds."""
+    """Wait until a condition is true."""
     assert callable(holds)
     end = time.monotonic() + PATIENCE
     while not holds():
@@ -132,7 +132,7 @@ def until(holds: object) -> None:
 
 
 def agree(page: Page, url: str) -> None:
-    """Log in as alice, and agree to what the client wants."""
+    """Log in as alice and consent to the client's request."""
     page.goto(url)
     page.fill("[name=login]", "alice")
     page.fill("[name=password]", "any")
@@ -190,7 +190,7 @@ def test_two_processes_refresh_at_once_and_both_go_on(user: User, example: Prote
     calls = [user.start("call", example.url, "tools/call", "whoami") for _ in range(3)]
     assert [finished(one).stdout for one in calls] == ["alice\n"] * 3
     after = set(user.tokens())
-    assert len(after - before) == len(before - after) == 2  # one refresh: using the old token again would end it all
+    assert len(after - before) == len(before - after) == 2  # one refresh; reuse would revoke the grant
     assert user.run("call", example.url, "tools/call", "whoami").stdout == "alice\n"
     assert FileStore(user.store).folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in user.store.iterdir()} == {0o600}
@@ -210,10 +210,10 @@ def test_a_client_that_is_known_with_a_secret_and_one_address_to_come_back_to(us
 
 
 class Terminal:
-    """A command on a terminal of its own.
+    """Command on a terminal of its own.
 
     Attributes:
-        seen: What it has shown.
+        seen: The output so far.
     """
 
     def __init__(self, user: User, *words: object) -> None:
@@ -224,7 +224,7 @@ class Terminal:
             os.execve(COMMAND, [str(COMMAND), *map(str, words)], variables)
 
     def read(self, pattern: str) -> str:
-        """Wait until it shows something; return the first group of it."""
+        """Wait for output that matches a pattern; return its first group."""
         end = time.monotonic() + PATIENCE
         while (found := re.search(pattern, self.seen)) is None:
             assert time.monotonic() < end, self.seen
@@ -239,13 +239,13 @@ class Terminal:
             return True
         try:
             data = os.read(self._file, 4096)
-        except OSError:  # it has ended
+        except OSError:  # the command has ended
             return False
         self.seen += data.decode()
         return bool(data)
 
     def end(self) -> int:
-        """Wait until it ends; return its exit code."""
+        """Wait until the command ends; return its exit code."""
         end = time.monotonic() + PATIENCE
         while self._more():
             if time.monotonic() > end:
@@ -256,7 +256,7 @@ class Terminal:
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory, issuer: str) -> Iterator[str]:
-    """The URL of a server whose authorization server knows no device codes."""
+    """Run a server and an authorization server without device codes; yield the server's URL."""
     auth, port, logs = free_port(), free_port(), tmp_path_factory.mktemp("elsewhere")
     command = [PYTHON, EXAMPLE, "--port", port, "--issuer", f"http://127.0.0.1:{auth}"]
     server = [node(), HERE / "authorization_server.mjs", auth]

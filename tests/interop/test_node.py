@@ -1,7 +1,7 @@
-"""The TypeScript SDKs, reference servers and the Inspector talk to us, in every revision, over stdio, SSE and HTTP.
+"""Conversations with TypeScript SDKs, reference servers and the Inspector over stdio, SSE and HTTP.
 
-They are npm packages: `tests/interop/package.json` names them, `.ci/run` installs them. What a conversation tries is in
-`interop/`, step by step: `ours.py`, `everything.py`, `typescript.py` (with `node_client.mjs`) and `inspector.py`.
+They are npm packages: `tests/interop/package.json` names them, `.ci/run` installs them. The steps of conversations are
+in `ours.py`, `everything.py`, `typescript.py` (with `node_client.mjs`) and `inspector.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LATEST = STATEFUL[-1]
 
 @pytest.fixture(autouse=True)
 def packages() -> None:
-    """Only where the packages are installed; in CI they must be."""
+    """Skip the tests if the npm packages are not installed; in CI, fail."""
     needed()
 
 
@@ -77,5 +77,5 @@ async def test_our_clients_find_the_way_to(name: str, over: str, revision: str) 
 async def test_a_server_that_still_speaks_when_we_leave_does_not_fail() -> None:
     started = stdio(node(), EVERYTHING, stderr=subprocess.DEVNULL)
     async with started as child, client(LATEST, ROOTS).connected(child):
-        pass  # it asks for our roots a little later
+        pass  # the server requests our roots shortly after
     assert child.process.returncode in (0, -signal.SIGTERM)

@@ -1,7 +1,6 @@
-"""The official Python SDK talks to us, in every revision, over stdio, SSE and Streamable HTTP.
+"""Conversations with the official Python SDK in every revision, over stdio, SSE and Streamable HTTP.
 
-What a conversation tries is in `interop/`, step by step: `interop/ours.py` has the steps of our client,
-`interop/sdk_client.py` those of the SDK's.
+`interop/ours.py` has the steps of our client, `interop/sdk_client.py` has the steps of the SDK's client.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ pytestmark = [
 ]
 SERVER, CLIENT = PYTHON
 QUICK = [(CLIENT, "http")]
-"""The conversation of `make test`."""
+"""The conversations that `make test` runs."""
 LATEST = STATEFUL[-1]
 
 

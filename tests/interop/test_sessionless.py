@@ -20,7 +20,7 @@ CAPABILITIES: dict[str, Any] = {"logging": {}, "tools": {}}
 
 
 class Tools(Server):
-    """Counts, and asks what it cannot ask."""
+    """Server with a counting tool, and a tool that requests roots, which is impossible without a session."""
 
     info = mcp.Implementation(name="tools", version="1")
 

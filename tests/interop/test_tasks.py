@@ -1,4 +1,4 @@
-"""Tasks between us and others: the tasks client for TypeScript and our server, our client and FastMCP's server."""
+"""Tasks: the TypeScript tasks client with our server, and our client with FastMCP's server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ email-validator==2.4.0 exceptiongroup==1.3.1 griffelib==2.4.1 jsonref==1.1.0 jso
 openapi-pydantic==0.6.0 pathable==0.6.0 py-key-value-aio==0.4.6 pydantic-settings==2.16.3 pyperclip==1.11.0
 python-dotenv==1.2.4 rich-rst==2.2.0 websockets==17.4
 """
-"""FastMCP's tasks, and what they need that is not installed for us."""
+"""FastMCP's tasks package and its dependencies that are not installed here."""
 
 DONE = {"kind": "task", "status": "completed", "asked": 0}
 IN_BOTH: dict[str, dict[str, Any]] = {
@@ -35,7 +35,7 @@ IN_BOTH: dict[str, dict[str, Any]] = {
     "cancelled": {"kind": "task", "status": "cancelled", "asked": 0},
     "resumed": DONE | {"text": "resumed took 1 seconds"},
 }
-"""What is called -> what becomes of it."""
+"""Call -> its outcome in both revisions."""
 
 ENDS: dict[str, dict[str, dict[str, Any]]] = {
     "2026-07-28": IN_BOTH
@@ -52,7 +52,7 @@ ENDS: dict[str, dict[str, dict[str, Any]]] = {
         "protocol_error_job": {"kind": "task", "status": "failed", "asked": 0, "message": "The job cannot be done"},
     },
 }
-"""Revision -> what becomes of all calls."""
+"""Revision -> the outcomes of all calls."""
 
 
 @pytest.mark.parametrize("revision", ["2026-07-28", pytest.param("2025-11-25", marks=pytest.mark.full)])
@@ -68,7 +68,7 @@ async def test_the_tasks_client_for_typescript_learns_all_ends(revision: str) ->
 
 
 def _told(saw: dict[str, Any]) -> dict[str, Any]:
-    """What the client tells of a call, as far as it is compared."""
+    """Return the part of a call's outcome that the test compares."""
     if "thrown" in saw:
         return saw
     said = {name: saw[name] for name in ("kind", "status", "text", "message") if name in saw}
@@ -77,7 +77,7 @@ def _told(saw: dict[str, Any]) -> dict[str, Any]:
 
 @asynccontextmanager
 async def fastmcp() -> AsyncGenerator[str]:
-    """The URL of a server of FastMCP."""
+    """Run a server of FastMCP; yield its URL."""
     place, port = fetched.folder("fastmcp-tasks-4.1.2", *FASTMCP.split()), free_port()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")]))
@@ -87,7 +87,7 @@ async def fastmcp() -> AsyncGenerator[str]:
 
 
 class Asked(tasks.Client):
-    """Agrees, and counts what it is asked."""
+    """Client that accepts and counts elicitations."""
 
     asked = 0
 

@@ -1,6 +1,6 @@
-"""`examples/written_once.py`, one class of one revision, and clients of every revision: ours and official ones.
+"""`examples/written_once.py`, a server class of one revision, with our and official clients of every revision.
 
-Whatever it says is held against the schema of the revision that the connection speaks.
+Every message of the server is validated against the schema of the connection's revision.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.forks import PYTHON
 
 
 def server() -> tuple[str, ...]:
-    """The command of the server."""
+    """Return the command of the server."""
     return PYTHON, str(ROOT / "examples" / "written_once.py")
 
 
@@ -40,14 +40,14 @@ PATHS = {"sse": "/sse", "http": "/mcp"}
 
 @asynccontextmanager
 async def served() -> AsyncGenerator[int]:
-    """The server over HTTP; gives its port."""
+    """Run the server over HTTP; yield its port."""
     port = free_port()
     async with listening(*server(), "--port", str(port), port=port):
         yield port
 
 
 def heard(recording: Listener, revision: str) -> list[str]:
-    """What is wrong with what the server said to one of our clients."""
+    """Return the problems of the server's messages to one of our clients."""
     judge, found = oracle(revision), list[str]()
     asked = {message["id"]: message["method"] for message in recording.sent if "method" in message and "id" in message}
     for message in recording.received:
@@ -58,12 +58,12 @@ def heard(recording: Listener, revision: str) -> list[str]:
 
 
 def client(revision: str) -> Any:
-    """One of our clients, whose user and model answer."""
+    """Return one of our clients with handlers for sampling and elicitation."""
     package: Any = bindings(revision)
     mcp = package.types
 
     class Asked(package.Client):  # type: ignore[misc]
-        """Answers."""
+        """Client that accepts every request."""
 
         def on_create_message(self, params: Any, ctx: Any) -> Any:
             content = mcp.TextContent(text="Raise the dead.")
@@ -76,7 +76,7 @@ def client(revision: str) -> Any:
 
 
 def expected(revision: str) -> dict[str, list[str]]:
-    """Tool -> the blocks of content that clients of a revision get."""
+    """Return tool -> types of the content blocks that clients of a revision get."""
     since_march, since_june = revision >= "2025-03-26", revision >= "2025-06-18"
     return {
         "sing": ["AudioContent"] if since_march else ["EmbeddedResource"],
@@ -88,7 +88,7 @@ def expected(revision: str) -> dict[str, list[str]]:
 
 
 async def converse(asker: Any, revision: str) -> None:
-    """Try everything that the server has."""
+    """Try every feature of the server."""
     mcp = bindings(revision).types
     assert asker.server_info.name == "written-once"
     assert {tool.name async for tool in asker.iter_tools()} == {"add", *expected(revision)}
@@ -117,7 +117,7 @@ async def converse(asker: Any, revision: str) -> None:
 
 
 async def try_ours(way: AbstractAsyncContextManager[Any], revision: str) -> None:
-    """Have one of our clients try everything, and judge both sides."""
+    """Try every feature with one of our clients, and validate the messages of both sides."""
     asker = client(revision)
     async with way as transport:
         recording = Listener(transport, revision)
@@ -147,7 +147,7 @@ async def test_our_clients_of_every_revision_over_http_at_the_same_time() -> Non
 
 
 async def run(command: Sequence[str], **environment: str) -> Any:
-    """What a client prints, which must succeed."""
+    """Run a client, which must succeed; return its output."""
     done = await anyio.run_process(
         command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, env={**os.environ, **environment}
     )
@@ -156,7 +156,7 @@ async def run(command: Sequence[str], **environment: str) -> Any:
 
 
 async def judged(revision: str, conversations: Sequence[Overheard]) -> None:
-    """Hold what our server said against the schema."""
+    """Validate the messages of our server against the schema."""
     report = Report("an official client", revision, "")
     report.works.append("tools")
     await valid(report, conversations)
@@ -164,12 +164,12 @@ async def judged(revision: str, conversations: Sequence[Overheard]) -> None:
 
 
 def tapped(folder: Path) -> list[str]:
-    """The command of the server, which writes down what it says and hears."""
+    """Return the command that runs the server and records its messages."""
     return [sys.executable, "-IS", str(HERE / "tap.py"), str(folder / "said"), *server()]
 
 
 def said(folder: Path) -> Overheard:
-    """What `tap.py` wrote."""
+    """Return the messages that `tap.py` recorded."""
     found = Overheard()
     for line in (folder / "said").read_bytes().splitlines():
         mark, _, message = line.partition(b" ")
@@ -178,11 +178,11 @@ def said(folder: Path) -> Overheard:
 
 
 SPOKEN = {"1.6.0": "2024-11-05", "1.12.4": "2025-06-18", "1.23.3": "2025-11-25"}
-"""Version of the official Python SDK -> the revision that it speaks."""
+"""Version of the official Python SDK -> its revision."""
 
 
 def judge_dated(saw: dict[str, Any], revision: str) -> None:
-    """Hold what an official client saw against what there is to see."""
+    """Check the results of an official Python client."""
     assert (saw["revision"], saw["server"]) == (revision, "written-once")
     assert {name: saw[name] for name in expected(revision)} == expected(revision)
     assert saw["structured"]["words"]["note:///song"] == 3
@@ -265,11 +265,11 @@ TYPES = {
     "TextContent": "text",
 }
 SPOKEN_BY = {"sdk": STATEFUL, "client": REVISIONS}
-"""Package of a TypeScript SDK, see `node_client.mjs` -> the revisions that it speaks."""
+"""Package of a TypeScript SDK (see `node_client.mjs`) -> its revisions."""
 
 
 def judge_node(saw: dict[str, Any], revision: str, conversations: Sequence[Overheard]) -> None:
-    """Hold what a client saw against what there is to see, and what our server said."""
+    """Check the results of a TypeScript client and the progress that our server sent."""
     assert not [found for found in saw.values() if isinstance(found, dict) and "thrown" in found], saw
     assert saw["handshake"]["version"] == revision
     assert saw["handshake"]["server"]["name"] == "written-once"
@@ -279,12 +279,12 @@ def judge_node(saw: dict[str, Any], revision: str, conversations: Sequence[Overh
     assert saw["rhyme"]["text"] == "I heard: Rhyme on bread."
     assert saw["structured"]["words"]["note:///song"] == 3
     assert saw["resources"] == ["song", "list"]
-    assert saw["unknown"] in {-32602, *[-32002] * (revision != STATELESS)}  # the newer SDK has only the new one
+    assert saw["unknown"] in {-32602, *[-32002] * (revision != STATELESS)}  # the newer SDK has only the new code
     assert (saw["read"], saw["completed"]) == ("La, la, la.", ["song"])
     assert saw["prompt"] == "Shorten this: La, la, la."
     steps = [message for each in conversations for message in each.said if b'"notifications/progress"' in message]
     assert [json.loads(message)["params"]["progress"] for message in steps] == [1, 2]
-    assert saw["progress"] == [1, 2][: len(saw["progress"])]  # it loses progress that arrives with the result
+    assert saw["progress"] == [1, 2][: len(saw["progress"])]  # the SDK loses progress that arrives with the result
     if revision >= "2025-06-18":
         assert saw["add"]["text"] == "Added Tea."
 

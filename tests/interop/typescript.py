@@ -1,4 +1,4 @@
-"""The TypeScript SDK's clients: what `node_client.mjs` saw of `full_server.py`."""
+"""Clients of the TypeScript SDKs: run `node_client.mjs` with `full_server.py` and check its results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = {"sdk": "@modelcontextprotocol/sdk", "client": "@modelcontextprotocol
 
 
 async def look(package: str, revision: str, *target: str) -> dict[str, Any]:
-    """Runs `node_client.mjs` and gives what it saw."""
+    """Run `node_client.mjs`; return its results by feature."""
     command = [node(), str(HERE / "node_client.mjs"), package, revision, *target]
     done = await anyio.run_process(command, stderr=sys.stderr.fileno(), stdin=subprocess.DEVNULL, check=False)
     assert done.returncode == 0, f"the client ended with {done.returncode}"
@@ -26,7 +26,7 @@ async def look(package: str, revision: str, *target: str) -> dict[str, Any]:
 
 
 def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
-    """Holds what a client saw against what there is to see."""
+    """Check the results of a client; record them in the report."""
     since_march, since_june = report.revision >= "2025-03-26", report.revision >= "2025-06-18"
 
     def seen(feature: str) -> Any:
@@ -84,7 +84,7 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
         found = seen("resources")
         assert found["text"] == [{"uri": "test://a", "mimeType": "text/plain", "text": "alpha"}]
         assert found["blob"] == [{"uri": "test://c", "mimeType": "application/octet-stream", "blob": "AAEC"}]
-        code = -32002 if package == "sdk" else -32602  # the successor changes it into what 2026-07-28 says
+        code = -32002 if package == "sdk" else -32602  # SDK 2 converts the code to the code of 2026-07-28
         assert found["unknown"] == {"code": code, "data": {"uri": "test://nothing"}}
 
     with report.step("templates"):
@@ -124,7 +124,7 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
         assert found["result"] == "counted"
         steps = [(step["progress"], step["total"], step.get("message")) for step in found["steps"]]
         expected = [(step, 3, f"step {step}" if since_march else None) for step in (1, 2, 3)]
-        assert steps == (expected[: len(steps)] if report.stateless else expected)  # lost if the result is there, too
+        assert steps == (expected[: len(steps)] if report.stateless else expected)  # lost if the result arrives with it
 
     with report.step("cancellation"):
         assert seen("cancellation") == ["rejected"]
@@ -151,7 +151,7 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
             assert found["complete"] == [{"elicitationId": "v1"}] * (not report.stateless)
 
     if report.has("rounds"):
-        with report.step("rounds"):  # three questions at once, and then another one
+        with report.step("rounds"):  # three requests at once, then a fourth
             assert seen("rounds") == {"result": "accept", "asked": ["elicitation", "elicitation", "sampling"]}
 
     if report.has("caching"):
@@ -163,7 +163,7 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
             assert seen("mirrored arguments") == ["eu-west", "Grüße 🌍", " padded "]
 
     if report.has("resuming"):
-        with report.step("resuming"):  # nothing is lost, nothing comes twice
+        with report.step("resuming"):  # no message is lost or duplicated
             assert seen("resuming") == {"result": "resumed", "heard": ["before", "cut here", "meanwhile"]}
 
     if report.has("tasks"):
