@@ -202,13 +202,19 @@ def _run(suite: Suite, given: argparse.Namespace) -> int:
         return _play_elsewhere(suite, behind_a_gateway, given.gateway)
     every = [*suite.scenarios("server"), *suite.scenarios("client")]
     execute(PYTHON, "-c", "")  # scenarios have a time limit, and the first start of a program is slow
+    left_out = [each for each in every if not (each.revisions or _extended(each))]
+    shown = PAGE.read_text("utf-8") if PAGE.is_file() and not given.write else None
     with serving() as url:
-        results = play(suite, wanted(every), {"server": url, "client": shlex.join([PYTHON, CLIENT])})
+        targets: Mapping[Side, str] = {"server": url, "client": shlex.join([PYTHON, CLIENT])}
+        results = play(suite, wanted(every), targets)
+        if shown is not None and page(results, left_out, pinned()) != shown:
+            # Some scenarios check each request, and a client on a busy machine may send one more.
+            results = play(suite, wanted(every), targets)
+    text = page(results, left_out, pinned())
     print(summary(results))
-    text = page(results, [each for each in every if not (each.revisions or _extended(each))], pinned())
     if given.write:
         PAGE.write_text(text, "utf-8")
-    elif not PAGE.is_file() or PAGE.read_text("utf-8") != text:
+    elif text != shown:
         print("docs/reference/conformance.md is out of date: python -m tests.conformance.run --write", file=sys.stderr)
         return 1
     return int(not all(outcome.good for outcome in results.values()))

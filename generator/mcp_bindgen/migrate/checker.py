@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +95,8 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str], k
     with tempfile.TemporaryDirectory(prefix="mcp-bindgen.") as scratch, exclusive_cache(kind) as cache:
         home = Path(scratch).resolve()
         copies = _copy(code, root, home / "code")
+        if cache is not None:
+            _forget(copies, cache)
         overlay = _overlay(packages, home)
         bases = ":".join(str(home / name) for name in ("code/src", "code", "packages"))
         (home / "mypy.ini").write_text(f"[mypy]\nmypy_path = {bases}\n", "utf-8")
@@ -181,6 +183,16 @@ def _copy(code: Mapping[Path, bytes], root: Path, target: Path) -> dict[str, Pat
         copy.write_bytes(raw)
         copies[copy.relative_to(target.parent).as_posix()] = path
     return copies
+
+
+def _forget(copies: Iterable[str], cache: Path) -> None:
+    """Remove the cached modules of other projects that have the names of checked modules.
+
+    mypy takes a module that has not changed from its cache, with the errors that it had beside the other project.
+    """
+    names = {Path(copy).relative_to("code").parts[copy.startswith("code/src/")].removesuffix(".py") for copy in copies}
+    for found in [found for name in names for pattern in (name, f"{name}.*") for found in cache.glob(f"*/{pattern}")]:
+        rmtree(found) if found.is_dir() else found.unlink()
 
 
 def _overlay(packages: Mapping[str, str], home: Path) -> list[str]:
