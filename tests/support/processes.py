@@ -55,9 +55,6 @@ async def text(client: Any, name: str, **arguments: Any) -> str:
         return said
 
 
-_reserved: list[socket.socket] = []
-
-
 def free_port() -> int:
     """Return an unused port.
 
@@ -72,7 +69,7 @@ def free_port() -> int:
                     reservation = socket.socket(socket.AF_UNIX)
                     stack.callback(reservation.close)
                     reservation.bind(f"\0a port of tests: {port}")
-                    _reserved.append(reservation.dup())
+                    os.dup(reservation.fileno())  # open until this process ends
             except OSError:
                 continue
         return port
