@@ -40,7 +40,7 @@ async def test_an_app_over_http() -> None:
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     async with served.lifespan(), httpx2.AsyncClient(transport=httpx2.ASGITransport(served)) as http:
         answer = await http.post("http://localhost/mcp", json={**hello, "params": params})
-    assert answer.json()["result"]["serverInfo"]["name"] == "greeter"
+    assert '"serverInfo":{"name":"greeter"' in answer.text  # as JSON, or as an event on a busy machine
     assert SseApp(app).servers
 
 
