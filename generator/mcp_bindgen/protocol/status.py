@@ -22,8 +22,8 @@ class Report:
 
     Attributes:
         revision: Its name.
-        is_draft: Whether it is not released yet.
-        has_prose: Whether it has the words of its file, so that `docs.toml` need not have any.
+        is_draft: True if it is not released yet.
+        has_prose: True if it has the words of its file, so that `docs.toml` need not have any.
         pinned: True if the structure equals the imported one.
         patches: How many known mistakes are corrected.
         unlisted: Pointers of corrections that the ledger does not expect in this revision.
@@ -293,7 +293,7 @@ class ExtensionReport:
 
     @property
     def sound(self) -> bool:
-        """Whether it is as pinned, can be read with each core that it names, and a released one has all words."""
+        """True if it is as pinned and is read with each core that it names, and a released one has all words."""
         words = not self.is_draft and (self.undocumented or self.unused_words)
         return self.pinned and bool(self.cores) and not (self.problems or words)
 
