@@ -368,6 +368,12 @@ def test_files_that_cannot_be_read_are_skipped_with_the_reason(tmp_path: Path) -
     assert all(reason in one["reason"] for reason, one in zip(BAD.values(), done["skipped"], strict=True))
 
 
+def test_a_single_file_must_be_python(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("def f(:\n")
+    said = inside("migrate", OLD, NEW, tmp_path / "bad.py", code=2).stderr
+    assert said == f"error: {tmp_path}/bad.py: is not Python: invalid syntax at line 1; give the path of Python code\n"
+
+
 # --- reports -------------------------------------------------------------------------------------------------------
 
 

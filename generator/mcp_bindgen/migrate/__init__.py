@@ -17,6 +17,7 @@ from mcp_bindgen.diff.finding import Comparison
 from mcp_bindgen.emit.header import command_of, is_generated
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.installation import NAMESPACE
+from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change as FileChange
 
 from .analysis import Analysis
@@ -49,7 +50,7 @@ def migrate(
         rewrite: Carry out the edits. `Migration.edited` has the new files, and `uses` lists the rest.
 
     Raises:
-        BadInput: `path` does not exist, a file cannot be read, or mypy is not installed.
+        BadInput: `path` does not exist or is a file that is not Python, or mypy is not installed.
     """
     old, new = comparison.old.revision, comparison.new.revision
     package = package or f"{NAMESPACE}.{naming.package(old)}"
@@ -73,6 +74,8 @@ def migrate(
                 skipped[file] = again if is_generated(raw) else "is a link to a file elsewhere"
         elif isinstance(found, Module):
             modules[file] = found
+        elif file == path:
+            raise BadInput(found, file=file, fix="give the path of Python code")
         else:
             skipped[file] = found
     analysis = Analysis(comparison, path, package)
