@@ -28,7 +28,7 @@ MAX_FALSE_ALARMS = 0.05
 
 def of_examples() -> Iterator[Schema]:
     """Yield the tools of our examples and of a contract of the tests."""
-    yield from json.loads((ROOT / "tests/runtime/contract/weather/contract.json").read_text("utf-8"))["tools"]
+    yield from json.loads((ROOT / "tests/app/weather/contract.json").read_text("utf-8"))["tools"]
     for name in EXAMPLES:
         yield from (document_of_app(str(ROOT / "examples" / name)) or {}).get("tools", ())
 

@@ -26,18 +26,7 @@ from tests.mutants.drawn import Mutant, draw
 from tests.support.commands import ROOT
 
 SOURCES = ("generator", "runtime", "features")
-NEAREST = {
-    "app": ["runtime/contract"],
-    "auth": ["runtime/auth"],
-    "bridging": ["runtime/bridging"],
-    "cluster": ["runtime/http/server"],
-    "extensions": ["runtime/extensions"],
-    "host": ["runtime/entrypoints"],
-    "http": ["runtime/http"],
-    "runtime": ["runtime/protocol", "runtime/session", "runtime/era", "runtime/transports", "runtime/entrypoints"],
-    "telemetry": ["runtime/telemetry"],
-    "testing": ["test_extensions_page.py", "test_examples.py", "scaffold"],
-}
+NEAREST = {"testing": ["test_extensions_page.py", "test_examples.py", "scaffold"]}
 """Package -> tests about it, where their folder has another name."""
 
 SECONDS = 900

@@ -21,8 +21,8 @@ from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import Client, Server
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.runtime.entrypoints.test_connect import discovered, ends, listening
-from tests.runtime.entrypoints.test_connect import server as echo
+from tests.runtime.test_connecting import discovered, ends, listening
+from tests.runtime.test_connecting import server as echo
 from tests.support import checked_connections as checked
 from tests.support.forks import PYTHON
 from tests.support.scripted_http_server import Heard, serving

@@ -1,0 +1,733 @@
+"""Servers of annotated functions in every revision; each message is checked against the schema of its revision."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import anyio
+import jsonschema_rs
+import pytest
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, RootModel
+from typing_extensions import TypedDict
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFound, ToolError
+from mcp_bindgen.runtime import ProtocolError
+from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.session.service import lifespans
+from tests.app.serving import client_of, served
+from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected, refused, until
+
+EVERY = [*STATEFUL, STATELESS]
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Note(BaseModel):
+    """A note."""
+
+    id: int
+    text: str = ""
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Named(TypedDict):
+    name: str
+
+
+async def failure(client: Any, name: str, **arguments: Any) -> str:
+    """Return the error text that a model gets from a failed tool."""
+    result = await client.call_tool(name, arguments)
+    assert result.is_error
+    (block,) = result.content
+    return str(block.text)
+
+
+class Tagged(BaseModel):
+    tags: set[int | bool] = Field(alias="theTags")
+
+
+class Rows(RootModel[dict[bool, str]]): ...
+
+
+class Chosen(BaseModel):
+    rows: dict[float, str] = Field(validation_alias=AliasChoices("theRows", "rows"))
+
+
+def split(value: Any) -> Any:
+    return value.split(",") if isinstance(value, str) else value
+
+
+Split = Annotated[set[float], BeforeValidator(split, json_schema_input_type=str | list[float])]
+
+
+def small() -> App:
+    """Return an app with tools, resources and prompts."""
+    app = App("small", version="2", title="Small", instructions="Ask.")
+
+    @app.tool
+    async def add(text: str, id: int = 7, colour: Colour = Colour.RED) -> Note:
+        """Add a note.
+
+        Args:
+            text: What it says.
+        """
+        return Note(id=id, text=f"{text} {colour.name}")
+
+    @app.tool(name="all-notes", title="All", annotations={"readOnlyHint": True}, meta={"acme.org/x": 1})
+    def all_notes(notes: list[Note], ctx: Context) -> list[Note]:
+        assert ctx.revision
+        assert threading.current_thread() is not threading.main_thread()
+        return notes
+
+    @app.tool
+    async def move(to: Point, near: Named | None = None) -> Point:
+        return Point(to.x + 1, len(near["name"]) if near else 0)
+
+    @app.tool
+    async def silent(what: Annotated[str, Field(max_length=3)]) -> None: ...
+
+    @app.tool
+    async def anything(what: Any) -> Any:
+        return what
+
+    @app.tool
+    async def fail(how: Literal["told", "not", "long"]) -> str:
+        if how == "told":
+            raise ToolError("as told")
+        raise KeyError("x\ny" if how == "not" else "x" * 1000)
+
+    @app.resource("note://{id}", mime_type="text/plain")
+    async def note(id: int) -> str:
+        """Read a note."""
+        if id > 9:
+            raise ResourceNotFound
+        return f"note {id}"
+
+    @app.resource("note://all")
+    async def everything() -> list[Note]:
+        return [Note(id=1)]
+
+    @app.resource("logo://small")
+    async def logo() -> bytes:
+        return b"\x00\xff"
+
+    @app.prompt
+    async def greet(name: str, style: Literal["short", "long"] = "short", times: int = 1) -> str:
+        """Greet somebody.
+
+        Args:
+            name: Whom.
+        """
+        return f"{style} hello to {name}, {times} times"
+
+    @app.prompt(title="Talk")
+    def talk() -> list[str]:
+        return ["a", "b"]
+
+    @app.completion("greet", "name")
+    async def names(asked: Completion) -> Sequence[str]:
+        return [name for name in ("Ada", "Alan") if name.startswith(asked.value)]
+
+    @app.completion("note://{id}", "id")
+    def ids(asked: Completion) -> list[str]:
+        return ["1", "2"]
+
+    return app
+
+
+@pytest.fixture
+def client(revision: str) -> Any:
+    return served(small(), revision)
+
+
+# --- entries built from function signatures -------------------------------------------------------------------
+
+
+@pytest.mark.full
+async def test_functions_are_listed_with_what_they_say_of_themselves(client: Any) -> None:
+    tools = {tool["name"]: tool for tool in [one.model_dump() async for one in client.iter_tools()]}
+    prompts = [one.model_dump() async for one in client.iter_prompts()]
+    resources = [one.model_dump() async for one in client.iter_resources()]
+    templates = [one.model_dump() async for one in client.iter_resource_templates()]
+    assert (client.server_info.name, client.server_info.version, client.instructions) == ("small", "2", "Ask.")
+    assert list(tools) == ["add", "all-notes", "move", "silent", "anything", "fail"]
+    assert tools["add"] == {
+        "name": "add",
+        "description": "Add a note.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "text": {"type": "string", "description": "What it says."},
+                "id": {"type": "integer", "default": 7},
+                "colour": {"$ref": "#/$defs/Colour", "default": "red"},
+            },
+            "required": ["text"],
+            "additionalProperties": False,
+            "$defs": {"Colour": {"enum": ["red", "blue"], "type": "string"}},
+        },
+        "outputSchema": {
+            "type": "object",
+            "title": "Note",
+            "description": "A note.",
+            "properties": {"id": {"type": "integer"}, "text": {"type": "string", "default": ""}},
+            "required": ["id"],
+        },
+    }
+    assert tools["all-notes"]["annotations"] == {"readOnlyHint": True}
+    assert (tools["all-notes"]["title"], tools["all-notes"]["_meta"]) == ("All", {"acme.org/x": 1})
+    assert [one["name"] for one in prompts] == ["greet", "talk"]
+    assert prompts[0]["arguments"] == [
+        {"name": "name", "description": "Whom.", "required": True},
+        {"name": "style", "enum": ["short", "long"]},
+        {"name": "times"},
+    ]
+    assert resources == [
+        {"uri": "note://all", "name": "everything", "mimeType": "application/json"},
+        {"uri": "logo://small", "name": "logo"},
+    ]
+    assert templates == [
+        {"uriTemplate": "note://{id}", "name": "note", "description": "Read a note.", "mimeType": "text/plain"}
+    ]
+
+
+@pytest.mark.full
+async def test_tools_take_and_give_what_is_annotated(client: Any) -> None:
+    async def called(name: str, **arguments: Any) -> Any:
+        result = (await client.call_tool(name, arguments)).model_dump()
+        assert "isError" not in result
+        if "structuredContent" in result:
+            (block,) = result["content"]
+            assert json.loads(block["text"]) == result["structuredContent"]
+            return result["structuredContent"]
+        return [block["text"] for block in result["content"]]
+
+    assert await called("add", text="a", colour="blue") == {"id": 7, "text": "a BLUE"}
+    assert await called("all-notes", notes=[{"id": 1}]) == {"result": [{"id": 1, "text": ""}]}
+    assert await called("move", to={"x": 1}, near={"name": "abc"}) == {"x": 2, "y": 3}
+    assert await called("silent", what="abc") == []
+    assert await called("anything", what={"a": [1, None]}) == ['{"a":[1,null]}']
+    assert await called("anything", what="x") == ['"x"']
+
+
+@pytest.mark.full
+async def test_resources_prompts_and_completions_are_functions_too(client: Any) -> None:
+    async def read(uri: str) -> dict[str, Any]:
+        (content,) = (await client.read_resource(uri)).model_dump()["contents"]
+        return dict(content)
+
+    assert await read("note://3") == {"uri": "note://3", "mimeType": "text/plain", "text": "note 3"}
+    everything = {"uri": "note://all", "mimeType": "application/json", "text": '[{"id":1,"text":""}]'}
+    assert await read("note://all") == everything
+    assert await read("logo://small") == {"uri": "logo://small", "blob": "AP8="}
+    for uri in ("note://10", "note://x", "other://1"):
+        await refused(client.read_resource(uri), ProtocolError, "Resource not found")
+
+    greeting = await client.get_prompt("greet", {"name": "Ada", "times": "3"})
+    assert greeting.model_dump()["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": "short hello to Ada, 3 times"}}
+    ]
+    assert [message.content.text for message in (await client.get_prompt("talk")).messages] == ["a", "b"]
+    with pytest.raises(ProtocolError, match=r"Invalid arguments of greet: arguments\.style"):
+        await client.get_prompt("greet", {"name": "Ada", "style": "wide"})
+
+    async def completed(ref: dict[str, str], name: str, value: str) -> list[str]:
+        found: list[str] = (await client.complete(ref, {"name": name, "value": value})).completion.values
+        return found
+
+    prompt, template = {"type": "ref/prompt", "name": "greet"}, {"type": "ref/resource", "uri": "note://{id}"}
+    assert (await completed(prompt, "name", "A"), await completed(prompt, "style", "l")) == (["Ada", "Alan"], ["long"])
+    assert await completed(template, "id", "") == ["1", "2"]
+
+
+async def test_arguments_are_held_against_the_schema(revision: str, client: Any) -> None:
+    for name, arguments, problem in (
+        ("add", {}, "'text' is missing"),
+        ("add", {"text": "a", "id": "7"}, "arguments.id"),
+        ("all-notes", {"notes": [{"id": 1}, {"text": "no id"}]}, "arguments.notes.1"),
+        ("silent", {"what": "long"}, "arguments.what"),
+        ("fail", {"how": "never"}, "arguments.how"),
+    ):
+        if bindings(revision).REVISION.argument_errors_in_results:
+            said = await failure(client, name, **arguments)
+        else:
+            said = (await refused(client.call_tool(name, arguments))).message
+        assert said.startswith(f"Invalid arguments of {name}: ")
+        assert problem in said
+
+
+MERGING: list[tuple[Any, Any, Any]] = [
+    (dict[int, str], {"1": "a", "01": "b"}, {"1": "a", "-2": "b"}),
+    (dict[float, str], {"1": "a", "1.0": "b"}, {"1": "a", "2": "b"}),
+    (dict[bool, str], {"true": "a", "1": "b"}, {"true": "a", "false": "b"}),
+    (dict[date, str], {"2030-01-01": "a", "2030-01-01T00:00:00": "b"}, {"2030-01-01": "a", "2030-01-02": "b"}),
+    (set[int | bool], [1, True], [1, False]),
+    (set[Any], [0, False], ["0", 0]),
+    (frozenset[float], [2**53, 2**53 + 1], [1, 2.5]),
+    (set[tuple[int | bool, ...]], [[1], [True]], [[1], [2]]),
+    (list[Tagged], [{"theTags": [True, 1]}], [{"theTags": [True, 2]}]),
+    (OrderedDict[float, str], {"1": "a", "1.0": "b"}, {"1": "a", "2": "b"}),
+    (Rows, {"true": "a", "1": "b"}, {"true": "a", "0": "b"}),
+    (list[Chosen], [{"theRows": {"1": "a", "1.0": "b"}}], [{"theRows": {"1": "a"}}]),
+    (Split, [2**53, 2**53 + 1], "1,2,3"),
+    (dict[str, set[UUID]], {"a": [str(UUID(int=171)), str(UUID(int=171)).upper()]}, {"a": [str(UUID(int=171))]}),
+]
+
+
+@pytest.mark.parametrize(("kind", "merged", "distinct"), MERGING)
+async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merged: Any, distinct: Any) -> None:
+    """A conversion must not silently drop members of objects or items of arrays."""
+    app = App("merging")
+
+    def count(x: Any) -> str:
+        return repr(x)
+
+    count.__annotations__["x"] = kind
+    app.tool(count)
+    async with served(app) as client:
+        assert (await failure(client, "count", x=merged)).startswith("Invalid arguments of count: arguments.x")
+        assert not (await client.call_tool("count", {"x": distinct})).is_error
+        listed = (await client.list_tools()).tools[0].model_dump()
+        assert jsonschema_rs.is_valid(listed["inputSchema"], {"x": distinct})
+        if kind == dict[int, str]:
+            assert not jsonschema_rs.is_valid(listed["inputSchema"], {"x": merged})
+
+
+async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -> None:
+    app = App("asking")
+
+    @app.tool
+    async def delete(ctx: Context) -> str:
+        return str(await ctx.ask("Delete it?", bool))
+
+    @app.tool
+    async def delete_all(ctx: Context) -> str:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(ctx.ask("Delete one?", bool))
+            tasks.create_task(ctx.ask("Delete two?", bool))
+        return "deleted"
+
+    async with served(app, revision) as client:
+        for name in ("delete", "delete_all"):
+            if revision == STATELESS:  # this revision has an error that names the missing capability
+                error = await refused(client.call_tool(name))
+                assert (error.code, error.data) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
+            else:
+                assert "needs the capability 'elicitation'" in await failure(client, name)
+
+
+async def test_a_prompt_about_a_missing_resource_is_an_error_of_its_caller() -> None:
+    app = App("notes")
+
+    @app.prompt
+    async def summarize(id: str) -> str:
+        raise ResourceNotFound(f"there is no note {id!r}")
+
+    async with served(app) as client:
+        summary = client.get_prompt("summarize", {"id": "beer"})
+        assert (await refused(summary, match="there is no note 'beer'")).code == -32602
+
+
+async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixture) -> None:
+    app = App("wrong")
+
+    @app.tool
+    def note() -> Note:
+        return {"id": 1}  # type: ignore[return-value]
+
+    @app.tool
+    def notes() -> list[Note]:
+        return [3]  # type: ignore[list-item]
+
+    @app.tool
+    def bounded_number() -> Annotated[int, Field(ge=10)]:
+        return 3
+
+    async with served(app, STATELESS) as client:
+        told = {name: await failure(client, name) for name in ("note", "notes", "bounded_number")}
+    line = note.__code__.co_firstlineno
+    where = f"({Path(__file__).name}:{line})"
+    said = "the tool 'note' returned dict, expected Note; correct the value or the annotation"
+    assert told["note"] == f"note failed: {said} {where}"
+    assert "returned list, expected list[Note] (a part is int, not Note)" in told["notes"]
+    assert "returned structuredContent.result: the value is less" in told["bounded_number"]
+    assert f"{said} ({__file__}:{line})" in caplog.text
+    assert "the tool 'notes' returned list, expected list[Note] (a part is int, not Note)" in caplog.text
+    assert "the tool 'bounded_number' returned structuredContent.result: " in caplog.text
+
+
+@pytest.mark.parametrize("hide", [None, True])
+async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidden(
+    hide: bool | None, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App("wrong", hide_errors=hide)
+
+    @app.prompt
+    def hello() -> str:
+        return 7  # type: ignore[return-value]
+
+    async with served(app, revision) as client:
+        error = await refused(client.get_prompt("hello"))
+    line = hello.__code__.co_firstlineno
+    said = f": the prompt 'hello' returned int ({Path(__file__).name}:{line})"
+    assert error.message == "Internal error" + ("" if hide else said)
+    assert f"returned int ({__file__}:{line})" in caplog.text
+
+
+ADA = Identity(subject="ada")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("hide", "identity", "shown"), [(None, None, True), (None, ADA, False), (False, ADA, True), (True, None, False)]
+)
+async def test_a_tool_that_fails_says_why_in_a_line_unless_that_is_hidden(
+    hide: bool | None,
+    identity: Identity | None,
+    shown: bool,
+    revision: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = small()
+    app.hide_errors = hide
+    package: Any = bindings(revision)
+
+    class Known(package.Context):  # type: ignore[misc]
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            self.identity = identity
+
+    (server,) = (server for server in app.servers() if server.revision == revision)
+    monkeypatch.setattr(type(server), "context", Known)
+    async with connected(package.Client(), server) as connection:
+        assert await failure(connection.client, "fail", how="told") == "as told"
+        hidden = await failure(connection.client, "fail", how="not")
+        assert hidden == ("fail failed: KeyError: 'x\\ny'" if shown else "fail failed")
+        long = await failure(connection.client, "fail", how="long")
+        assert (len(long) < 300 and "KeyError: 'xxx" in long) if shown else long == "fail failed"
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.full
+async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revision: str) -> None:
+    app = small()
+
+    async def secret_report() -> str:
+        return ""
+
+    app.add_tool(secret_report, scopes=["secrets"])
+    async with served(app, revision) as client:
+        for call, said in (
+            (client.call_tool("ad"), "Unknown tool: ad; did you mean 'add'?"),
+            (client.call_tool("al-notes"), "Unknown tool: al-notes; did you mean 'all-notes'?"),
+            (client.call_tool("something else"), "Unknown tool: something else"),
+            (client.call_tool("secret_reprot"), "Unknown tool: secret_reprot; did you mean 'secret_report'?"),
+            (client.get_prompt("greed"), "Unknown prompt: greed; did you mean 'greet'?"),
+        ):
+            assert (await refused(call)).message == said
+    (server, *_) = app.servers()
+    for scopes, near in ((frozenset[str](), ""), (frozenset({"secrets"}), "; did you mean 'secret_report'?")):
+        context: Any = SimpleNamespace(identity=Identity(subject="ada", scopes=scopes))
+        with pytest.raises(ProtocolError) as caught:
+            server.find("tool", "secret_reprot", context)  # type: ignore[attr-defined]
+        assert caught.value.message == f"Unknown tool: secret_reprot{near}"
+
+
+# --- invalid definitions --------------------------------------------------------------------------------------
+
+
+def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None:
+    app = App("bad")
+
+    def untyped(a): ...  # type: ignore[no-untyped-def]
+
+    def speechless(a: int): ...  # type: ignore[no-untyped-def]
+
+    def missing_variable() -> str:
+        return ""
+
+    def another(id: str, other: str) -> str:
+        return id + other
+
+    for function, problem in (
+        (untyped, "untyped: the parameter a has no type"),
+        (speechless, "speechless: no return annotation"),
+    ):
+        with pytest.raises(BadFunction) as caught:
+            app.tool(function)
+        assert str(caught.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}: {problem}")
+    with pytest.raises(BadFunction, match=r"missing_variable: \{id\} of note://\{id\} is no parameter; take id: str"):
+        app.resource("note://{id}")(missing_variable)
+    with pytest.raises(BadFunction, match=r"another: the parameter other is not in note://\{id\}"):
+        app.resource("note://{id}")(another)
+
+
+def test_a_name_is_given_once() -> None:
+    app = small()
+
+    async def add() -> None: ...
+
+    with pytest.raises(ValueError, match="the tool 'add' exists already"):
+        app.add_tool(add)
+    with pytest.raises(KeyError):
+        app.remove_tool("nothing")
+
+
+def test_a_module_is_an_app() -> None:
+    module = ModuleType("sums")
+    exec("def double(number: int) -> int: return 2 * number\ndef _hidden(): ...\n", vars(module))
+    app = App.of_module(module, version="3")
+    assert app.document["serverInfo"] == {"name": "sums", "version": "3"}
+    assert [tool["name"] for tool in app.document["tools"]] == ["double"]
+
+
+# --- changes at run time --------------------------------------------------------------------------------------
+
+
+def noting(word: str) -> Any:
+    """Return a handler that records a word."""
+
+    def note(self: Any, params: Any, ctx: Any) -> None:
+        self.heard.append(word)
+
+    return note
+
+
+class Listening:
+    """Client that records its notifications."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    on_tool_list_changed = noting("tools")
+    on_prompt_list_changed = noting("prompts")
+    on_resource_list_changed = noting("resources")
+
+    def on_resource_updated(self, params: Any, ctx: Any) -> None:
+        self.heard.append(params.uri)
+
+
+@pytest.mark.full
+async def test_only_what_can_change_is_declared(revision: str, client: Any) -> None:
+    assert [client.server_capabilities[name] for name in ("tools", "prompts", "resources")] == [{}, {}, {}]
+    async with served(App("none", dynamic=["tools", "contents"]), revision) as changing:
+        declared = changing.server_capabilities
+        assert (declared["tools"], declared["resources"]) == ({"listChanged": True}, {"subscribe": True})
+        assert "prompts" not in declared
+        assert (await changing.list_tools()).tools == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("revision", STATEFUL)
+async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
+    app = App("changing", dynamic=["tools", "prompts", "resources"])
+
+    @app.tool
+    def grow() -> str:  # runs in a thread
+        async def grown(a: int) -> int:
+            return a
+
+        app.add_tool(grown)
+        return "grown"
+
+    async with served(app, revision, Listening) as client:
+        await client.call_tool("grow")
+        await told(client, ["tools"])
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["grow", "grown"]
+        assert (await client.call_tool("grown", {"a": 3})).model_dump()["structuredContent"] == {"result": 3}
+        app.remove_tool("grown")
+        await told(client, ["tools"])
+        await refused(client.call_tool("grown", {"a": 3}), ProtocolError, "Unknown tool")
+
+        async def read(id: str = "") -> str:
+            return id
+
+        async def said() -> str:
+            return "x"
+
+        app.add_resource("note://{id}", read)
+        app.add_resource("note://one", read)
+        app.add_prompt(said)
+        await told(client, ["prompts", "resources"])
+        assert (await client.read_resource("note://two")).contents[0].text == "two"
+        assert (await client.get_prompt("said")).messages[0].content.text == "x"
+        app.remove_resource("note://{id}")
+        app.remove_prompt("said")
+        await told(client, ["prompts", "resources"])
+        await refused(client.read_resource("note://two"), ProtocolError, "Resource not found")
+        assert [one.uri for one in (await client.list_resources()).resources] == ["note://one"]
+
+
+async def told(client: Any, news: list[str]) -> None:
+    """Wait until a client has received exactly these notifications, in any order."""
+    await until(lambda: len(client.heard) >= len(news))
+    assert sorted(client.heard) == news
+    client.heard.clear()
+
+
+def notes(*dynamic: Any) -> App:
+    """Return an app with notes as resources."""
+    app = App("contents", dynamic=dynamic)
+
+    @app.resource("note://{id}")
+    async def note(id: str) -> str:
+        return id
+
+    return app
+
+
+@pytest.mark.parametrize("revision", STATEFUL)
+async def test_subscribers_hear_of_new_contents(revision: str) -> None:
+    app = notes("contents")
+    async with served(app, revision, Listening) as client:
+        await client.subscribe("note://1")
+        app.updated("note://2")
+        app.updated("note://1")
+        await told(client, ["note://1"])
+        await client.unsubscribe("note://1")
+        await client.subscribe("note://3")
+        app.updated("note://1")
+        app.updated("note://3")
+        await told(client, ["note://3"])
+        await refused(client.subscribe("other://1"), match="Resource not found")
+
+
+async def test_those_who_listen_hear_of_all_that_changes() -> None:
+    app = notes("tools", "contents")
+
+    async def more() -> None: ...
+
+    wanted = v2026_07_28.types.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["note://1"])
+    async with served(app, STATELESS, Listening) as client, client.subscribed(wanted):
+        app.add_tool(more)
+        app.updated("note://2")
+        app.updated("note://1")
+        await told(client, ["note://1", "tools"])
+
+
+async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    app = App("lonely", dynamic=["tools"])
+
+    async def one() -> None: ...
+
+    servers = app.servers()
+    caller = client_of(STATEFUL[3], Listening)
+    async with lifespans(servers), connected(caller, *servers) as connection:
+        client = connection.client
+        for server in servers:
+            server.has_sessions = False  # as behind an HTTP endpoint without sessions
+
+        async def fails(tell: Any) -> None:
+            raise OSError("the store is gone")
+
+        vars(servers[-1])["broadcast"] = fails
+        app.add_tool(one)
+        await anyio.wait_all_tasks_blocked()
+        del vars(servers[-1])["broadcast"]
+        app.add_tool(one, name="two")
+        await told(client, ["tools"] * 2)
+    assert "tools/list_changed could not be sent" in caplog.text
+
+
+async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_bindgen.runtime.protocol.access.MAX_FOLLOWED_URIS", 2)
+    async with served(notes("contents")) as client:
+        for id in "ab":
+            await client.subscribe(f"note://{id}")
+        await refused(client.subscribe("note://c"), match="too many subscriptions")
+        await client.subscribe("note://a")
+        await client.unsubscribe("note://a")
+        await client.subscribe("note://c")
+
+
+@pytest.mark.full
+async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> None:
+    """The session keeps subscribed URIs in memory and in its store, so 1,000 URIs are the limit for every server."""
+    asked: list[str] = []
+
+    class Takes(v2025_11_25.Server):
+        info = v2025_11_25.types.Implementation(name="takes", version="1")
+
+        async def subscribe(self, params: Any, ctx: Any) -> Any:
+            asked.append(params.uri)
+            return {}
+
+    async with connected(v2025_11_25.Client(), Takes()) as connection:
+        subscribe = connection.client.subscribe
+        for number in range(3):
+            await subscribe(f"note://{number}" + "x" * 80_000)
+        await refused(subscribe("note://3" + "x" * 80_000), match="too many subscriptions")
+        for number in range(997):
+            await subscribe(f"n:{number}")
+        await refused(subscribe("n:997"), match="too many subscriptions")
+    assert len(asked) == 1000
+
+
+async def test_what_is_not_dynamic_does_not_change_while_it_is_served() -> None:
+    app = App("fixed")
+
+    async def one() -> None: ...
+
+    app.add_tool(one)
+    async with served(app, STATELESS):
+        with pytest.raises(ValueError, match=r"say|dynamic=\{'tools'\}"):
+            app.add_tool(one, name="two")
+        with pytest.raises(ValueError, match=r"dynamic=\{'tools'\}"):
+            app.remove_tool("one")
+        with pytest.raises(ValueError, match=r"dynamic=\{'contents'\}"):
+            app.updated("note://1")
+
+
+async def test_scopes_stand_beside_functions_and_cannot_come_later() -> None:
+    app = App("scoped", revisions=[v2025_11_25, v2026_07_28], dynamic=["tools"])
+
+    async def open_() -> None: ...
+
+    app.add_tool(open_)
+    app.servers()
+    with pytest.raises(ValueError, match="'closed' needs scopes, but no entry did"):
+        app.add_tool(open_, name="closed", scopes=["a"])
+
+    scoped = App("scoped", revisions=[v2025_11_25, v2026_07_28], dynamic=["tools"])
+    scoped.tool(name="closed", scopes=["a", "b"])(open_)
+    servers = scoped.servers()
+    scoped.add_tool(open_, name="later", scopes=["c"])
+    for server in servers:
+        assert set(server.required_scopes("tools/call", "closed")) == {"a", "b"}
+        assert set(server.required_scopes("tools/call", "later")) == {"c"}
+    assert scoped.document["tools"][0]["x-mcp-scopes"] == ["a", "b"]
+
+
+async def test_the_lifespan_is_entered_once_for_all_revisions() -> None:
+    events: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncGenerator[None]:
+        events.append("up")
+        yield
+        events.append("down")
+
+    async with lifespans(App("alive", lifespan=lifespan).servers()):
+        assert events == ["up"]
+    assert events == ["up", "down"]

@@ -1,0 +1,200 @@
+"""Task stores: the same contract for memory, SQLite and Redis."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.extensions.tasks.record import LINGER_MS, TaskRecord, new_id
+from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
+from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
+from mcp_bindgen.runtime.protocol.errors import TooManyRequests
+from tests.extensions.tasks.test_service import task
+from tests.support.checked_connections import refused
+from tests.support.redis_server import ANSWER_SECONDS, RedisServer, redis_server
+
+Open = Callable[[], TaskStore]
+"""Opens the same stored tasks again, like another process."""
+
+LIMITS = TaskLimits()
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with TemporaryDirectory() as folder, redis_server(Path(folder)) as server:
+        yield server
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def again(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    if request.param == "redis":
+        server: RedisServer = request.getfixturevalue("redis")
+        prefix = f"{new_id()}:"
+        return lambda: RedisTaskStore(server.url, prefix=prefix, timeout=ANSWER_SECONDS)
+    if request.param == "sqlite":
+        return lambda: SqliteTaskStore(tmp_path / "tasks.db")
+    one = MemoryTaskStore()
+    return lambda: one
+
+
+@pytest.fixture
+def store(again: Open) -> AbstractAsyncContextManager[TaskStore]:
+    return aclosing(again())
+
+
+async def created(store: TaskStore, **members: Any) -> TaskRecord:
+    record = task(**members)
+    await store.create(record, LIMITS)
+    return record
+
+
+async def test_what_was_created_is_there_for_every_process(again: Open, store: TaskStore) -> None:
+    record = await created(store, params={"name": "né"}, principal="ada")
+    async with aclosing(again()) as other:
+        assert await other.read(record.id) == record
+        assert await other.read(new_id()) is None
+
+
+async def test_of_two_changes_of_one_version_one_wins(store: TaskStore) -> None:
+    record = await created(store)
+    mine, yours = record.completed(1, {"a": 1}), record.cancelled(2)
+    assert ([await store.swap(mine), await store.swap(yours)], await store.read(record.id)) == ([True, False], mine)
+    assert not await store.swap(task(version=2))
+
+
+async def test_a_lease_has_one_owner_until_it_runs_out(store: TaskStore) -> None:
+    record = await created(store)
+    assert await store.due() == [record.id]
+    assert await store.lease(record.id, "a", 0.2)
+    assert await store.due() == []
+    assert not await store.lease(record.id, "b", 10)
+    assert await store.lease(record.id, "a", 0.05)
+    await anyio.sleep(0.1)
+    assert await store.due() == [record.id]
+    assert await store.lease(record.id, "b", 10)
+    await store.release(record.id, "a")
+    assert not await store.lease(record.id, "a", 10)
+    await store.release(record.id, "b")
+    assert await store.due() == [record.id]
+
+
+async def test_a_task_that_waits_for_its_client_is_not_due_but_may_be_taken(store: TaskStore) -> None:
+    record = await created(store)
+    assert await store.lease(record.id, "a", 10)
+    await store.release(record.id, "a", until=None)
+    assert await store.due() == []
+    assert await store.lease(record.id, "b", 10)
+
+
+async def test_a_task_that_is_over_has_no_lease(store: TaskStore) -> None:
+    record = await created(store)
+    assert await store.lease(record.id, "a", 10)
+    await store.swap(record.cancelled(1))
+    assert not await store.lease(record.id, "a", 10)
+    await store.release(record.id, "a")
+    assert await store.due() == []
+    assert not await store.lease(new_id(), "a", 10)
+
+
+async def test_tasks_are_listed_for_their_principal_alone_in_order(store: TaskStore) -> None:
+    mine = [task(principal="ada") for _ in range(3)]
+    for record in (*mine, task(principal="bob")):
+        await store.create(record, LIMITS)
+    assert [one.id for one in await store.page("ada")] == [one.id for one in mine]
+    assert [one.id for one in await store.page("ada", mine[0].id)] == [one.id for one in mine[1:]]
+    assert await store.page("eve") == []
+    await refused(store.page("bob", mine[0].id), KeyError)
+
+
+async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
+    past = round(time.time() * 1000) - LINGER_MS - 100_000
+    gone, runs, late, eternal = (
+        task(created=past, updated=past, ttl=ttl) for ttl in (10, 10, LINGER_MS + 99_000, None)
+    )
+    fresh = task(created=past, ttl=10)
+    for record in (gone, runs, late, eternal, fresh):
+        await store.create(record, LIMITS)
+    for record in (gone, eternal, late):
+        await store.swap(record.completed(past, {}))
+    await store.swap(fresh.completed(round(time.time() * 1000), {}))
+    assert await store.sweep() == 2  # `late` expired a second ago
+    left = [await store.read(one.id) is not None for one in (gone, runs, late, eternal, fresh)]
+    assert left == [False, True, False, True, True]
+    assert await store.sweep() == 0
+
+
+async def test_a_principal_and_all_together_have_limits(store: TaskStore) -> None:
+    few, first = TaskLimits(max_open_per_principal=2, max_open=3), task(principal="ada")
+    for record in (first, task(principal="ada"), task(principal="bob")):
+        await store.create(record, few)
+    await refused(store.create(task(principal="ada"), few), TooManyRequests, "this client")
+    await refused(store.create(task(principal="eve"), few), TooManyRequests, "this server")
+    await store.swap(first.cancelled(1))
+    await store.create(task(principal="ada"), few)
+    mine = (TaskLimits(max_tasks_per_principal=3), TaskLimits(max_bytes_per_principal=300))
+    for principal, limits in (("ada", mine), ("eve", (TaskLimits(max_tasks=4), TaskLimits(max_bytes=400)))):
+        for limit in limits:
+            await refused(store.create(task(principal=principal), limit), TooManyRequests)
+    await store.create(task(principal="eve"), TaskLimits(max_bytes_per_principal=300))
+
+
+async def test_sweeping_makes_room(store: TaskStore) -> None:
+    one, record = TaskLimits(max_tasks=1, max_tasks_per_principal=1), task(created=0, updated=0, ttl=1)
+    await store.create(record, one)
+    await store.swap(record.cancelled(0))
+    assert await store.sweep() == 1
+    await store.create(task(), one)
+    await refused(store.create(task(), one), TooManyRequests)
+
+
+async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskStore) -> None:
+    record = await created(store)
+
+    async def change() -> None:
+        latest = record
+        while True:  # the first changes may come before the other process watches
+            latest = latest.reported(1, f"{latest.version}")
+            await store.swap(latest)
+            await anyio.sleep(0.05)
+
+    async with aclosing(again()) as other, aclosing(other.watch()) as changes, anyio.create_task_group() as tasks:
+        tasks.start_soon(change)
+        async for id in changes:
+            if id == record.id:
+                break
+        tasks.cancel_scope.cancel()
+
+
+async def test_ids_that_cannot_be_read_stop_no_worker(redis: RedisServer) -> None:
+    async with aclosing(RedisTaskStore(redis.url, prefix="garbage:")) as store:
+        redis.client.zadd("garbage:open", {b"\xff": 0, b"good": 0})
+        assert "good" in await store.due()
+        async with aclosing(store.watch()) as changes:
+            assert await anext(changes) is None
+            redis.client.publish("garbage:changed", b"\xff")
+            redis.client.publish("garbage:changed", b"good")
+            assert [await anext(changes), await anext(changes)] == ["\ufffd", "good"]
+
+
+def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("create table mine (x)")
+    for content in (path.read_bytes(), b"no database at all" * 100):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="is not a task store"):
+            SqliteTaskStore(path)
+
+
+def test_a_file_is_for_its_owners_eyes_only(tmp_path: Path) -> None:
+    anyio.run(SqliteTaskStore(tmp_path / "tasks.db").aclose)
+    assert (tmp_path / "tasks.db").stat().st_mode & 0o077 == 0
