@@ -149,7 +149,7 @@ def test_a_hostile_app_reaches_neither_its_host_nor_the_network(tmp_path: Path, 
     assert {name: said for name, said in found.items() if not said.startswith("refused")} == {}
 
 
-def test_an_app_reaches_what_it_declared_and_in_no_other_way(tmp_path: Path, browser: Browser) -> None:
+def test_an_app_may_only_connect_to_its_declared_domains(tmp_path: Path, browser: Browser) -> None:
     found, asked, _ = attack(browser, tmp_path, allowed=True)
     assert found["fetch elsewhere"] == "data"
     assert asked <= {"/data", "/post", "/beacon", "/socket", "/prefetch"}
@@ -166,7 +166,7 @@ def test_an_app_reaches_what_it_declared_and_in_no_other_way(tmp_path: Path, bro
         ("/host.js", {"sec-fetch-site": "cross-site"}),
     ],
 )
-def test_the_host_answers_its_own_page_only_and_shows_nothing_but_apps(
+def test_the_host_refuses_foreign_requests_and_resources_that_are_no_apps(
     shared: str, path: str, headers: dict[str, str]
 ) -> None:
     answer = httpx2.get(f"{shared}{path}", headers=headers, timeout=60)

@@ -159,18 +159,18 @@ def protocol_methods(package: str) -> tuple[Method, ...]:
     return build(Store().effective(package.removeprefix("v").replace("_", "-"))).methods
 
 
-def test_there_are_modules_to_look_at() -> None:
+def test_the_modules_of_the_repository_are_found() -> None:
     assert len(REVISIONS) == 5
     assert {name_of(path) for path in MODULES} >= {"cli.app", "protocol.passes", "runtime", "app", "v2025_11_25.types"}
 
 
-def test_imports_keep_the_contracts() -> None:
+def test_imports_follow_the_import_contracts() -> None:
     command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
 
 
-def test_the_contracts_know_every_package() -> None:
+def test_the_import_contracts_cover_every_package() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
     found = {f"{NAMESPACE}.{path.name}" for root in (GENERATOR, RUNTIME, FEATURES) for path in root.iterdir()}
     assert set(settings["root_packages"]) == {name for name in found if not name.endswith("__")}
@@ -180,7 +180,7 @@ def test_the_contracts_know_every_package() -> None:
     assert set(circles["ancestors"]) == set(settings["root_packages"])
 
 
-def test_the_runtime_is_thin() -> None:
+def test_the_runtime_stays_within_its_line_limits() -> None:
     for name, limit in (("runtime", MAX_KERNEL_LINES), ("http", MAX_HTTP_LINES)):
         assert sum(source(path).lines for path in (RUNTIME / name).rglob("*.py")) <= limit
     assert sum(source(path).lines for path in CARRYING) <= MAX_LINES
@@ -195,7 +195,7 @@ def test_the_runtime_is_typed() -> None:
 
 
 @pytest.mark.parametrize("package", sorted(path.name for root in (RUNTIME, FEATURES) for path in root.iterdir()))
-def test_a_package_says_what_it_imports(package: str) -> None:
+def test_the_docstring_of_a_package_lists_its_imports(package: str) -> None:
     (path,) = [root / package / "__init__.py" for root in (RUNTIME, FEATURES) if (root / package).is_dir()]
     said = ast.get_docstring(ast.parse(path.read_text("utf-8")))
     assert said is not None
@@ -224,7 +224,7 @@ def test_one_module_writes_to_the_terminal() -> None:
     assert {name: places for name, places in found.items() if places} == {}
 
 
-def test_writers_are_found(tmp_path: Path) -> None:
+def test_calls_that_write_to_the_terminal_are_found(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("print(1)\ntyper.echo(1)\nsys.stdout.write('')\nrich.Console()\nif sys.stdin.isatty(): pass\n")
     assert list(writers(file)) == ["print", "typer.echo", "sys.stdout.write", "rich.Console"]
@@ -256,14 +256,14 @@ def test_bindings_import_only_the_runtime_and_themselves(revision: str) -> None:
 
 
 @pytest.mark.parametrize("root", [GENERATOR, RUNTIME, FEATURES, GENERATED], ids=lambda root: root.parent.name)
-def test_the_namespace_belongs_to_nobody(root: Path) -> None:
+def test_the_namespace_package_has_no_init_module(root: Path) -> None:
     assert not (root / "__init__.py").exists()
     assert all((path / "__init__.py").exists() for path in root.iterdir() if any(path.glob("*.py")))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_revision_costs_nothing_until_it_is_used(revision: str) -> None:
+def test_importing_a_revision_loads_no_heavy_packages(revision: str) -> None:
     loaded = after(f"import {NAMESPACE}.{revision}")
     assert revisions(loaded) == {revision}
     assert not loaded & HEAVY
@@ -272,7 +272,7 @@ def test_a_revision_costs_nothing_until_it_is_used(revision: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_the_types_of_a_revision_load_no_other(revision: str) -> None:
+def test_importing_the_types_of_a_revision_loads_no_other_revision(revision: str) -> None:
     loaded = after(f"from {NAMESPACE}.{revision} import Client, Server, dispatcher, errors, methods, types")
     assert revisions(loaded) == {revision}
     assert "pydantic" in loaded
@@ -280,7 +280,7 @@ def test_the_types_of_a_revision_load_no_other(revision: str) -> None:
     assert not {f"{NAMESPACE}.{part}" for part in GENERATOR_PACKAGES} & loaded
 
 
-def test_the_runtime_costs_nothing_until_it_is_used() -> None:
+def test_importing_the_runtime_loads_no_revision_and_no_heavy_packages() -> None:
     loaded = after(f"import {NAMESPACE}.runtime")
     assert not revisions(loaded)
     assert not loaded & HEAVY
@@ -295,7 +295,7 @@ def test_the_runtime_costs_nothing_until_it_is_used() -> None:
         "schema list",
     ],
 )
-def test_a_command_loads_only_what_it_needs(command: str) -> None:
+def test_a_command_loads_only_the_packages_that_it_needs(command: str) -> None:
     needed = set[str]() if command == "--version" else {"pydantic"}
     loaded = after(
         "import contextlib, io, sys\n"
@@ -311,7 +311,7 @@ def test_a_command_loads_only_what_it_needs(command: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_models_are_built_when_they_are_used(revision: str) -> None:
+def test_models_are_built_on_first_use(revision: str) -> None:
     after(
         f"from {NAMESPACE}.{revision} import Client, Server, dispatcher, types\n"
         "models = {name: vars(types)[name] for name in types.__all__ if isinstance(vars(types)[name], type)}\n"
@@ -330,7 +330,7 @@ def test_public_names_are_documented() -> None:
     assert {name: missing for name, missing in found.items() if missing} == {}
 
 
-def test_a_stdio_server_loads_little() -> None:
+def test_a_stdio_server_loads_few_modules() -> None:
     program = f"""
 import json, sys
 from {NAMESPACE}.runtime import run
@@ -365,7 +365,7 @@ run(Tools())
 
 @pytest.mark.full
 @pytest.mark.parametrize("pattern", [REGISTRIES, PLACES], ids=["registries", "places"])
-def test_no_file_names_a_machine(pattern: re.Pattern[str]) -> None:
+def test_no_file_names_a_registry_or_a_local_path(pattern: re.Pattern[str]) -> None:
     for path in files():
         assert pattern.search(path.read_text("utf-8", errors="ignore")) is None, path
 
@@ -380,12 +380,12 @@ def test_no_file_names_a_machine(pattern: re.Pattern[str]) -> None:
         (PLACES, "`/tmp" + "/x`", "a/tmp/x"),
     ],
 )
-def test_the_patterns_tell_machines_apart(pattern: re.Pattern[str], bad: str, good: str) -> None:
+def test_the_patterns_find_registries_and_local_paths(pattern: re.Pattern[str], bad: str, good: str) -> None:
     assert pattern.search(bad)
     assert not pattern.search(good)
 
 
-def test_names_that_stubs_must_not_take_are_those_of_the_runtime() -> None:
+def test_public_names_of_runtime_classes_are_reserved_for_stubs() -> None:
     from mcp_bindgen.emit.python import naming
     from mcp_bindgen.runtime import Client, Context, Server
 

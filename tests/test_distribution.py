@@ -39,7 +39,7 @@ def test_the_types_of_the_largest_packages_are_complete(tmp_path: Path, own_whee
     )
 
 
-def test_public_packages_are_those_with_types() -> None:
+def test_public_packages_are_the_packages_with_a_py_typed_marker() -> None:
     marked = {path.parent.relative_to(ROOT).parts for path in ROOT.glob("[fgr]*/mcp_bindgen/**/py.typed")}
     used = {"mcp_bindgen.bridges", "mcp_bindgen.contract", "mcp_bindgen.mock"}  # public packages expose their types
     assert set(typed_packages()) == {".".join(parts[1:]) for parts in marked} - used
@@ -54,7 +54,7 @@ def test_python_versions_agree() -> None:
 
 
 @pytest.mark.full
-def test_workflows_keep_the_rules_of_zizmor() -> None:
+def test_workflows_pass_zizmor() -> None:
     done = execute(
         Path(sys.executable).with_name("zizmor"), "--offline", "--persona", "auditor", ".github", "action.yml", cwd=ROOT
     )

@@ -52,7 +52,7 @@ def test_examples_are_short(name: str) -> None:
 
 
 @pytest.mark.full
-def test_a_client(tmp_path: Path) -> None:
+def test_the_weather_client_prints_the_expected_output(tmp_path: Path) -> None:
     assert run("weather_client.py", tmp_path) == [
         "connected to weather 1.0.0",
         "tool forecast: Tells the sky over a city, day by day.",
@@ -68,7 +68,7 @@ def test_a_client(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
-async def test_functions_are_a_server_in_sixty_lines(package: Any) -> None:
+async def test_the_notes_example_is_a_server_of_at_most_sixty_lines(package: Any) -> None:
     assert len((EXAMPLES / "notes.py").read_text("utf-8").splitlines()) <= 60
     asked: list[str] = []
 
@@ -95,7 +95,7 @@ async def test_functions_are_a_server_in_sixty_lines(package: Any) -> None:
     assert asked == ["Delete milk?"] * 2
 
 
-def test_the_table_beside_others_is_that_of_the_files() -> None:
+def test_the_line_counts_in_the_tutorial_match_the_files() -> None:
     page = (ROOT / "docs" / "tutorials" / "python-first.md").read_text("utf-8")
     lines = next(line for line in page.splitlines() if line.startswith("| lines of its one file |"))
     files = [EXAMPLES / "notes.py", *(ROOT / "benchmarks/peers" / f"notes_{name}.py" for name in ("mcp", "fastmcp"))]
@@ -105,24 +105,24 @@ def test_the_table_beside_others_is_that_of_the_files() -> None:
 
 
 @pytest.mark.full
-def test_a_server_without_a_client_ends(tmp_path: Path) -> None:
+def test_the_weather_server_exits_without_a_client(tmp_path: Path) -> None:
     assert run("weather_server.py", tmp_path) == []
 
 
 @pytest.mark.full
-def test_two_servers_behind_a_host(tmp_path: Path) -> None:
+def test_the_host_example_uses_two_servers_and_reports_a_failed_server(tmp_path: Path) -> None:
     failed = "failed: broken: there-is-no-such-program cannot be started: No such file or directory"
     offers = ["weather offers forecast", "weather offers await_sun", "echo offers echo"]
     said = ["running: weather, echo", failed, *offers, "Oslo: snow, clouds, sun", "hello"]
     assert run("two_servers_host.py", tmp_path) == said
 
 
-def test_a_transport_of_ones_own(tmp_path: Path) -> None:
+def test_the_unix_socket_example_uses_a_custom_transport(tmp_path: Path) -> None:
     assert run("unix_socket.py", tmp_path) == ["tools: upper", "HELLO"]
 
 
 @pytest.mark.full
-def test_a_server_inside_of_a_web_application(tmp_path: Path) -> None:
+def test_the_mounted_example_serves_inside_a_web_application(tmp_path: Path) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-W", "error", "-m", "uvicorn", "--app-dir", EXAMPLES, "mounted:app", "--port", port]
@@ -147,7 +147,7 @@ def test_a_server_inside_of_a_web_application(tmp_path: Path) -> None:
     assert "Application shutdown complete" in (tmp_path / "log").read_text("utf-8")
 
 
-def test_a_conversation(tmp_path: Path) -> None:
+def test_the_conversation_example_prints_the_expected_messages(tmp_path: Path) -> None:
     lines = run("conversation.py", tmp_path)
     assert max(map(len, lines)) <= 110
     directions = "".join(line[2] for line in lines if line.startswith(("  -> ", "  <- ")))
@@ -166,7 +166,7 @@ def test_a_conversation(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_protected_server(tmp_path: Path) -> None:
+def test_the_protected_server_example_checks_tokens_and_scopes(tmp_path: Path) -> None:
     port = free_port()
     with Issuer().listening() as issuer:
         command = [sys.executable, "-W", "error", EXAMPLES / "protected_server.py", "--port", port]
@@ -183,7 +183,7 @@ def test_a_protected_server(tmp_path: Path) -> None:
                 assert server.client.get(f"{server.origin}/sse").status_code == 401
 
 
-async def test_middleware(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_middleware_example_retries_limits_and_logs_calls(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "middleware")
     module = imported("middleware")
     lengths = [len(inspect.getsource(one).splitlines()) for one in module.app.middlewares]
@@ -203,7 +203,7 @@ async def test_middleware(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.full
-async def test_a_library(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_library_example_serves_its_tools_resources_and_prompts(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "library")
     module = imported("library")
     connection: Any = v2026_07_28.Client.connect(module.app)

@@ -35,14 +35,14 @@ def generated(folder: Path) -> Path:
     return folder
 
 
-def test_the_page_has_all_that_it_takes() -> None:
+def test_the_page_contains_all_files_of_the_example() -> None:
     assert list(FILES) == ["jobs.json", "jobs.toml", "printer.py", "office.py"]
     found = [path for root in ("generator", "runtime") for path in (ROOT / root).rglob("*.py")]
     assert not [path for path in found if "JobChanged" in path.read_text("utf-8")]
 
 
 @pytest.mark.full
-def test_its_bindings_are_in_sync_until_somebody_changes_them(generated: Path) -> None:
+def test_generated_bindings_are_in_sync_until_they_are_edited(generated: Path) -> None:
     assert inside("check", *OPTIONS).stdout.endswith("in sync\n")
     before = snapshot(generated / "acme_jobs")
     assert "(unchanged)" in inside("generate", *OPTIONS).stdout
@@ -54,7 +54,7 @@ def test_its_bindings_are_in_sync_until_somebody_changes_them(generated: Path) -
 
 
 @pytest.mark.full
-def test_type_checkers_accept_what_the_page_shows(generated: Path, tmp_path: Path) -> None:
+def test_mypy_accepts_the_python_files_of_the_page(generated: Path, tmp_path: Path) -> None:
     (generated / "mypy.ini").write_text("[mypy]\nstrict = true\nexplicit_package_bases = true\n", "utf-8")
     done = execute(
         sys.executable, "-m", "mypy", strict_cache(tmp_path / "cache"), "printer.py", "office.py", cwd=generated
@@ -95,7 +95,7 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
         (replaced("jobs.toml", '"jobId", "pagesLeft"', '"jobId", "pages"'), "jobs.toml#/arguments"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_nothing_is_written(
+def test_an_error_is_reported_in_one_line_and_nothing_is_written(
     folder: Path, damage: Callable[[Path], None], says: str
 ) -> None:
     damage(folder)
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
 
 
 @pytest.mark.full
-def test_a_definition_that_core_has_otherwise_is_told(folder: Path) -> None:
+def test_a_definition_that_differs_from_core_is_reported(folder: Path) -> None:
     replaced("jobs.json", "PrinterHint", "Tool")(folder)
     replaced("jobs.toml", 'Tool = "PrinterHint"', 'Tool = "string"')(folder)
     for command in ("generate", "check"):
@@ -139,7 +139,7 @@ def test_members_may_have_any_name(folder: Path, name: str) -> None:
         ([*OPTIONS, "--extension", "tasks"], "one extension"),
     ],
 )
-def test_arguments_that_do_not_go_together_are_one_line(folder: Path, arguments: list[str], says: str) -> None:
+def test_incompatible_arguments_are_reported_in_one_line(folder: Path, arguments: list[str], says: str) -> None:
     done = inside("generate", *arguments)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
@@ -147,7 +147,7 @@ def test_arguments_that_do_not_go_together_are_one_line(folder: Path, arguments:
 
 
 @pytest.mark.parametrize("name", ["nothing_here", "os", "", "../acme_jobs", ".acme_jobs", "a b"])
-def test_packages_that_are_no_bindings_are_one_line(name: str) -> None:
+def test_a_package_without_bindings_is_reported_in_one_line(name: str) -> None:
     done = inside("call", "--package", name, "python server.py", "tools/list")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()

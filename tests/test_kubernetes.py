@@ -54,20 +54,20 @@ def test_mistakes_in_manifests_are_found(change: Any) -> None:
         check({**deployment, "spec": {**deployment["spec"], **change}})
 
 
-def test_probes_ask_where_the_server_answers() -> None:
+def test_probes_use_the_health_paths_of_the_server() -> None:
     (container,) = find("Deployment", "mcp-server")["spec"]["template"]["spec"]["containers"]
     asked = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
     assert asked == {"startupProbe": app.HEALTHZ, "livenessProbe": app.HEALTHZ, "readinessProbe": app.READYZ}
     assert container["readinessProbe"]["timeoutSeconds"] > app.PROBE_TIMEOUT_SECONDS
 
 
-def test_a_pod_has_the_time_that_it_takes_to_stop() -> None:
+def test_the_termination_grace_period_covers_the_shutdown() -> None:
     spec = find("Deployment", "mcp-server")["spec"]["template"]["spec"]
     pause = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert pause + serve.GRACE_SECONDS + 5 <= spec["terminationGracePeriodSeconds"]
 
 
-def test_objects_name_each_other_rightly() -> None:
+def test_references_between_objects_are_consistent() -> None:
     deployment, service = find("Deployment", "mcp-server"), find("Service", "mcp-server")
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert deployment["spec"]["selector"]["matchLabels"] == labels == service["spec"]["selector"]
@@ -84,7 +84,7 @@ def test_objects_name_each_other_rightly() -> None:
     assert [(one["path"], one["backend"]["service"]["name"]) for one in paths] == [("/mcp", "mcp-server")]
 
 
-def test_nothing_is_sticky_and_nothing_runs_as_root() -> None:
+def test_sessions_are_not_sticky_and_no_container_runs_as_root() -> None:
     assert find("Service", "mcp-server")["spec"]["sessionAffinity"] == "None"
     for document in documents():
         spec = document.get("spec", {}).get("template", {}).get("spec")
@@ -95,11 +95,11 @@ def test_nothing_is_sticky_and_nothing_runs_as_root() -> None:
     assert not [name for name in annotations if re.search("affinity|session|hash", name)]
 
 
-def test_the_proxy_takes_as_large_messages_as_the_server() -> None:
+def test_the_proxy_and_the_server_have_the_same_message_limit() -> None:
     size = find("Ingress", "mcp-server")["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"]
     assert size == f"{HttpLimits().message // 1024**2}m"
 
 
-def test_redis_loses_nothing_that_a_client_was_told() -> None:
+def test_redis_persists_each_write_and_evicts_no_key() -> None:
     lines = find("ConfigMap", "mcp-redis")["data"]["redis.conf"].splitlines()
     assert {"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"} <= set(lines)

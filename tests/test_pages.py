@@ -64,7 +64,7 @@ def test_the_commands_of_a_page_print_the_shown_output(name: str, tmp_path: Path
 
 
 @pytest.mark.full
-def test_the_python_of_all_pages_is_typed(tmp_path: Path) -> None:
+def test_the_python_code_of_all_pages_type_checks(tmp_path: Path) -> None:
     written = []
     for name, page in NAMES.items():
         stem = re.sub(r"\W", "_", name.removesuffix(".md"))
@@ -84,13 +84,13 @@ def test_the_python_of_all_pages_is_typed(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
-def test_blocks_that_are_not_run_are_known() -> None:
+def test_blocks_that_are_not_run_are_listed() -> None:
     found = [(name, block.reason) for name, page in NAMES.items() for block in blocks(page) if block.reason]
     assert Counter(found) == NOT_RUN
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_block_is_read(name: str) -> None:
+def test_each_block_of_a_page_is_found_and_valid(name: str) -> None:
     text = NAMES[name].read_text("utf-8")
     found = list(blocks(NAMES[name]))
     assert {block.language for block in found} <= LANGUAGES
@@ -104,7 +104,7 @@ def test_each_block_is_read(name: str) -> None:
             assert re.search(r"-+>|^ *[|v]( +[|v])*$", block.text, re.M), "an output belongs to a command in `console`"
 
 
-def test_blocks_of_a_page(tmp_path: Path) -> None:
+def test_the_blocks_and_commands_of_a_page_are_parsed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "Save as `a.py`:\n\n```python\nx = 1\n```\n\n```python\ny\n```\n```console\n$ one\n1\n...\n$ two\n```\n"

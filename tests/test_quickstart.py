@@ -21,7 +21,7 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.full
-def test_three_commands_lead_from_nothing_to_the_first_answer(tmp_path: Path, own_wheel: Path) -> None:
+def test_three_commands_lead_from_installation_to_a_tool_result(tmp_path: Path, own_wheel: Path) -> None:
     """The commands print the output of the README; the installation needs the package index."""
     path = take(steps(README), own_wheel, tmp_path)
     assert len(path) <= COMMANDS
@@ -33,7 +33,7 @@ def test_three_commands_lead_from_nothing_to_the_first_answer(tmp_path: Path, ow
 
 
 @pytest.mark.full
-def test_the_first_program_needs_only_what_is_installed_above_it(tmp_path: Path, own_wheel: Path) -> None:
+def test_the_first_program_runs_with_the_packages_installed_above_it(tmp_path: Path, own_wheel: Path) -> None:
     install, program = first_program(README)
     (tmp_path / "home").mkdir()
     (tmp_path / "server.py").write_text(program, "utf-8")

@@ -212,7 +212,7 @@ def sections(status: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.full
-def test_status_names_all_that_a_person_has_to_write(rehearsal: Rehearsal) -> None:
+def test_status_lists_missing_descriptions_and_outdated_facts(rehearsal: Rehearsal) -> None:
     assert rehearsal.first.returncode == 1
     open_ = sections(rehearsal.first.stdout)
     protocol = build(Store(rehearsal.folder / "schema").effective(NAME))
@@ -229,14 +229,14 @@ def test_status_names_all_that_a_person_has_to_write(rehearsal: Rehearsal) -> No
 
 
 @pytest.mark.full
-def test_methods_without_a_capability_are_named(tmp_path: Path) -> None:
+def test_status_lists_methods_without_a_capability(tmp_path: Path) -> None:
     text = json.dumps(next_revision()).replace("tools/preview", "previews/tool").replace("tools/retired", "retired")
     here = import_into(tmp_path, json.loads(text))
     found = sections(inside("schema", "status", "--revision", NAME, *here).stdout)
     assert found["new methods for"] == ["notifications/retired", "previews/tool"]
 
 
-def test_all_requests_that_nothing_answers_are_named(tmp_path: Path) -> None:
+def test_status_lists_all_requests_without_a_result(tmp_path: Path) -> None:
     schema = next_revision()
     for stem in ("PreviewTool", "FetchResource"):
         del schema["$defs"][f"{stem}ResultResponse"]
@@ -249,7 +249,7 @@ def test_all_requests_that_nothing_answers_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_stubs_are_entries_for_all_of_it_and_nothing_else(rehearsal: Rehearsal) -> None:
+def test_stubs_are_entries_for_exactly_the_missing_descriptions(rehearsal: Rehearsal) -> None:
     open_ = sections(rehearsal.first.stdout)
     asked: set[str] = set()
     for name, table in tomllib.loads(rehearsal.stubs).items():
@@ -262,14 +262,14 @@ def test_stubs_are_entries_for_all_of_it_and_nothing_else(rehearsal: Rehearsal) 
 
 
 @pytest.mark.full
-def test_what_a_person_wrote_settles_it(rehearsal: Rehearsal) -> None:
+def test_status_passes_after_descriptions_and_facts_are_written(rehearsal: Rehearsal) -> None:
     assert (rehearsal.second.returncode, rehearsal.second.stderr) == (0, "")
     assert list(sections(rehearsal.second.stdout)) == ["facts about what"]  # facts about older revisions
     assert re.match(rf"{NAME}  165 definitions  20 methods  9 files ", rehearsal.generated.stdout)
 
 
 @pytest.mark.full
-def test_diff_and_history_know_the_methods_by_both_names(rehearsal: Rehearsal) -> None:
+def test_diff_and_history_know_renamed_methods_by_both_names(rehearsal: Rehearsal) -> None:
     done = inside("diff", BASIS, NAME, "--format", "json", *rehearsal.schemas)
     assert done.returncode == 0, done.stderr
     (comparison,) = json.loads(done.stdout)["comparisons"]
@@ -283,7 +283,7 @@ def test_diff_and_history_know_the_methods_by_both_names(rehearsal: Rehearsal) -
 
 
 @pytest.mark.full
-def test_migrate_finds_what_to_change(rehearsal: Rehearsal, tmp_path: Path) -> None:
+def test_migrate_finds_code_that_has_to_change(rehearsal: Rehearsal, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(CODE, "utf-8")
     done = inside("migrate", BASIS, NAME, tmp_path, "--format", "json", *rehearsal.schemas)
     assert done.returncode == 1, done.stderr
@@ -308,13 +308,13 @@ def converse(rehearsal: Rehearsal, how: str) -> list[Any]:
 
 
 @pytest.mark.full
-def test_it_is_spoken_in_memory_and_every_message_is_valid(rehearsal: Rehearsal) -> None:
+def test_the_new_revision_works_in_memory_with_valid_messages(rehearsal: Rehearsal) -> None:
     assert converse(rehearsal, "memory") == [NEW, OLD, NEW]
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", ["stdio", "http"])
-def test_it_is_spoken_over_each_transport_and_a_draft_yields_to_what_is_released(
+def test_the_draft_works_over_each_transport_and_a_released_revision_is_preferred(
     rehearsal: Rehearsal, how: str
 ) -> None:
     assert converse(rehearsal, how) == [NEW, OLD, OLD]
@@ -355,7 +355,7 @@ anyio.run(main)
 
 @pytest.mark.full
 @pytest.mark.parametrize("extension", EXTENSIONS)
-def test_what_is_left_of_the_core_without_a_part_is_spoken(extension: str, tmp_path: Path) -> None:
+def test_core_works_without_a_part_that_became_an_extension(extension: str, tmp_path: Path) -> None:
     file = save(tmp_path / "left.json", without(extension))
     out = ("--out", tmp_path, "--package", "acme.left")
     done = inside("generate", "--schema", file, "--revision", "left", *out)

@@ -63,7 +63,7 @@ CANDIDATE = SimpleNamespace(finish_reason="STOP")
     ],
     ids=["openai", "anthropic", "gemini"],
 )
-async def test_a_provider_answers(
+async def test_a_sampling_handler_calls_its_provider_and_converts_the_response(
     make: str, method: str, answer: dict[str, Any], request_: dict[str, Any], reason: str
 ) -> None:
     library = AsyncMock()

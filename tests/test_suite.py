@@ -23,7 +23,7 @@ def test_the_page_names_files_that_exist() -> None:
     assert not missing
 
 
-def test_the_bugs_made_by_hand_have_their_places() -> None:
+def test_handwritten_mutations_match_the_current_code_and_tests() -> None:
     """`make mutants` reads the same file, and stops at a mutation whose original line has changed."""
     bugs = tomllib.loads((ROOT / "tests" / "mutants" / "bugs.toml").read_text("utf-8"))
     assert len(by_hand(bugs)) == len(bugs["bug"])

@@ -165,7 +165,7 @@ def client(revision: str) -> Any:
 
 
 @pytest.mark.full
-async def test_functions_are_listed_with_what_they_say_of_themselves(client: Any) -> None:
+async def test_functions_are_listed_with_their_schemas_and_descriptions(client: Any) -> None:
     tools = {tool["name"]: tool for tool in [one.model_dump() async for one in client.iter_tools()]}
     prompts = [one.model_dump() async for one in client.iter_prompts()]
     resources = [one.model_dump() async for one in client.iter_resources()]
@@ -212,7 +212,7 @@ async def test_functions_are_listed_with_what_they_say_of_themselves(client: Any
 
 
 @pytest.mark.full
-async def test_tools_take_and_give_what_is_annotated(client: Any) -> None:
+async def test_annotations_define_arguments_and_results_of_tools(client: Any) -> None:
     async def called(name: str, **arguments: Any) -> Any:
         result = (await client.call_tool(name, arguments)).model_dump()
         assert "isError" not in result
@@ -231,7 +231,7 @@ async def test_tools_take_and_give_what_is_annotated(client: Any) -> None:
 
 
 @pytest.mark.full
-async def test_resources_prompts_and_completions_are_functions_too(client: Any) -> None:
+async def test_functions_serve_resources_prompts_and_completions(client: Any) -> None:
     async def read(uri: str) -> dict[str, Any]:
         (content,) = (await client.read_resource(uri)).model_dump()["contents"]
         return dict(content)
@@ -260,7 +260,7 @@ async def test_resources_prompts_and_completions_are_functions_too(client: Any) 
     assert await completed(template, "id", "") == ["1", "2"]
 
 
-async def test_arguments_are_held_against_the_schema(revision: str, client: Any) -> None:
+async def test_arguments_are_validated_against_the_schema(revision: str, client: Any) -> None:
     for name, arguments, problem in (
         ("add", {}, "'text' is missing"),
         ("add", {"text": "a", "id": "7"}, "arguments.id"),
@@ -295,7 +295,7 @@ MERGING: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "merged", "distinct"), MERGING)
-async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merged: Any, distinct: Any) -> None:
+async def test_values_that_python_would_merge_are_refused(kind: Any, merged: Any, distinct: Any) -> None:
     """A conversion must not silently drop members of objects or items of arrays."""
     app = App("merging")
 
@@ -313,7 +313,7 @@ async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merge
             assert not jsonschema_rs.is_valid(listed["inputSchema"], {"x": merged})
 
 
-async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -> None:
+async def test_a_failed_tool_names_the_missing_client_capability(revision: str) -> None:
     app = App("asking")
 
     @app.tool
@@ -336,7 +336,7 @@ async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -
                 assert "needs the capability 'elicitation'" in await failure(client, name)
 
 
-async def test_a_prompt_about_a_missing_resource_is_an_error_of_its_caller() -> None:
+async def test_resource_not_found_in_a_prompt_is_an_invalid_params_error() -> None:
     app = App("notes")
 
     @app.prompt
@@ -348,7 +348,7 @@ async def test_a_prompt_about_a_missing_resource_is_an_error_of_its_caller() -> 
         assert (await refused(summary, match="there is no note 'beer'")).code == -32602
 
 
-async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixture) -> None:
+async def test_results_are_validated_against_the_schema(caplog: pytest.LogCaptureFixture) -> None:
     app = App("wrong")
 
     @app.tool
@@ -377,7 +377,7 @@ async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("hide", [None, True])
-async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidden(
+async def test_a_wrong_prompt_return_type_is_reported_unless_errors_are_hidden(
     hide: bool | None, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = App("wrong", hide_errors=hide)
@@ -401,7 +401,7 @@ ADA = Identity(subject="ada")
 @pytest.mark.parametrize(
     ("hide", "identity", "shown"), [(None, None, True), (None, ADA, False), (False, ADA, True), (True, None, False)]
 )
-async def test_a_tool_that_fails_says_why_in_a_line_unless_that_is_hidden(
+async def test_a_failed_tool_reports_its_exception_unless_errors_are_hidden(
     hide: bool | None,
     identity: Identity | None,
     shown: bool,
@@ -430,7 +430,7 @@ async def test_a_tool_that_fails_says_why_in_a_line_unless_that_is_hidden(
 
 
 @pytest.mark.full
-async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revision: str) -> None:
+async def test_only_permitted_names_are_suggested_for_an_unknown_name(revision: str) -> None:
     app = small()
 
     async def secret_report() -> str:
@@ -457,7 +457,7 @@ async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revisio
 # --- invalid definitions --------------------------------------------------------------------------------------
 
 
-def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None:
+def test_an_invalid_function_is_refused_with_its_file_and_line() -> None:
     app = App("bad")
 
     def untyped(a): ...  # type: ignore[no-untyped-def]
@@ -483,7 +483,7 @@ def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None
         app.resource("note://{id}")(another)
 
 
-def test_a_name_is_given_once() -> None:
+def test_duplicate_and_unknown_tool_names_are_refused() -> None:
     app = small()
 
     async def add() -> None: ...
@@ -494,7 +494,7 @@ def test_a_name_is_given_once() -> None:
         app.remove_tool("nothing")
 
 
-def test_a_module_is_an_app() -> None:
+def test_an_app_is_made_from_the_functions_of_a_module() -> None:
     module = ModuleType("sums")
     exec("def double(number: int) -> int: return 2 * number\ndef _hidden(): ...\n", vars(module))
     app = App.of_module(module, version="3")
@@ -529,7 +529,7 @@ class Listening:
 
 
 @pytest.mark.full
-async def test_only_what_can_change_is_declared(revision: str, client: Any) -> None:
+async def test_capabilities_declare_changes_of_dynamic_kinds_only(revision: str, client: Any) -> None:
     assert [client.server_capabilities[name] for name in ("tools", "prompts", "resources")] == [{}, {}, {}]
     async with served(App("none", dynamic=["tools", "contents"]), revision) as changing:
         declared = changing.server_capabilities
@@ -540,7 +540,7 @@ async def test_only_what_can_change_is_declared(revision: str, client: Any) -> N
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", STATEFUL)
-async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
+async def test_clients_are_notified_of_added_and_removed_entries(revision: str) -> None:
     app = App("changing", dynamic=["tools", "prompts", "resources"])
 
     @app.tool
@@ -598,7 +598,7 @@ def notes(*dynamic: Any) -> App:
 
 
 @pytest.mark.parametrize("revision", STATEFUL)
-async def test_subscribers_hear_of_new_contents(revision: str) -> None:
+async def test_subscribed_clients_are_notified_of_updated_resources(revision: str) -> None:
     app = notes("contents")
     async with served(app, revision, Listening) as client:
         await client.subscribe("note://1")
@@ -613,7 +613,7 @@ async def test_subscribers_hear_of_new_contents(revision: str) -> None:
         await refused(client.subscribe("other://1"), match="Resource not found")
 
 
-async def test_those_who_listen_hear_of_all_that_changes() -> None:
+async def test_a_listening_client_gets_the_notifications_of_its_filter() -> None:
     app = notes("tools", "contents")
 
     async def more() -> None: ...
@@ -626,7 +626,7 @@ async def test_those_who_listen_hear_of_all_that_changes() -> None:
         await told(client, ["note://1", "tools"])
 
 
-async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_broadcast_is_logged_and_does_not_stop_notifications(caplog: pytest.LogCaptureFixture) -> None:
     app = App("lonely", dynamic=["tools"])
 
     async def one() -> None: ...
@@ -650,7 +650,7 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
     assert "tools/list_changed could not be sent" in caplog.text
 
 
-async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_subscribed_resources_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_bindgen.runtime.protocol.access.MAX_FOLLOWED_URIS", 2)
     async with served(notes("contents")) as client:
         for id in "ab":
@@ -662,7 +662,7 @@ async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.Monke
 
 
 @pytest.mark.full
-async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> None:
+async def test_the_session_limits_number_and_size_of_subscribed_uris() -> None:
     """The session keeps subscribed URIs in memory and in its store, so 1,000 URIs are the limit for every server."""
     asked: list[str] = []
 
@@ -684,7 +684,7 @@ async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> N
     assert len(asked) == 1000
 
 
-async def test_what_is_not_dynamic_does_not_change_while_it_is_served() -> None:
+async def test_a_served_app_refuses_changes_of_entries_that_are_not_dynamic() -> None:
     app = App("fixed")
 
     async def one() -> None: ...
@@ -699,7 +699,7 @@ async def test_what_is_not_dynamic_does_not_change_while_it_is_served() -> None:
             app.updated("note://1")
 
 
-async def test_scopes_stand_beside_functions_and_cannot_come_later() -> None:
+async def test_a_later_tool_may_need_scopes_only_if_an_entry_already_does() -> None:
     app = App("scoped", revisions=[v2025_11_25, v2026_07_28], dynamic=["tools"])
 
     async def open_() -> None: ...

@@ -138,14 +138,14 @@ async def test_a_mounted_app_keeps_its_state_middleware_and_completions(package:
     ]
 
 
-async def test_resources_keep_the_reason_of_a_failure(package: Any) -> None:
+async def test_a_failed_resource_read_reports_the_reason(package: Any) -> None:
     async with connected(package.Client(), books()) as client:
         ulysses, count = client.read_resource("book://Ulysses"), client.read_resource("book://count")
         await refused(ulysses, match="Resource not found: there is no book 'Ulysses'")
         await refused(count, match="book://count failed: ValueError: the shelf is locked")
 
 
-async def test_middleware_changes_arguments_and_results_and_refuses(package: Any) -> None:
+async def test_middleware_changes_arguments_and_results_or_refuses_calls(package: Any) -> None:
     app = App("changed")
 
     @app.middleware
@@ -167,7 +167,7 @@ async def test_middleware_changes_arguments_and_results_and_refuses(package: Any
         assert (await client.call_tool("double", {"number": 10})).content[0].text == "too large"
 
 
-def test_an_app_is_not_mounted_in_itself_and_names_are_taken_once() -> None:
+def test_mounting_refuses_cycles_and_duplicate_names() -> None:
     outer, inner = App("outer"), books()
     outer.mount(inner, "a")
     with pytest.raises(ValueError, match="cannot be mounted in itself"):
@@ -176,7 +176,7 @@ def test_an_app_is_not_mounted_in_itself_and_names_are_taken_once() -> None:
         outer.mount(inner, "a")
 
 
-async def test_a_live_mount_follows_and_a_static_one_does_not() -> None:
+async def test_a_live_mount_follows_changes_and_a_static_mount_does_not() -> None:
     live, static, part = App("live", dynamic=["tools"]), App("static"), App("part", dynamic=["tools"])
 
     def first() -> None: ...
@@ -208,7 +208,7 @@ async def test_disabled_entries_are_neither_listed_nor_called(package: Any) -> N
         assert await names_of(client) == ["find", "drop"]
 
 
-def test_rules_hold_for_a_subject() -> None:
+def test_enable_and_disable_rules_can_be_limited_to_a_subject() -> None:
     app = books()
     app.disable(tags={"write"})
     app.enable(tags={"write"}, subject="ada")
@@ -258,14 +258,14 @@ async def test_dependencies_are_made_once_for_a_call_and_closed_after_it(package
 def broken(size: int) -> None: ...
 
 
-def test_nothing_fills_a_parameter_of_a_dependency() -> None:
+def test_an_unfillable_parameter_of_a_dependency_is_refused() -> None:
     def tool(db: Annotated[None, Depends(broken)]) -> None: ...
 
     with pytest.raises(BadFunction, match="broken: nothing fills the parameter size; annotate it as Context"):
         App("bad").tool(tool)
 
 
-async def test_values_of_users_and_sessions_live_for_a_time(tmp_path: Path) -> None:
+async def test_user_values_persist_and_session_values_expire(tmp_path: Path) -> None:
     store = SqliteEventStore(tmp_path / "users.db")
     cart, seen = Stored(list[str], list, store=store), Stored(dict[str, int], dict, per="session", ttl=0.2)
     app = App("cart")
@@ -295,12 +295,12 @@ async def test_values_of_users_and_sessions_live_for_a_time(tmp_path: Path) -> N
         assert file.execute("select count(*) from sessions").fetchone() == (1,)
 
 
-async def test_a_session_is_needed() -> None:
+async def test_a_session_value_without_a_session_is_refused() -> None:
     ctx: Any = SimpleNamespace(link=object())
     await refused(Stored(int, int, per="session").get(ctx), SessionRequired)
 
 
-async def test_tools_are_found_and_called_instead_of_listed(package: Any) -> None:
+async def test_tool_search_replaces_the_list_of_tools(package: Any) -> None:
     app = App("many", tool_search=True)
     app.mount(books(), "shop")
 
@@ -320,7 +320,7 @@ async def test_tools_are_found_and_called_instead_of_listed(package: Any) -> Non
 
 
 @pytest.mark.parametrize("theirs", [v2025_03_26, v2026_07_28])
-async def test_a_proxy_offers_what_a_server_of_any_revision_has(package: Any, theirs: Any) -> None:
+async def test_a_proxy_serves_the_entries_of_a_server_of_any_revision(package: Any, theirs: Any) -> None:
     remote, library = books(), App("library")
     remote.revisions = [theirs]
     library.mount(proxy(remote), "far")
@@ -348,7 +348,7 @@ class Case:
         return self.size
 
 
-async def test_options_methods_and_content_by_type(package: Any, tmp_path: Path) -> None:
+async def test_tools_support_options_methods_and_content_by_return_type(package: Any, tmp_path: Path) -> None:
     app = App("content")
     app.add_tool(Case().capacity)
     (tmp_path / "a.png").write_bytes(PNG)
@@ -412,7 +412,7 @@ def test_a_forgotten_await_is_found_at_import() -> None:
     assert caught.value.place.startswith(f"{__file__}:")
 
 
-def test_decorators_name_their_mistakes() -> None:
+def test_decorators_report_a_missing_uri_and_an_unknown_option() -> None:
     app: Any = App("bad")
     with pytest.raises(BadFunction, match=r'needs a URI; write @app\.resource\("app://silent"\)'):
         app.resource(silent)

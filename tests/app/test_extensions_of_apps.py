@@ -46,7 +46,7 @@ def dice() -> App:
     return app
 
 
-async def test_hosts_that_show_apps_see_them_and_read_their_html(revision: str) -> None:
+async def test_hosts_with_mcp_apps_list_ui_tools_and_read_their_html(revision: str) -> None:
     async with served(dice(), revision, Host) as client:
         tools = [tool.model_dump() for tool in (await client.list_tools()).tools]
         assert [(tool["name"], tool["_meta"]) for tool in tools] == [
@@ -62,7 +62,7 @@ async def test_hosts_that_show_apps_see_them_and_read_their_html(revision: str) 
         assert read["text"] == HTML
 
 
-async def test_other_clients_get_the_text_of_tools_and_know_nothing_of_those_for_apps(revision: str) -> None:
+async def test_clients_without_mcp_apps_get_text_and_no_app_only_tools(revision: str) -> None:
     async with served(dice(), revision) as client:
         (tool,) = [tool.model_dump() for tool in (await client.list_tools()).tools]
         assert tool["name"] == "roll"
@@ -72,7 +72,7 @@ async def test_other_clients_get_the_text_of_tools_and_know_nothing_of_those_for
             assert (await refused(client.call_tool(name))).message == f"Unknown tool: {name}"
 
 
-def test_a_tool_cannot_be_shown_by_what_is_not_there() -> None:
+def test_a_tool_with_a_missing_ui_resource_is_refused() -> None:
     app = App("dice")
 
     @app.tool(ui="ui://dice/board")
@@ -124,7 +124,7 @@ class Agent(skills.Client):
 
 
 @pytest.mark.parametrize("app", [App("kettle"), dice()], ids=["skills", "apps and skills"])
-async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folder: Path, app: App) -> None:
+async def test_clients_with_the_skills_extension_list_and_load_skills(folder: Path, app: App) -> None:
     app.add_skills(folder)
     async with served(app, "2026-07-28", Agent) as client:
         assert client.extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability(directory_read=True)
@@ -156,20 +156,20 @@ class ByHand(skills.Server):
         return skills.types.ListSkillsResult(skills=[])
 
 
-async def test_nobody_reads_directories_of_a_server_that_does_not_declare_to_have_them() -> None:
+async def test_directories_of_a_server_that_does_not_declare_them_cannot_be_read() -> None:
     async with connected(Agent(), ByHand()) as connection:
         client = connection.client
         assert client.extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability()
         await refused(client.read_resource_directory("skill://tea"), CapabilityMissing, "directoryRead")
 
 
-async def test_skills_are_listed_for_clients_that_declare_nothing() -> None:
+async def test_skills_are_listed_for_clients_without_the_extension() -> None:
     async with connected(v2026_07_28.Client(), ByHand()) as connection:
         client, request = connection.client, skills.methods.LIST_SKILLS
         params = mcp.PaginatedRequestParams(meta=client.metadata(mcp.RequestMetaObject, None))
         assert (await client.request(request, params)).skills == []
 
 
-async def test_the_server_of_an_app_that_has_apps_declares_them() -> None:
+async def test_a_server_with_ui_tools_declares_the_mcp_apps_extension() -> None:
     async with served(dice(), "2026-07-28") as client:
         assert client.server_capabilities["extensions"] == {apps.EXTENSION.id: {}}

@@ -53,7 +53,7 @@ def server(revision: str, content: Any, is_error: bool) -> Any:
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", STATELESS])
 @pytest.mark.parametrize(("name", "content", "is_error", "message"), RESULTS)
-async def test_results_are_held_against_the_schemas_that_were_listed(
+async def test_results_are_validated_against_the_listed_output_schemas(
     revision: str, name: str, content: Any, is_error: bool, message: str | None
 ) -> None:
     async with connected(bindings(revision).Client(), server(revision, content, is_error)) as connection:
@@ -65,7 +65,7 @@ async def test_results_are_held_against_the_schemas_that_were_listed(
         await refused(client.call_tool(name), UnexpectedResult, message) if message else nullcontext()
 
 
-async def test_the_schemas_that_are_kept_are_bounded() -> None:
+async def test_the_number_of_cached_output_schemas_is_limited() -> None:
     async with connected(bindings("2025-11-25").Client(), server("2025-11-25", {}, False)) as connection:
         connection.client.checks = OutputSchemas(limit=1)
         await connection.client.list_tools()

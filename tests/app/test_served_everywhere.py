@@ -30,12 +30,12 @@ async def test_a_client_connects_to_an_app(package: Any) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["greet"]
 
 
-async def test_a_host_has_an_app_among_its_servers() -> None:
+async def test_a_host_connects_to_an_app() -> None:
     async with Host({"people": app}, v2026_07_28.Client) as host:
         assert [offer.server for offer in await host.tools()] == ["people"]
 
 
-async def test_an_app_over_http() -> None:
+async def test_an_app_is_served_over_http() -> None:
     served, hello = HttpApp(app), {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     async with served.lifespan(), httpx2.AsyncClient(transport=httpx2.ASGITransport(served)) as http:

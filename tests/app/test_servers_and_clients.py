@@ -154,7 +154,7 @@ def client(revision: str) -> Any:
     return served(Weather(), revision)
 
 
-async def test_lists_are_the_contract_verbatim(revision: str) -> None:
+async def test_lists_return_the_entries_of_the_contract_verbatim(revision: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
         client = connection.client
         for each in (client.list_tools, client.list_prompts, client.list_resources, client.list_resource_templates):
@@ -166,14 +166,14 @@ async def test_lists_are_the_contract_verbatim(revision: str) -> None:
         assert ("ttlMs" in listed) == ("cacheScope" in listed) == (revision == STATELESS)
 
 
-async def test_a_server_says_what_the_contract_says_of_it(revision: str, client: Any) -> None:
+async def test_a_server_declares_the_info_and_capabilities_of_its_contract(revision: str, client: Any) -> None:
     assert client.server_info.model_dump() == {"name": "weather", "version": "2.1"}
     assert client.instructions == "Ask for a city."
     completions = set() if revision == STATEFUL[0] else {"completions"}  # no such capability
     assert set(client.server_capabilities) == {"tools", "prompts", "resources", "logging"} | completions
 
 
-async def test_what_a_subclass_says_of_itself_counts_more() -> None:
+async def test_a_subclass_overrides_server_info_and_instructions() -> None:
     class Named(Keeping):
         info = {"name": "mine", "version": "3", "title": "Mine"}  # noqa: RUF012
         instructions = ""
@@ -200,7 +200,9 @@ def small_contract(document: dict[str, Any], **members: Any) -> Any:
 
 
 @pytest.mark.parametrize(("member", "entry", "mark", "offered"), ONE_PART)
-async def test_only_what_a_contract_has_is_offered(member: str, entry: Any, mark: Mark, offered: set[str]) -> None:
+async def test_capabilities_cover_only_the_entries_of_the_contract(
+    member: str, entry: Any, mark: Mark, offered: set[str]
+) -> None:
 
     def only(self: Any, ctx: Any) -> str:
         return "x"
@@ -209,7 +211,7 @@ async def test_only_what_a_contract_has_is_offered(member: str, entry: Any, mark
         assert (set(client.server_capabilities), client.server_info.name) == (offered | {"logging"}, "Small")
 
 
-async def test_an_empty_list_is_offered_and_a_missing_one_is_not() -> None:
+async def test_an_empty_list_declares_a_capability_and_a_missing_list_does_not() -> None:
     async with served(small_contract({"tools": [], "resourceTemplates": []})) as client:
         assert set(client.server_capabilities) == {"tools", "resources", "logging"}
         assert ((await client.list_tools()).tools, (await client.list_resources()).resources) == ([], [])
@@ -217,19 +219,19 @@ async def test_an_empty_list_is_offered_and_a_missing_one_is_not() -> None:
         assert (await refused(client.call_tool("x"))).code == INVALID_PARAMS
 
 
-async def test_there_is_one_page(client: Any) -> None:
+async def test_lists_have_one_page_and_refuse_cursors(client: Any) -> None:
     error = await refused(client.list_tools(cursor="2"))
     assert (error.code, error.data[0]["path"]) == (INVALID_PARAMS, "params.cursor")
 
 
-def test_a_class_and_its_document_must_belong_together() -> None:
+def test_methods_of_a_class_must_match_its_contract() -> None:
     with pytest.raises(ValueError, match=r"Other\.get_forecast: the contract has no tool 'get-forecast'"):
         forecast_of({"tools": []}).servers()
     with pytest.raises(ValueError, match="Other has no method for the tool"):
         forecast_of({**document(), "prompts": [], "resources": [], "resourceTemplates": []}).servers()
 
 
-def test_what_is_not_written_cannot_be_made() -> None:
+def test_a_contract_class_with_missing_methods_cannot_be_instantiated() -> None:
     with pytest.raises(TypeError, match="get_forecast"):
         ForecastContract()  # type: ignore[abstract]
 
@@ -251,7 +253,7 @@ async def test_a_tool_is_called_with_typed_arguments(revision: str) -> None:
     assert (forecast.temperatures, forecast.unit) == ([-1.5, 2**60], "celsius")
 
 
-async def test_a_tool_that_fails_tells_the_model(client: Any) -> None:
+async def test_a_tool_error_is_returned_as_an_error_result(client: Any) -> None:
     result = await client.call_tool("get-forecast", {"city": "nowhere"})
     assert (result.is_error, result.content[0].text) == (True, "there is no such city")
     with pytest.raises(app.ToolError, match="there is no such city") as caught:
@@ -259,7 +261,7 @@ async def test_a_tool_that_fails_tells_the_model(client: Any) -> None:
     assert caught.value.result is result
 
 
-async def test_arguments_that_do_not_fit_are_refused_with_all_reasons(revision: str) -> None:
+async def test_invalid_arguments_are_refused_with_all_problems(revision: str) -> None:
     weather = Weather()
     weather.argument_errors = "protocol"
     async with served(weather, revision) as client:
@@ -279,7 +281,7 @@ async def test_arguments_that_do_not_fit_are_refused_with_all_reasons(revision: 
 
 
 @pytest.mark.parametrize(("said", "told"), [(None, EVERY[3:]), ("result", EVERY), ("protocol", [])])
-async def test_arguments_that_do_not_fit_are_told_to_the_model_where_the_revision_prefers_that(
+async def test_revision_and_option_decide_if_argument_errors_are_results(
     said: Literal["result", "protocol"] | None, told: list[str], revision: str
 ) -> None:
     weather = Weather()
@@ -294,7 +296,7 @@ async def test_arguments_that_do_not_fit_are_told_to_the_model_where_the_revisio
     assert "arguments.city: wanted string, got" in str(result.content)
 
 
-async def test_what_no_model_says_the_schema_still_checks() -> None:
+async def test_the_schema_validates_constraints_that_the_model_omits() -> None:
     tool = {
         "name": "get-forecast",
         "inputSchema": {"type": "object", "not": {"required": ["days"]}},
@@ -309,7 +311,7 @@ async def test_what_no_model_says_the_schema_still_checks() -> None:
 
 
 @pytest.mark.full
-async def test_content_is_text_blocks_or_a_whole_result(revision: str) -> None:
+async def test_a_tool_may_return_a_string_blocks_or_a_whole_result(revision: str) -> None:
     types = bindings(revision).types
     forms: list[Any] = [
         "words",
@@ -327,7 +329,9 @@ async def test_content_is_text_blocks_or_a_whole_result(revision: str) -> None:
 
 
 @pytest.mark.parametrize("said", [7, {"a": 1}, {1}, [None]], ids=repr)
-async def test_what_is_no_content_is_the_fault_of_the_server(said: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_invalid_return_value_gives_an_error_result_and_is_logged(
+    said: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     async with served(Weather(said=lambda ctx: said)) as client:
         result: Any = await client.call_tool("say", {"what": "?"})
     assert result.is_error
@@ -363,7 +367,7 @@ def wrong_result(ctx: Context, content: list[str], **wire: Any) -> Any:
         lambda ctx: wrong_result(ctx, [], structuredContent={"summary": 1}),
     ],
 )
-async def test_structured_content_must_be_what_the_contract_says(
+async def test_structured_content_must_match_the_contract(
     revision: str, wrong: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with served(Weather(forecast=wrong), revision) as client:
@@ -389,12 +393,12 @@ async def test_a_whole_result_with_structured_content_or_an_error_is_passed_on(w
     assert {name: told[name] for name in wire} == wire
 
 
-async def test_methods_that_block_get_a_thread(client: Any) -> None:
+async def test_synchronous_methods_run_in_a_thread(client: Any) -> None:
     assert (await client.call_tool("slow")).content[0].text == "thread"
 
 
 @pytest.mark.parametrize("revision", ASKING)
-async def test_a_tool_asks_the_client_in_every_era(revision: str) -> None:
+async def test_a_tool_sends_an_elicitation_in_stateful_and_stateless_revisions(revision: str) -> None:
     async with served(Weather(), revision, Answering) as client:
         result = await client.call_tool("who", {})
     assert result.content[0].text == "It is Ada"
@@ -407,7 +411,7 @@ def problems(schema: Any, value: Any) -> list[dict[str, str]]:
     return _validation.Validator(schema, "the schema").problems(value, "params")
 
 
-def test_only_so_many_problems_are_told() -> None:
+def test_the_number_of_reported_problems_is_limited() -> None:
     found = problems({"items": {"type": "string"}}, list(range(100)))
     assert len(found) == _validation.MAX_PROBLEMS + 1
     assert found[-1] == {"path": "params", "problem": "there is more"}
@@ -426,7 +430,7 @@ def test_only_so_many_problems_are_told() -> None:
         ({"enum": ["v" * 1000] * 10}, "secret"),
     ],
 )
-def test_big_arguments_give_small_answers_at_once(schema: Any, value: Any) -> None:
+def test_large_invalid_arguments_give_short_problem_reports(schema: Any, value: Any) -> None:
     text = json.dumps(problems(schema, value))
     assert text != "[]"
     assert len(text) < 600
@@ -435,7 +439,7 @@ def test_big_arguments_give_small_answers_at_once(schema: Any, value: Any) -> No
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
 @pytest.mark.parametrize("below", ["", "not", "items"])
-def test_a_schema_that_multiplies_its_parts_is_refused(keyword: str, below: str) -> None:
+def test_a_schema_with_exponential_validation_cost_is_refused(keyword: str, below: str) -> None:
     too_complex = "the schema is too complex: a value can take more than 100000 steps"
     with pytest.raises(errors.InvalidResult, match=too_complex):
         problems(tangled(30, {"type": "string"}, keyword, below=below), {"x": 1})
@@ -453,14 +457,14 @@ def test_a_schema_that_multiplies_its_parts_is_refused(keyword: str, below: str)
         ({"enum": [{"a": number} for number in range(50_000)]}, [{"a": 49_999}] * 20_000),
     ],
 )
-def test_a_schema_that_is_applied_to_too_many_parts_is_not(items: Any, value: Any) -> None:
+def test_a_value_that_needs_too_many_validation_steps_is_refused(items: Any, value: Any) -> None:
     schema = {"items": items}
     assert problems(schema, value[:100]) == []
     (problem,) = problems(schema, value)
     assert problem["problem"] == "is too large for the schema: validation would take too many steps"
 
 
-def test_a_pattern_that_backtracks_without_end_does_not_match() -> None:
+def test_a_pattern_that_exceeds_the_step_limit_does_not_match() -> None:
     schema = {"pattern": r"^(a|a)*(b)\2$"}
     assert problems(schema, "aabb") == []
     began = time.process_time()
@@ -469,14 +473,14 @@ def test_a_pattern_that_backtracks_without_end_does_not_match() -> None:
     assert problems({"pattern": r"^(?=.*[a-z])(?=.*\d)(?=.*[!?]).{8,}$"}, "a" * 1000 + "1!") == []
 
 
-def test_a_large_value_is_no_trouble_to_an_ordinary_schema() -> None:
+def test_an_ordinary_schema_accepts_a_large_value() -> None:
     fields = {f"f{number}": {"anyOf": [{"type": "integer"}, {"type": "null"}]} for number in range(200)}
     schema = {"items": {"properties": fields, "additionalProperties": False}}
     assert problems(schema, [dict.fromkeys(fields, 1)] * 2000) == []
 
 
 @pytest.mark.parametrize("reference", ["#/$defs/Node", "#node", "#dynamic", "https://example.com/node"])
-def test_a_schema_that_contains_itself_twice_does_not_explain_deep_values(reference: str) -> None:
+def test_a_deep_value_of_a_recursive_schema_is_refused_without_a_location(reference: str) -> None:
     """The validator rejects the value at once, but would try 2**40 combinations to locate the problem."""
     keyword = "$dynamicRef" if reference == "#dynamic" else "$ref"
     below: Any = {"type": "object", "properties": {"x": {keyword: reference}}}
@@ -492,7 +496,7 @@ def test_a_schema_that_contains_itself_twice_does_not_explain_deep_values(refere
     assert problem == {"path": "params", "problem": "does not fit the schema; it is too large to locate the problem"}
 
 
-def test_deep_arguments_are_no_trouble() -> None:
+def test_validation_of_deeply_nested_arguments_does_not_crash() -> None:
     value: Any = 1
     for _ in range(5000):
         value = [value]
@@ -511,7 +515,7 @@ def test_deep_arguments_are_no_trouble() -> None:
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 1, "params", "wanted string or null"),
     ],
 )  # fmt: skip
-def test_the_alternative_that_was_meant_says_what_is_wrong(schema: Any, value: Any, path: str, said: str) -> None:
+def test_problems_in_a_union_refer_to_the_closest_alternative(schema: Any, value: Any, path: str, said: str) -> None:
     (problem,) = problems(schema, value)
     assert problem["path"] == path
     assert said in problem["problem"]
@@ -528,7 +532,7 @@ def test_the_alternative_that_was_meant_says_what_is_wrong(schema: Any, value: A
         {"pattern": "["},
     ],
 )
-async def test_a_schema_that_cannot_be_used_is_the_fault_of_the_server(
+async def test_an_unusable_schema_gives_an_error_result_without_network_access(
     schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def connect(*arguments: Any, **named: Any) -> None:
@@ -557,7 +561,7 @@ def test_local_references_and_old_dialects_work() -> None:
 # --- prompts ----------------------------------------------------------------------------------------------------
 
 
-async def test_prompts(client: Any) -> None:
+async def test_prompts_are_rendered_and_their_arguments_validated(client: Any) -> None:
     get = client.get_prompt
     greeting = await get("greeting", {"name": "Ada", "style": "formal"})
     assert greeting.description == "A greeting."
@@ -575,7 +579,7 @@ async def test_prompts(client: Any) -> None:
 # --- resources --------------------------------------------------------------------------------------------------
 
 
-async def test_resources(client: Any) -> None:
+async def test_resources_and_templates_are_read(client: Any) -> None:
     async def read(uri: str) -> dict[str, Any]:
         (contents,) = (await client.read_resource(uri)).contents
         wire: dict[str, Any] = contents.model_dump()
@@ -595,7 +599,7 @@ async def test_resources(client: Any) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("uri", ["file:///other", "note://gone", "note://", "find://planet", "note:///%FF", "", "%"])
-async def test_a_resource_that_is_not_there(revision: str, client: Any, uri: str) -> None:
+async def test_a_missing_resource_gives_a_not_found_error(revision: str, client: Any, uri: str) -> None:
     error = await refused(client.read_resource(uri))
     assert error.code == (INVALID_PARAMS if revision == STATELESS else -32002)
     assert (error.message, error.data) == ("Resource not found", {"uri": uri})
@@ -604,7 +608,7 @@ async def test_a_resource_that_is_not_there(revision: str, client: Any, uri: str
 # --- completion -------------------------------------------------------------------------------------------------
 
 
-async def test_completion_from_enums(revision: str) -> None:
+async def test_arguments_are_completed_from_enums(revision: str) -> None:
     types = bindings(revision).types
     template = getattr(types, "ResourceTemplateReference", getattr(types, "ResourceReference", None))
     assert template is not None
@@ -624,7 +628,7 @@ async def test_completion_from_enums(revision: str) -> None:
             assert (await refused(complete(ref, name, ""))).code == INVALID_PARAMS
 
 
-async def test_completion_of_ones_own() -> None:
+async def test_a_custom_completion_returns_at_most_100_values() -> None:
     class Knowing(Weather):
         async def complete(self, asked: app.Completion, ctx: AnyContext) -> Sequence[str]:
             if asked.argument == "style":
@@ -646,7 +650,7 @@ async def test_completion_of_ones_own() -> None:
 # --- servers ----------------------------------------------------------------------------------------------------
 
 
-async def test_the_lifespan_is_entered_once_however_many_revisions_there_are() -> None:
+async def test_the_lifespan_is_entered_once_for_all_revisions() -> None:
     weather = Weather()
     servers = weather.servers()
     assert [server.revision for server in servers] == EVERY
@@ -672,7 +676,7 @@ async def test_a_failure_reaches_the_lifespan() -> None:
             raise KeyError
 
 
-async def test_one_connection_serves_both_eras() -> None:
+async def test_one_connection_serves_stateful_and_stateless_requests() -> None:
     async with played(*Weather().servers()) as (client, _):
         params = {"name": "get-forecast", "arguments": {"city": "Oslo"}}
         modern = await client.ask(lone(1, "tools/call", **params))
@@ -683,7 +687,7 @@ async def test_one_connection_serves_both_eras() -> None:
         assert old["result"]["structuredContent"] == modern["result"]["structuredContent"]
 
 
-def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
+def test_heavy_libraries_are_imported_only_when_needed(tmp_path: Path) -> None:
     heavy = ("jsonschema_rs", "uritemplate", "pydantic", "anyio")
     show = f"import sys; print([name for name in {heavy} if name in sys.modules])"
     assert python(f"from mcp_bindgen import app; {show}", tmp_path) == "[]\n"
@@ -695,7 +699,7 @@ def test_no_export_is_named_like_a_module() -> None:
     assert {path.stem for path in Path(app.__file__).parent.glob("*.py")} & set(vars(app)["__all__"]) == set()
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"jsonschema_rs: pip install 'mcp-bindgen\[app\]'"):
         Keeping().servers()
@@ -710,7 +714,7 @@ def test_a_catalog_can_be_in_an_archive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{", ""])
-def test_a_catalog_that_is_none_is_named(text: str, tmp_path: Path) -> None:
+def test_a_catalog_that_is_no_json_object_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "contract.json").write_text(text)
     with pytest.raises(ValueError, match=r"contract\.json is not JSON|is not a JSON object"):
         _ = app.Catalog.beside(str(tmp_path / "base.py")).entries("tool")
@@ -754,7 +758,7 @@ class Circle(app.Model):
     centre: Point | None = None
 
 
-def test_a_default_is_what_absence_means_and_is_not_written() -> None:
+def test_the_default_of_an_absent_field_is_not_serialized() -> None:
     point = Point(x_y=1)
     assert (point.kind, point.size, point.model_dump()) == ("point", 3, {"xY": 1})
     assert point == Point.model_validate_json('{"xY": 1}')
@@ -766,7 +770,7 @@ def test_a_default_is_what_absence_means_and_is_not_written() -> None:
     assert point.model_dump() == {"xY": 1, "size": 3}
 
 
-def test_a_required_constant_is_filled_in_and_must_be_there() -> None:
+def test_a_required_constant_is_filled_in_and_required_in_input() -> None:
     circle = Circle(centre=Point(x_y=1))
     assert circle.model_dump() == {"kind": "circle", "filled": True, "centre": {"xY": 1}}
     assert (circle.dashed, repr(circle)) == (True, "Circle(centre=Point(x_y=1))")
@@ -805,7 +809,7 @@ class OwnClient(WeatherClient):
     """Client class of a user of the generated code."""
 
 
-async def test_a_typed_client() -> None:
+async def test_a_typed_client_calls_tools_prompts_and_resources() -> None:
     weather = Weather()
     left, right = pair()
     async with running(serve(right, *weather.servers())), OwnClient.connect(left) as client:
@@ -824,12 +828,12 @@ async def test_a_typed_client() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [1.0, float("-inf")]])
-def test_numbers_that_json_does_not_have_are_named_in_one_line(value: object) -> None:
+def test_nan_and_infinity_in_arguments_are_refused_in_one_line(value: object) -> None:
     with pytest.raises(ValueError, match=r"^the argument 'b' contains NaN or an infinity, which JSON lacks$"):
         app.arguments({"a": 1.5, "b": value})
 
 
-def test_arguments_leave_out_what_was_not_given() -> None:
+def test_absent_arguments_are_omitted() -> None:
     point = Point(x_y=1, inner=Point(x_y=2))
     given = app.arguments(
         {"a": None, "b": app.ABSENT, "c": None, "d": point, "e": [point], "f": 0, "g": ""}, nullable={"b", "c"}
@@ -839,7 +843,7 @@ def test_arguments_leave_out_what_was_not_given() -> None:
     assert (app.texts({"a": "x", "b": None, "c": ""}), repr(app.ABSENT)) == ({"a": "x", "c": ""}, "ABSENT")
 
 
-def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> None:
+def test_missing_or_invalid_structured_content_is_refused(revision: str) -> None:
     types = bindings(revision).types
 
     def result(**wire: Any) -> Any:
@@ -936,7 +940,7 @@ Missing()  # error
 
 
 @pytest.mark.full
-def test_pyright_finds_what_does_not_keep_the_contract(tmp_path: Path) -> None:
+def test_pyright_reports_code_that_violates_the_contract(tmp_path: Path) -> None:
     (tmp_path / "snippet.py").write_text(SNIPPET, "utf-8")
     roots = ("generator", "runtime", "features", "generated", ".")
     sources = [os.path.relpath(ROOT / name, tmp_path) for name in roots]

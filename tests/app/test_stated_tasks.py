@@ -41,7 +41,7 @@ def text(result: mcp.CallToolResult) -> str:
     return block.text
 
 
-async def test_tools_are_tasks_as_the_contract_says() -> None:
+async def test_tools_run_as_tasks_according_to_the_contract() -> None:
     async with served(Reports(), STATELESS, tasks.Client) as client:
         handles = {name: await client.start_tool(name) for name in SUPPORT}
         assert [name for name, handle in handles.items() if handle.id] == ["may", "must", "marked"]
@@ -49,7 +49,7 @@ async def test_tools_are_tasks_as_the_contract_says() -> None:
         assert text(await client.call_tool("must")) == "must"
 
 
-async def test_clients_that_know_no_tasks_wait_or_are_refused() -> None:
+async def test_clients_without_the_tasks_extension_wait_or_are_refused() -> None:
     async with served(Reports(), STATELESS) as client:
         assert text(await client.call_tool("may")) == "may"
         for name in ("must", "marked"):

@@ -49,7 +49,7 @@ async def test_edits_of_two_processes_wait_for_each_other(redis: RedisServer) ->
     assert [key for key in redis.client.hkeys("edits:s:user:ada") if key.startswith(b"w:")] == [b"w:0"]
 
 
-async def test_an_edit_ends_with_an_error_and_keeps_the_value_before(
+async def test_a_failed_edit_releases_the_lock_and_keeps_the_old_value(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_EDIT_SECONDS", 3600.0)  # so the next edit can begin only when the first one ends
@@ -62,7 +62,9 @@ async def test_an_edit_ends_with_an_error_and_keeps_the_value_before(
             assert numbers == [1]
 
 
-async def test_an_edit_that_is_overtaken_is_refused(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_edit_of_a_value_that_changed_meanwhile_is_refused(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with two_processes(redis, "late:") as (one, other):
         monkeypatch.setattr(module, "_EDIT_SECONDS", 0.0)
         with pytest.raises(ToolError, match="changed by another call; call again"):  # noqa: PT012

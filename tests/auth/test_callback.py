@@ -50,7 +50,7 @@ def in_background(work: Callable[[str], object]) -> Callable[[str], bool]:
 returning = in_background(lambda url: get(visit(url)))
 
 
-async def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing(given: World) -> None:
+async def test_the_callback_accepts_one_response_and_refuses_other_requests(given: World) -> None:
     seen, left = dict[str, Any](), threading.Event()
 
     def return_often(url: str) -> None:
@@ -88,7 +88,7 @@ async def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing
         get(given.queries[0]["redirect_uri"])
 
 
-async def test_the_port_listens_on_this_machine_only_and_stays_the_same(given: World) -> None:
+async def test_the_callback_port_is_local_and_reused(given: World) -> None:
     store, browser = MemoryStore(), Browser(open=returning)
     for _ in range(2):
         await call(given.url, oauth(store, login=browser))
@@ -107,12 +107,12 @@ async def test_the_port_listens_on_this_machine_only_and_stays_the_same(given: W
         await given.denied(oauth(login=Browser(port=port)), f"port {port} is not free")
 
 
-async def test_nobody_who_logs_in_and_no_browser_are_told_apart(given: World) -> None:
+async def test_a_login_timeout_and_a_missing_browser_give_different_errors(given: World) -> None:
     await given.denied(oauth(login=Browser(open=lambda url: True, seconds=0.2)), "nobody logged in within 0.2 seconds")
     await given.denied(oauth(login=Browser(open=lambda url: False)), "no browser could be opened")
 
 
-async def test_no_shell_sees_the_address(given: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_login_url_is_not_passed_to_a_shell(given: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address of a hostile authorization server is a single argument of the browser command, or is not opened."""
     popen = mock.Mock(side_effect=OSError)
     monkeypatch.setattr(subprocess, "Popen", popen)
@@ -128,7 +128,7 @@ async def test_no_shell_sees_the_address(given: World, monkeypatch: pytest.Monke
         assert command[-1].startswith(f"{hostile}&")
 
 
-async def test_an_address_is_pasted_until_it_is_the_right_one(given: World) -> None:
+async def test_pasted_addresses_are_requested_until_one_is_valid(given: World) -> None:
     told, given_in = list[str](), ["nonsense", "http://127.0.0.1:8765/callback?code=x&state=wrong"]
 
     async def ask(prompt: str) -> str:
@@ -141,7 +141,7 @@ async def test_an_address_is_pasted_until_it_is_the_right_one(given: World) -> N
     await given.denied(oauth(login=Headless(told.append, mock.AsyncMock(return_value="nonsense"))), "given up")
 
 
-async def test_a_device_waits_as_it_is_told(given: World) -> None:
+async def test_a_device_login_polls_at_the_interval_of_the_server(given: World) -> None:
     told, answers, slept = list[str](), ["authorization_pending", "slow_down", "access_denied"], list[float]()
     play = given.play_issuing
 
@@ -168,7 +168,7 @@ async def test_a_device_waits_as_it_is_told(given: World) -> None:
     assert "\x1b" not in told[0]
 
 
-def test_what_a_device_is_told_is_checked() -> None:
+def test_a_device_authorization_response_is_checked() -> None:
     right = {"verification_uri": "https://a.example/d", "user_code": "AB", "device_code": "x"}
     assert device_code(right)[0] == DeviceCode("https://a.example/d", "AB", None, 600.0)
     wrong: list[dict[str, Any]] = [{"verification_uri": uri} for uri in ("javascript:alert(1)", "http://a.example")]

@@ -20,7 +20,9 @@ def read(*values: str) -> list[tuple[str, dict[str, str], str | None]]:
 
 
 @given(st.lists(st.tuples(NAMES, st.dictionaries(NAMES.map(str.lower), VALUES, max_size=4)), max_size=4), st.booleans())
-def test_what_is_written_is_read_in_one_header_or_several(written: list[tuple[str, dict[str, str]]], one: bool) -> None:
+def test_written_challenges_are_parsed_from_one_or_several_headers(
+    written: list[tuple[str, dict[str, str]]], one: bool
+) -> None:
     values = [write(scheme, parameters) for scheme, parameters in written]
     expected = [(scheme.lower(), parameters, None) for scheme, parameters in written]
     assert read(*([", ".join(values)] if one else values)) == expected
@@ -47,12 +49,12 @@ BEARER = ("bearer", {"scope": "a b", "error": "invalid_token"}, None)
         ("", []),
     ],
 )
-def test_what_others_write_is_read_by_the_grammar(value: str, expected: object) -> None:
+def test_challenges_are_parsed_by_the_grammar(value: str, expected: object) -> None:
     assert read(value) == expected
 
 
 @given(st.text('Bearer =",\\ \t\x00é', max_size=40))
-def test_nothing_that_is_written_breaks_the_reader(value: str) -> None:
+def test_the_parser_does_not_fail_on_any_text(value: str) -> None:
     assert all(isinstance(one, Challenge) for one in parse([value]))
 
 
@@ -64,6 +66,6 @@ def test_a_long_value_is_read_in_linear_time() -> None:
 
 
 @each("parameters", [{"a b": "x"}, {"a": "x\r\nSet-Cookie: y"}, {"": "x"}, {"a": "é"}])
-def test_what_cannot_stand_in_a_header_is_not_written(parameters: dict[str, str]) -> None:
+def test_parameters_that_are_invalid_in_a_header_are_refused(parameters: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="in a challenge"):
         write("Bearer", parameters)

@@ -30,7 +30,7 @@ def stateless(heard: Heard) -> dict[str, Any]:
     return discovered if heard.name == "server/discover" else {"tools": [], **shared}
 
 
-async def test_the_probe_waits_for_a_person_and_the_client_says_what_extension_it_uses(given: World) -> None:
+async def test_a_probe_waits_for_the_login_and_clients_declare_auth_extensions(given: World) -> None:
     said: list[Any] = []
 
     async def play(heard: Heard) -> None:
@@ -53,7 +53,7 @@ async def test_the_probe_waits_for_a_person_and_the_client_says_what_extension_i
     assert "extensions" not in said[0]
 
 
-async def test_a_login_that_fails_is_not_begun_again_in_another_way(given: World) -> None:
+async def test_a_failed_login_is_not_repeated_for_another_revision(given: World) -> None:
     given.edit_response = lambda back: {"error": "access_denied", "state": back["state"], "iss": back["iss"]}
     with pytest.raises(AuthorizationError, match="access_denied"):
         async with connect(given.url, *CLIENTS, auth=oauth()):
@@ -64,20 +64,20 @@ async def test_a_login_that_fails_is_not_begun_again_in_another_way(given: World
             pass
 
 
-async def test_who_has_no_way_to_log_in_is_told_that_it_takes_one(given: World) -> None:
+async def test_connecting_without_auth_reports_that_a_token_is_required(given: World) -> None:
     with pytest.raises(ConnectionClosed, match=r"wants a token: connect with auth=OAuth\(\)"):
         async with connect(given.url, *CLIENTS):
             pass
 
 
-async def test_auth_is_for_urls() -> None:
+async def test_auth_for_a_command_is_refused() -> None:
     with pytest.raises(ValueError, match="auth is for URLs"):
         async with connect(["python"], auth=Bearer("token")):
             pass
 
 
 @each("path", ["/mcp", "/sse"])
-async def test_a_token_is_shown_to_our_own_server_over_either_transport(path: str) -> None:
+async def test_a_bearer_token_is_accepted_over_http_and_sse(path: str) -> None:
     token, auth = "a-token-of-somebody", cast(Any, Bearer("a-token-of-somebody"))
     with running(StaticTokens({token: Identity(subject="ada", scopes=frozenset({"mcp:read"}))})) as server:
         for kind in OLD:

@@ -25,7 +25,7 @@ def test_a_proof_states_method_url_time_token_and_nonce() -> None:
     assert key.prove("GET", "https://a") != key.prove("GET", "https://a")
 
 
-def test_thumbprints_and_hashes_are_those_of_the_specifications() -> None:
+def test_thumbprints_and_hashes_match_the_specifications() -> None:
     key: dict[str, str | list[str]] = {
         "kty": "EC",
         "crv": "P-256",
@@ -36,7 +36,7 @@ def test_thumbprints_and_hashes_are_those_of_the_specifications() -> None:
     assert token_hash("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU") == "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo"
 
 
-def test_a_key_is_kept_as_text_and_shown_nowhere() -> None:
+def test_a_key_is_stored_as_text_and_absent_from_errors_and_repr() -> None:
     key = ProofKey.generate()
     assert ProofKey.load(key.dump()).thumbprint == key.thumbprint
     secret = json.loads(key.dump())["d"]
@@ -55,5 +55,5 @@ def test_a_key_is_kept_as_text_and_shown_nowhere() -> None:
         ("https://[::1]:443/x", "https://[::1]/x"),
     ],
 )
-def test_urls_are_compared_without_what_does_not_count(url: str, expected: str) -> None:
+def test_target_uris_are_normalized_for_comparison(url: str, expected: str) -> None:
     assert target_uri(url) == expected

@@ -43,7 +43,7 @@ async def refused(fetcher: Fetcher, url: str) -> FetchError:
 
 
 @each("address", INSIDE.split())
-async def test_an_address_inside_is_refused_by_itself_and_behind_a_name(address: str) -> None:
+async def test_an_internal_address_is_refused_directly_and_behind_a_name(address: str) -> None:
     shown = f"[{address}]" if ":" in address else address
     named = (Fetcher(resolve=resolving(address)), "https://a.example/x")
     for fetcher, url in ((Fetcher(), f"https://{shown}/x"), named):
@@ -70,14 +70,14 @@ URLS = {
 
 
 @each(("url", "why"), [(url, why) for why, urls in URLS.items() for url in urls.split()])
-async def test_a_url_that_is_not_to_be_fetched_is_refused_before_anything_is_sent(url: str, why: str) -> None:
+async def test_an_unsafe_url_is_refused_before_a_request_is_sent(url: str, why: str) -> None:
     error = await refused(Fetcher(resolve=resolving(PUBLIC)), url)
     assert error.is_refused
     assert why in str(error)
     assert "u:p" not in str(error)
 
 
-async def test_the_address_that_was_checked_is_the_one_that_is_used() -> None:
+async def test_the_checked_address_is_used_for_the_connection() -> None:
     """The fetcher resolves a name once and uses that address, against DNS rebinding."""
     asked: list[str] = []
 
@@ -92,13 +92,13 @@ async def test_the_address_that_was_checked_is_the_one_that_is_used() -> None:
         assert (await refused(local(resolve=resolving("10.0.0.1")), url)).is_refused
 
 
-async def test_a_host_that_somebody_trusts_may_stand_in_a_network() -> None:
+async def test_a_trusted_host_may_have_an_internal_address() -> None:
     trusting = Fetcher(trusted=frozenset({"sso.corp"}), resolve=resolving("127.0.0.9"), timeout=2)
     assert (await refused(trusting, "https://sso.corp:1/x")).is_temporary  # a connection was attempted
     assert (await refused(trusting, "https://other.corp:1/x")).is_refused
 
 
-async def test_names_on_this_machine_are_for_development_only() -> None:
+async def test_local_addresses_need_the_loopback_option() -> None:
     async with serving(lambda heard: heard.json({})) as script:
         assert (await local().get_json(script.url)).document == {}
         assert (await refused(Fetcher(), script.url)).is_refused
@@ -155,14 +155,14 @@ HARMFUL = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(("play", "why", "temporary"), HARMFUL)
-async def test_a_document_that_should_do_harm_does_none(play: Any, why: str, temporary: bool) -> None:
+async def test_a_harmful_document_is_refused(play: Any, why: str, temporary: bool) -> None:
     async with serving(play) as script:
         error = await refused(local(timeout=0.5 if temporary else 20.0), script.url)
         assert why in str(error)
         assert error.is_temporary == temporary
 
 
-async def test_a_packed_document_and_a_refusal_are_read() -> None:
+async def test_compressed_documents_and_error_responses_are_read() -> None:
     async def play(heard: Heard) -> None:
         if heard.method == "POST":
             await heard.json({"error": "invalid_grant", "got": heard.body.decode()}, 400)
@@ -179,6 +179,6 @@ async def test_a_packed_document_and_a_refusal_are_read() -> None:
         assert "a b" not in repr(posted)
 
 
-def test_what_was_fetched_is_not_shown() -> None:
+def test_fetched_secrets_are_absent_from_representations() -> None:
     assert "secret" not in repr(Fetched(200, {"x": "secret"}, {"access_token": "secret"}))
     assert "secret" not in repr(Fetcher(proxy="http://u:secret@proxy.example"))

@@ -19,7 +19,7 @@ from tests.support.effort import rows
 from tests.support.scripted_http_server import Heard
 
 
-async def test_a_login_asks_for_just_this_server_with_pkce_and_is_used_for_every_request(given: World) -> None:
+async def test_a_login_requests_a_token_for_this_server_with_pkce_and_reuses_it(given: World) -> None:
     given.challenge = {"scope": "files:read"}
     auth = oauth()
     tokens = await call(given.url, auth, "a", "b")
@@ -35,7 +35,7 @@ async def test_a_login_asks_for_just_this_server_with_pkce_and_is_used_for_every
     assert given.counts("GET /authorize") == 1
 
 
-async def test_what_was_granted_survives_a_restart_and_is_refreshed_where_it_was_issued(given: World) -> None:
+async def test_a_stored_grant_survives_a_restart_and_is_refreshed_by_its_issuer(given: World) -> None:
     store = MemoryStore()
     await call(given.url, oauth(store))
     given.tokens.clear()  # revokes the access token
@@ -63,7 +63,7 @@ ANSWERS = {  # parameters of the response, or its whole address -> the error
 
 
 @pytest.mark.parametrize(("answer", "why"), rows(ANSWERS))
-async def test_an_answer_that_is_not_exactly_ours_is_refused_unsent(given: World, answer: str, why: str) -> None:
+async def test_an_invalid_authorization_response_sends_no_code(given: World, answer: str, why: str) -> None:
     def edit(back: dict[str, str]) -> str:
         issuer = back["iss"]
         values = {"C": back["code"], "S": back["state"], "ISSUER": issuer, "UPPER": issuer.upper()}
@@ -76,7 +76,7 @@ async def test_an_answer_that_is_not_exactly_ours_is_refused_unsent(given: World
     assert given.counts("POST /token") == 0
 
 
-async def test_nothing_of_an_answer_that_is_not_of_the_server_is_shown(given: World) -> None:
+async def test_errors_show_no_text_of_a_response_from_another_issuer(given: World) -> None:
     said = {"error": "VISIT evil.example", "error_description": "VISIT", "iss": "https://evil"}
     given.edit_response = lambda back: {**said, "state": back["state"]}
     (error,) = await call(given.url, oauth())
@@ -84,14 +84,14 @@ async def test_nothing_of_an_answer_that_is_not_of_the_server_is_shown(given: Wo
     assert "https://evil" not in str(error)
 
 
-async def test_an_error_is_shown_in_one_harmless_line(given: World) -> None:
+async def test_an_authorization_error_is_shown_in_one_printable_line(given: World) -> None:
     given.edit_response = lambda back: back | {"error": "no\x1b[31m", "error_description": "a\r\nb" + "x" * 5000}
     (error,) = await call(given.url, oauth())
     assert str(error).isprintable()
     assert len(str(error)) < 500
 
 
-async def test_a_state_is_not_used_again(given: World) -> None:
+async def test_an_authorization_response_is_not_accepted_twice(given: World) -> None:
     """An address that was pasted before is refused."""
     seen: list[str] = []
 
@@ -104,7 +104,7 @@ async def test_a_state_is_not_used_again(given: World) -> None:
     assert given.counts("POST /token") == 1
 
 
-async def test_a_mix_up_of_two_servers_gets_no_code(given: World, other: World) -> None:
+async def test_a_mix_up_attack_gets_no_code(given: World, other: World) -> None:
     """A hostile authorization server redirects the user to an honest one and waits for the code (RFC 9207)."""
 
     async def visit(url: str) -> str:
@@ -165,7 +165,7 @@ RESOURCES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("edit", "why"), SERVERS)
-async def test_metadata_of_an_issuer_that_is_not_safe_ends_the_login(given: World, edit: Any, why: str) -> None:
+async def test_unsafe_metadata_of_an_issuer_ends_the_login(given: World, edit: Any, why: str) -> None:
     async def stays(url: str) -> str:
         raise AuthorizationError(f"the browser was opened, though it should not: {url}")
 
@@ -175,13 +175,13 @@ async def test_metadata_of_an_issuer_that_is_not_safe_ends_the_login(given: Worl
 
 
 @pytest.mark.parametrize(("edit", "why"), RESOURCES)
-async def test_metadata_of_a_resource_that_is_not_about_it_ends_the_login(given: World, edit: Any, why: str) -> None:
+async def test_invalid_metadata_of_a_resource_ends_the_login(given: World, edit: Any, why: str) -> None:
     given.edit_resource = edit
     await given.denied(oauth(), why)
     assert given.counts("GET /authorize") == 0
 
 
-async def test_a_token_endpoint_inside_of_a_network_gets_no_code(given: World) -> None:
+async def test_metadata_that_changes_between_fetches_gets_no_credentials(given: World) -> None:
     """Metadata may change between two fetches: each address is checked when it is used."""
     changed: list[dict[str, Any]] = []
 
@@ -198,14 +198,14 @@ async def test_a_token_endpoint_inside_of_a_network_gets_no_code(given: World) -
     assert given.counts("POST /token") == 1
 
 
-async def test_the_place_that_a_challenge_names_is_not_fetched_inside_of_a_network(given: World) -> None:
+async def test_an_internal_metadata_url_in_a_challenge_is_not_fetched(given: World) -> None:
     for place in ("https://169.254.169.254/latest", "http://10.0.0.1/", "file:///etc/passwd"):
         given.challenge = {"resource_metadata": place}
         await given.denied(oauth())
     assert given.counts("GET /.well-known") == 0
 
 
-async def test_a_failing_server_is_not_taken_for_an_old_one(given: World) -> None:
+async def test_a_failing_metadata_request_does_not_trigger_2025_03_26_defaults(given: World) -> None:
     """The defaults of MCP 2025-03-26 apply to a server without metadata, not to a failing server."""
     given.edit_resource = lambda document: 502
     assert (await given.denied(oauth())).is_temporary
@@ -215,7 +215,7 @@ async def test_a_failing_server_is_not_taken_for_an_old_one(given: World) -> Non
 # --- identity and registration of the client ------------------------------------------------------------------
 
 
-async def test_a_client_of_one_issuer_is_not_used_with_another(given: World, other: World) -> None:
+async def test_a_client_of_one_issuer_is_not_used_with_another_issuer(given: World, other: World) -> None:
     await given.denied(oauth(client=ClientSecret("known", other.issuer, secret="of-the-other")), "is known to")
     store, loose = MemoryStore(), KnownClient("loose")
     await given.let_in(oauth(store, client=loose))
@@ -225,7 +225,7 @@ async def test_a_client_of_one_issuer_is_not_used_with_another(given: World, oth
     assert other.counts("GET /authorize") == other.counts("POST /token") == 0
 
 
-async def test_another_issuer_means_another_registration_and_another_token(given: World, other: World) -> None:
+async def test_a_changed_issuer_requires_a_new_registration_and_token(given: World, other: World) -> None:
     auth = oauth()
     await call(given.url, auth)
     tokens = dict(given.tokens)
@@ -239,7 +239,7 @@ async def test_another_issuer_means_another_registration_and_another_token(given
 
 
 @pytest.mark.parametrize("status", [400, 403, 500])
-async def test_a_registration_that_is_rejected_is_explained(given: World, status: int) -> None:
+async def test_the_error_of_a_rejected_registration_contains_the_reason(given: World, status: int) -> None:
     play = given.play_issuing
 
     async def rejecting(heard: Heard) -> None:
@@ -252,7 +252,7 @@ async def test_a_registration_that_is_rejected_is_explained(given: World, status
     assert error.is_temporary == (status == 500)
 
 
-async def test_a_registration_that_the_server_has_forgotten_is_made_again(given: World) -> None:
+async def test_a_registration_unknown_to_the_server_is_repeated(given: World) -> None:
     store = MemoryStore()
     await call(given.url, oauth(store))
     given.tokens.clear()
@@ -266,7 +266,7 @@ async def test_a_registration_that_the_server_has_forgotten_is_made_again(given:
 # --- quirks of servers ----------------------------------------------------------------------------------------
 
 
-async def test_departures_are_for_the_issuer_that_is_named_and_for_no_other(given: World) -> None:
+async def test_server_quirks_apply_only_to_the_configured_issuer(given: World) -> None:
     given.edit_server = without("code_challenge_methods_supported")
     await given.let_in(oauth(quirks={given.issuer: ServerQuirks(omit_resource=True, assume_pkce=True)}))
     assert "resource" not in {**given.queries[0], **given.forms[0]}
@@ -295,7 +295,7 @@ async def test_no_secret_is_in_logs_errors_or_representations(given: World, capl
         assert not any(secret in text for text in shown), secret
 
 
-async def test_waiting_for_a_person_does_not_count_and_can_be_cancelled(given: World) -> None:
+async def test_the_timeout_excludes_the_login_which_can_be_cancelled(given: World) -> None:
     await given.let_in(oauth(login=slowly(2)), timeout=1.5)
     with anyio.move_on_after(0.5) as scope:
         await call(given.url, oauth(login=slowly(3600)))
@@ -303,7 +303,7 @@ async def test_waiting_for_a_person_does_not_count_and_can_be_cancelled(given: W
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-async def test_a_secret_that_is_sent_back_in_an_error_is_not_shown(given: World, method: str) -> None:
+async def test_a_secret_echoed_in_an_error_is_not_shown(given: World, method: str) -> None:
     secret = f"{SECRET}+more"
     pair = base64.b64encode(f"machine:{quote_plus(secret)}".encode()).decode()
     for echoed in (secret, pair):
@@ -314,7 +314,7 @@ async def test_a_secret_that_is_sent_back_in_an_error_is_not_shown(given: World,
         assert (echoed in str(error)) == (echoed == pair and method == "client_secret_post")  # not sent
 
 
-async def test_two_processes_hold_a_client_to_the_same_issuer(given: World) -> None:
+async def test_concurrent_processes_bind_a_client_to_the_same_issuer(given: World) -> None:
     """The second process to store the issuer of a client detects the conflict."""
 
     class Raced(MemoryStore):

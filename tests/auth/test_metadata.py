@@ -36,11 +36,11 @@ PLACE = f"{WELL_KNOWN}oauth-protected-resource"
         ("http://[::1]:80/mcp", "http://[::1]/mcp"),
     ],
 )
-def test_a_server_is_called_by_its_canonical_address(url: str, expected: str) -> None:
+def test_server_urls_are_canonicalized(url: str, expected: str) -> None:
     assert canonical(url) == expected
 
 
-def test_metadata_is_looked_for_in_the_order_of_the_specification() -> None:
+def test_metadata_urls_follow_the_order_of_the_specification() -> None:
     assert resource_metadata_urls(f"{BASE}/a/mcp?x=1") == [f"{PLACE}/a/mcp", PLACE]
     assert resource_metadata_urls(BASE) == [PLACE]
     assert resource_metadata_urls(f"{MCP}/") == [f"{PLACE}/mcp/", f"{PLACE}/mcp", PLACE]
@@ -61,7 +61,7 @@ def test_metadata_is_looked_for_in_the_order_of_the_specification() -> None:
         *((BASE, PLACE, MCP), (f"{BASE}/", PLACE, MCP), (f"{BASE}/a", f"{PLACE}/a", f"{BASE}/a/mcp")),
     ],
 )
-def test_a_resource_is_this_server_or_one_above_it_at_its_own_place(resource: str, place: str, url: str) -> None:
+def test_metadata_of_the_server_or_of_a_parent_at_its_own_url_is_accepted(resource: str, place: str, url: str) -> None:
     assert read_resource({"resource": resource}, place, url).resource == resource
 
 
@@ -74,12 +74,12 @@ def test_a_resource_is_this_server_or_one_above_it_at_its_own_place(resource: st
         (f"{MCP}?key=2", "anywhere", f"{MCP}?key=1"),
     ],
 )
-def test_another_resource_is_another_one(resource: str, place: str, url: str) -> None:
+def test_metadata_of_another_resource_is_refused(resource: str, place: str, url: str) -> None:
     with pytest.raises(BadMetadata):
         read_resource({"resource": resource}, place, url)
 
 
-def test_documents_of_clients_stand_at_https_urls_with_a_path() -> None:
+def test_client_metadata_documents_need_an_https_url_with_a_path() -> None:
     assert is_document_url("https://client.example/metadata.json")
     wrong = ["http://a.example/x", "https://a.example", "https://a.example/", "https://a/../x", "https://u@a/x", "a"]
     assert not any(map(is_document_url, [*wrong, "https://a.example/x#y"]))
@@ -92,7 +92,7 @@ def test_documents_of_clients_stand_at_https_urls_with_a_path() -> None:
 
 
 @each("kept", [None, {}, {"issuer": 1}, {"a": 1}, {"scopes": 7}, {"issuer": "i", "resource": "r"}])
-def test_what_was_kept_and_does_not_fit_is_nothing(kept: Any) -> None:
+def test_an_invalid_stored_grant_is_ignored(kept: Any) -> None:
     assert Grant.load(kept) is None
 
 
@@ -128,7 +128,7 @@ async def test_a_server_without_any_metadata_is_its_own_authorization_server(giv
 
 
 @pytest.mark.parametrize("answer", [{}, {"issuer": "https://evil.example"}, 500, 429, 403, 401, 410], ids=str)
-async def test_metadata_at_the_root_of_an_old_server_is_used_if_there_is_any(given: World, answer: Any) -> None:
+async def test_root_metadata_of_a_2025_03_26_server_is_used_if_present(given: World, answer: Any) -> None:
     """Only 404 and 410 mean that there is no metadata."""
     base = given.url.removesuffix("/mcp")
     document = {"issuer": base, "token_endpoint_auth_methods_supported": ["none"], "token_endpoint": f"{base}/token"}

@@ -52,7 +52,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return FileStore(tmp_path / "kept") if request.param == "file" else KeyringStore(Ring(), tmp_path / "locks")
 
 
-async def test_what_is_kept_comes_back_under_its_key_only(store: Store) -> None:
+async def test_a_record_is_loaded_only_under_its_key(store: Store) -> None:
     assert await store.load(KEY) is None
     long = {"access_token": "ä" * 5000, "scopes": ["a"], "expires_at": 1.5, "none": None}
     assert await store.replace(KEY, None, long)
@@ -67,14 +67,14 @@ async def test_what_is_kept_comes_back_under_its_key_only(store: Store) -> None:
     assert await store.keys() == [OTHER]
 
 
-async def test_what_somebody_else_has_replaced_is_not_replaced_again(store: Store) -> None:
+async def test_a_record_that_changed_meanwhile_is_not_replaced(store: Store) -> None:
     assert await store.replace(KEY, None, {"token": 1})
     assert not await store.replace(KEY, None, {"token": 2})
     assert not await store.replace(KEY, {"token": 0}, None)
     assert await store.load(KEY) == {"token": 1}
 
 
-async def test_tasks_keep_out_of_each_others_way_and_waiting_can_be_cancelled(store: Store) -> None:
+async def test_locks_exclude_concurrent_tasks_and_waiting_can_be_cancelled(store: Store) -> None:
     inside: list[int] = []
 
     async def work(number: int) -> None:
@@ -138,7 +138,7 @@ anyio.run(main, sys.argv[1])
 """
 
 
-async def test_processes_lose_nothing_to_each_other(tmp_path: Path) -> None:
+async def test_concurrent_processes_lose_no_updates(tmp_path: Path) -> None:
     key, store = Key("a", "b", "c"), FileStore(tmp_path)
     await store.replace(key, None, {"n": 0})
     command = [PYTHON, "-c", COUNTING, str(tmp_path)]
@@ -147,7 +147,7 @@ async def test_processes_lose_nothing_to_each_other(tmp_path: Path) -> None:
 
 
 @posix
-async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
+async def test_files_are_accessible_only_to_their_owner(tmp_path: Path) -> None:
     store, _ = await kept(tmp_path / "a")
     assert store.folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in store.folder.iterdir()} == {0o600}
@@ -156,7 +156,7 @@ async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
 
 @posix
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666, 0o610])
-async def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
+async def test_a_file_accessible_to_other_users_is_refused(tmp_path: Path, mode: int) -> None:
     store, path = await kept(tmp_path)
     path.chmod(mode)
     for attempt in (store.load(KEY), store.replace(KEY, {"access_token": "secret"}, None)):
@@ -168,7 +168,7 @@ async def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) 
 
 
 @posix
-async def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_pipe_in_place_of_a_file_is_refused_without_blocking(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     os.mkfifo(tmp_path / f"{KEY.digest}.json", 0o600)
     await refused(store.load(KEY), AuthorizationError, "is not a file")
@@ -188,7 +188,7 @@ async def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 @posix
-async def test_a_folder_that_others_can_change_is_refused(tmp_path: Path) -> None:
+async def test_a_folder_writable_by_other_users_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o770)
     await refused(FileStore(tmp_path).replace(KEY, None, {}), AuthorizationError, "can be changed by others")
 
@@ -198,7 +198,7 @@ BROKEN += [b'{"record": {}, "key": {"issuer": 1, "resource": "", "client": ""}}'
 
 
 @pytest.mark.parametrize("content", BROKEN, ids=lambda content: content[:60].decode("latin-1"))
-async def test_a_file_that_is_broken_is_named_and_the_others_are_read(tmp_path: Path, content: bytes) -> None:
+async def test_a_damaged_file_is_reported_and_other_files_are_read(tmp_path: Path, content: bytes) -> None:
     store, path = await kept(tmp_path)
     await store.replace(OTHER, None, {"a": 1})
     assert await store.damaged() == []
@@ -211,7 +211,7 @@ async def test_a_file_that_is_broken_is_named_and_the_others_are_read(tmp_path: 
 
 
 @pytest.mark.parametrize("damage", ["", "x", "1:", "9:{}", "99999999999:{}", '1:"text"', "\u0663:{}"])
-async def test_a_broken_entry_of_the_keyring_is_named_and_the_others_are_read(tmp_path: Path, damage: str) -> None:
+async def test_a_damaged_keyring_entry_is_reported_and_other_entries_are_read(tmp_path: Path, damage: str) -> None:
     ring = Ring()
     store = KeyringStore(ring, tmp_path / "locks")
     for key in (KEY, OTHER):
@@ -228,7 +228,7 @@ async def test_a_broken_entry_of_the_keyring_is_named_and_the_others_are_read(tm
     assert await store.keys() == [Key("a", "b", "c")]
 
 
-async def test_a_keyring_that_cannot_be_used_is_an_error_in_one_line(tmp_path: Path) -> None:
+async def test_the_error_of_an_unusable_keyring_contains_no_secret(tmp_path: Path) -> None:
     class Locked(Ring):
         def get_password(self, service: str, username: str) -> str | None:
             raise keyring.errors.KeyringLocked("secret")
@@ -239,7 +239,7 @@ async def test_a_keyring_that_cannot_be_used_is_an_error_in_one_line(tmp_path: P
 
 
 @pytest.mark.full
-def test_files_stand_in_where_there_is_no_keyring(tmp_path: Path) -> None:
+def test_the_default_store_uses_files_without_a_keyring(tmp_path: Path) -> None:
     code = "from mcp_bindgen.auth.keyring_store import default_store; print(default_store())"
     for ring, expected in (("keyring.backends.fail.Keyring", "FileStore"), (f"{__name__}.Ring", "KeyringStore")):
         environment = {"PYTHON_KEYRING_BACKEND": ring, "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}

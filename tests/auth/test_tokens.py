@@ -51,7 +51,7 @@ async def test_a_token_is_refreshed_before_it_expires_once_for_all_requests(give
     assert given.counts("POST /mcp") - refused == 20  # no request used the expired token
 
 
-async def test_numbers_that_are_too_large_to_calculate_with_do_no_harm(given: World) -> None:
+async def test_huge_numbers_in_server_responses_cause_no_error(given: World) -> None:
     given.edit_token = lambda answer: {**answer, "expires_in": 10**400}
     await given.let_in(oauth())
     server = ServerMetadata("https://example.org", "https://example.org/token")
@@ -74,7 +74,7 @@ async def test_numbers_that_are_too_large_to_calculate_with_do_no_harm(given: Wo
         *((told, 3600) for told in (3600, 3600.0, "3600")),
     ],
 )
-def test_a_lifetime_that_cannot_be_meant_is_not_believed(told: Any, lives: float | None) -> None:
+def test_an_implausible_token_lifetime_is_ignored_or_limited(told: Any, lives: float | None) -> None:
     server = ServerMetadata("https://example.org", "https://example.org/token")
     answer = {"access_token": "at", "token_type": "bearer", "expires_in": told}
     wanted = TokenRequest(server, "r", (), None, False, ServerQuirks(), Endpoints(Fetcher()))
@@ -90,14 +90,16 @@ DAMAGE |= {"scopes": [[1], None], "access_token": [None], "refresh_token": [1], 
 
 
 @each(("member", "value"), [(name, value) for name, values in DAMAGE.items() for value in values])
-def test_what_is_kept_and_was_damaged_is_not_used(member: str, value: Any) -> None:
+def test_a_damaged_stored_grant_is_ignored(member: str, value: Any) -> None:
     grant = Grant("https://issuer", "https://resource", "client", "token", issued_at=1.0)
     assert Grant.load(grant.dump()) == grant
     assert Grant.load({**grant.dump(), member: value}) is None
 
 
 @pytest.mark.parametrize("is_refreshable", [False, True])
-async def test_an_expired_token_leads_to_another_login(given: World, passes: Passes, is_refreshable: bool) -> None:
+async def test_an_expired_token_without_a_valid_refresh_token_causes_a_login(
+    given: World, passes: Passes, is_refreshable: bool
+) -> None:
     """Try without a refresh token, and with a refresh token that is no longer valid."""
     dropped = set() if is_refreshable else {"refresh_token"}
     given.edit_token = lambda answer: {name: answer[name] for name in answer.keys() - dropped}
@@ -112,7 +114,7 @@ async def test_an_expired_token_leads_to_another_login(given: World, passes: Pas
         assert given.counts("GET /authorize") == logins + 1
 
 
-async def test_requests_go_on_while_a_token_is_got(given: World) -> None:
+async def test_a_running_request_does_not_block_a_token_refresh(given: World) -> None:
     """The lock covers the refresh only: a running request does not block other requests."""
     begun, held, auth = anyio.Event(), anyio.Event(), oauth()
     await call(given.url, auth)
@@ -135,7 +137,7 @@ async def test_requests_go_on_while_a_token_is_got(given: World) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("status", [500, 503, 429])
-async def test_a_server_that_fails_takes_no_tokens_away(given: World, status: int) -> None:
+async def test_a_temporary_refresh_error_keeps_the_stored_tokens(given: World, status: int) -> None:
     store = MemoryStore()
     await call(given.url, oauth(store))
     given.tokens.clear()
@@ -147,7 +149,7 @@ async def test_a_server_that_fails_takes_no_tokens_away(given: World, status: in
     await given.let_in(oauth(store, login=None))
 
 
-async def test_a_server_that_fails_while_a_token_still_holds_is_asked_later(given: World, passes: Passes) -> None:
+async def test_a_valid_token_is_used_when_its_early_refresh_fails(given: World, passes: Passes) -> None:
     auth = oauth()
     first = await call(given.url, auth)
     given.answer_token = lambda form, heard: (503, {})
@@ -155,7 +157,7 @@ async def test_a_server_that_fails_while_a_token_still_holds_is_asked_later(give
     assert (await call(given.url, auth), given.counts("token refresh_token")) == (first, 1)
 
 
-async def test_who_leaves_during_a_refresh_does_not_burn_the_token(given: World) -> None:
+async def test_a_cancelled_refresh_does_not_lose_the_refresh_token(given: World) -> None:
     store = MemoryStore()
     await call(given.url, oauth(store))
     given.tokens.clear()
@@ -229,7 +231,7 @@ async def test_processes_that_need_a_login_at_once_ask_the_user_once(given: Worl
 
 
 @pytest.mark.parametrize("ending", ["fails", "stays"])
-async def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
+async def test_a_failed_or_slow_login_of_another_process_is_replaced(
     given: World, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The user of the other process declines, or does not respond."""
@@ -259,7 +261,7 @@ async def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
 # --- step-up --------------------------------------------------------------------------------------------------
 
 
-async def test_a_step_up_asks_for_the_union_and_keeps_what_was_granted(given: World) -> None:
+async def test_a_step_up_requests_granted_and_new_scopes(given: World) -> None:
     given.challenge = {"scope": "read"}
     given.scopes_of = {"write": {"write"}, "both": {"read", "write"}}
     tokens = await call(given.url, oauth(), "list", "write", "both", "list")
@@ -268,7 +270,7 @@ async def test_a_step_up_asks_for_the_union_and_keeps_what_was_granted(given: Wo
 
 
 @pytest.mark.parametrize("wanted", ["admin", None])
-async def test_a_server_that_always_wants_more_is_given_up(given: World, wanted: str | None) -> None:
+async def test_endless_step_up_challenges_end_with_an_error(given: World, wanted: str | None) -> None:
     """The server answers 403 forever, with the same scope or a new scope each time."""
 
     async def never(heard: Heard) -> None:
@@ -284,7 +286,7 @@ async def test_a_server_that_always_wants_more_is_given_up(given: World, wanted:
     assert given.counts("GET /authorize") <= 3
 
 
-async def test_scopes_beyond_a_limit_are_not_asked_for(given: World) -> None:
+async def test_scopes_beyond_the_limit_are_not_requested(given: World) -> None:
     given.challenge = {"scope": "read"}
     given.scopes_of = {"write": {"write"}}
     found = await call(given.url, oauth(limit=["read"]), "list", "write")
@@ -293,7 +295,7 @@ async def test_scopes_beyond_a_limit_are_not_asked_for(given: World) -> None:
     assert given.counts("GET /authorize") == 1
 
 
-async def test_a_flood_of_scopes_is_refused(given: World) -> None:
+async def test_a_challenge_with_too_many_scopes_is_refused(given: World) -> None:
     given.challenge = {"scope": " ".join(f"s{number}" for number in range(500))}
     await given.denied(oauth(), "more than 100 scopes")
 
@@ -301,7 +303,7 @@ async def test_a_flood_of_scopes_is_refused(given: World) -> None:
 # --- endless loops --------------------------------------------------------------------------------------------
 
 
-async def test_a_server_that_refuses_every_token_is_given_up_and_the_user_is_asked_once(given: World) -> None:
+async def test_a_server_that_refuses_every_token_causes_only_one_login(given: World) -> None:
     async def never(heard: Heard) -> None:
         await given.refuse(heard, 401, error="invalid_token")
 
@@ -311,7 +313,7 @@ async def test_a_server_that_refuses_every_token_is_given_up_and_the_user_is_ask
     assert given.counts("POST /mcp") < 10
 
 
-async def test_a_nonce_that_is_never_right_is_given_up(given: World) -> None:
+async def test_retries_with_new_nonces_are_limited(given: World) -> None:
     async def never(heard: Heard) -> None:
         if "authorization" not in heard.headers:
             await given.refuse(heard, 401)
@@ -336,7 +338,7 @@ async def test_a_nonce_that_is_never_right_is_given_up(given: World) -> None:
 # --- bound tokens ---------------------------------------------------------------------------------------------
 
 
-async def test_bound_tokens_are_proven_with_nonces_of_both_servers_and_survive_a_restart(given: World) -> None:
+async def test_bound_tokens_use_nonces_of_both_servers_and_survive_a_restart(given: World) -> None:
     given.nonce = "nonce-1"
     store = MemoryStore()
     auth = oauth(store, dpop=True)
@@ -350,12 +352,12 @@ async def test_bound_tokens_are_proven_with_nonces_of_both_servers_and_survive_a
     assert given.queries[0]["dpop_jkt"] == given.tokens[renewed]["jkt"] is not None
 
 
-async def test_a_server_cannot_talk_us_out_of_bound_tokens(given: World) -> None:
+async def test_an_unbound_token_is_refused_if_dpop_is_required(given: World) -> None:
     given.edit_token = lambda answer: answer | {"token_type": "Bearer"}
     await given.denied(oauth(dpop=True), "not bound to our key")
 
 
-async def test_tokens_are_bound_by_themselves_where_both_servers_can(given: World) -> None:
+async def test_tokens_are_bound_automatically_if_both_servers_support_it(given: World) -> None:
     given.edit_resource = lambda document: document | {"dpop_signing_alg_values_supported": ["ES256"]}
     assert given.tokens[await given.let_in(oauth())]["jkt"] is not None
 
@@ -373,7 +375,7 @@ async def test_a_token_does_not_follow_a_redirect_to_another_server(given: World
     assert other.log == []
 
 
-async def test_the_older_transport_authorizes_messages_and_one_refusal_ends_one_request(given: World) -> None:
+async def test_sse_authorizes_each_message_and_a_refusal_ends_one_request(given: World) -> None:
     """HTTP+SSE also sends the token with each request, waits for the user, and requests more scopes."""
     shown, streams = list[str](), list[Heard]()
 
@@ -410,7 +412,9 @@ def test_tokens_are_sent_over_https_or_to_this_machine() -> None:
             auth.authorizer("http://a.example/mcp")
 
 
-async def test_a_token_stays_here(given: World, other: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_for_a_local_server_does_not_pass_through_a_proxy(
+    given: World, other: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A token for a local server does not pass through a proxy."""
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -420,14 +424,14 @@ async def test_a_token_stays_here(given: World, other: World, monkeypatch: pytes
     assert other.log == []
 
 
-async def test_credentials_come_from_one_place() -> None:
+async def test_auth_with_other_credentials_in_url_or_headers_is_refused() -> None:
     for url, headers in (("https://u:p@a.example/mcp", {}), ("https://a.example/mcp", {"Authorization": "x"})):
         with pytest.raises(ValueError, match="not in both places"):
             async with http(url, headers=headers, auth=Bearer("token")):
                 pass
 
 
-async def test_a_bearer_token_is_got_again_once_when_it_is_refused(given: World) -> None:
+async def test_a_refused_bearer_token_is_requested_again_once(given: World) -> None:
     given.families.add(1)
     given.tokens["second"] = {"scope": "", "family": 1, "jkt": None}
     tokens = iter(["first", "second", "third"])
@@ -441,7 +445,7 @@ async def test_a_bearer_token_is_got_again_once_when_it_is_refused(given: World)
 # --- clients without a user -----------------------------------------------------------------------------------
 
 
-async def test_a_program_shows_a_secret_and_gets_another_token_in_time(given: World, passes: Passes) -> None:
+async def test_client_credentials_send_the_secret_and_renew_the_token_in_time(given: World, passes: Passes) -> None:
     auth = ClientCredentials(ClientSecret("program", given.issuer, secret=SECRET), scopes=["read"])
     assert auth.authorizer(given.url).extensions == {"io.modelcontextprotocol/oauth-client-credentials": {}}
     (first,) = await call(given.url, auth)
@@ -454,7 +458,7 @@ async def test_a_program_shows_a_secret_and_gets_another_token_in_time(given: Wo
     assert given.counts("POST /mcp") == refused + 1
 
 
-async def test_a_program_signs_for_the_issuer_and_not_for_the_endpoint(given: World) -> None:
+async def test_a_client_assertion_has_the_issuer_as_audience(given: World) -> None:
     key = ECKey.generate_key("P-256")
     program = PrivateKeyJwt("program", given.issuer, key=key.as_pem(private=True))
     await call(given.url, ClientCredentials(program))
@@ -464,7 +468,7 @@ async def test_a_program_signs_for_the_issuer_and_not_for_the_endpoint(given: Wo
     assert "PRIVATE" not in repr(program)
 
 
-async def test_a_client_that_signs_is_a_way_to_be_authorized_by_itself(given: World) -> None:
+async def test_private_key_jwt_can_be_used_directly_as_auth(given: World) -> None:
     """It gets one token for all connections, like `ClientCredentials`, and is still usable as a client identity."""
     key = ECKey.generate_key("P-256")
     auth = PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
@@ -477,13 +481,13 @@ async def test_a_client_that_signs_is_a_way_to_be_authorized_by_itself(given: Wo
     assert auth == PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
 
 
-async def test_a_program_whose_issuer_is_named_sends_its_secret_nowhere_else(given: World, other: World) -> None:
+async def test_a_secret_with_a_configured_issuer_is_sent_to_no_other_issuer(given: World, other: World) -> None:
     given.edit_resource = lambda document: document | {"authorization_servers": [other.issuer]}
     await given.denied(ClientCredentials(ClientSecret("id", given.issuer, secret=SECRET)), "is known to")
     assert other.log == []
 
 
-async def test_a_program_sends_its_secret_to_no_mcp_server_with_a_bad_issuer(given: World, passes: Passes) -> None:
+async def test_a_secret_is_not_sent_if_the_issuer_metadata_is_invalid(given: World, passes: Passes) -> None:
     """The default endpoints of MCP 2025-03-26 without metadata are only for servers that issue tokens."""
     store, client = MemoryStore(), ClientSecret("program", given.issuer, secret=SECRET)
     await call(given.url, ClientCredentials(client, store=store))
@@ -493,7 +497,7 @@ async def test_a_program_sends_its_secret_to_no_mcp_server_with_a_bad_issuer(giv
     assert given.counts("POST /token") == 1
 
 
-async def test_a_program_whose_issuer_is_not_named_stays_with_the_first_one(given: World, other: World) -> None:
+async def test_a_secret_without_a_configured_issuer_is_bound_to_the_first_issuer(given: World, other: World) -> None:
     auth = ClientCredentials(ClientSecret("id", secret=SECRET))
     await given.let_in(auth)
     given.tokens.clear()
@@ -503,7 +507,7 @@ async def test_a_program_whose_issuer_is_not_named_stays_with_the_first_one(give
     assert not other.forms
 
 
-async def test_logging_out_revokes_and_forgets(given: World) -> None:
+async def test_logging_out_revokes_and_deletes_tokens(given: World) -> None:
     store = MemoryStore()
     auth = oauth(store)
     token = await given.let_in(auth)
@@ -514,7 +518,7 @@ async def test_logging_out_revokes_and_forgets(given: World) -> None:
     await given.denied(oauth(store, login=None), "no user may be asked")
 
 
-async def test_logging_out_ends_what_another_process_has_just_refreshed(given: World) -> None:
+async def test_logging_out_revokes_tokens_refreshed_by_another_process(given: World) -> None:
     store = MemoryStore()
     auth, other = oauth(store), oauth(store, login=None)
     await call(given.url, auth)
@@ -530,7 +534,7 @@ async def test_logging_out_ends_what_another_process_has_just_refreshed(given: W
     assert all(one["used"] for one in given.refreshes.values())  # the newest refresh token is revoked
 
 
-async def test_a_login_is_shared_by_all_who_wait_for_it(given: World) -> None:
+async def test_concurrent_requests_share_one_login(given: World) -> None:
     auth = oauth()
     async with anyio.create_task_group() as tasks:
         for _ in range(10):
@@ -538,7 +542,7 @@ async def test_a_login_is_shared_by_all_who_wait_for_it(given: World) -> None:
     assert given.counts("GET /authorize") == given.counts("token authorization_code") == 1
 
 
-async def test_a_client_of_the_caller_is_used(given: World) -> None:
+async def test_an_http_client_of_the_caller_is_used(given: World) -> None:
     async with httpx2.AsyncClient(headers={"x-mine": "1"}) as client:
         await given.let_in(oauth(), client=client)
         assert given.mcp.heard[-1].headers["x-mine"] == "1"

@@ -35,7 +35,7 @@ def recipe(given: VendorWorld) -> dict[str, Any]:
 
 @pytest.mark.full
 @each("vendor", [KEYCLOAK, ENTRA, AUTH0, GOOGLE, COGNITO])
-async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
+async def test_a_login_with_the_documented_options_succeeds(vendor: Vendor) -> None:
     async with playing(VendorWorld(vendor)) as given:
         auth = oauth(**recipe(given))
         token = await given.let_in(auth)
@@ -59,13 +59,15 @@ async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
         (AUTH0, {"parameters": None}, "refuses the tokens"),
     ],
 )
-async def test_a_departure_that_is_not_named_is_an_error(vendor: Vendor, changes: dict[str, Any], said: str) -> None:
+async def test_a_login_without_a_required_vendor_option_fails(
+    vendor: Vendor, changes: dict[str, Any], said: str
+) -> None:
     async with playing(VendorWorld(vendor)) as given:
         await given.denied(oauth(**entra(given, **changes) if vendor is ENTRA else recipe(given) | changes), said)
         assert given.counts("GET /authorize") <= 1
 
 
-async def test_a_vendor_that_begins_to_name_itself_must_name_itself() -> None:
+async def test_a_server_that_announces_the_iss_parameter_must_send_it() -> None:
     """A server that announces the `iss` parameter must send it."""
     async with playing(VendorWorld(KEYCLOAK)) as given:
         given.edit_response = lambda back: {name: value for name, value in back.items() if name != "iss"}

@@ -119,13 +119,13 @@ def check_round_trip(model: Model) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", STORE.pins)
-def test_revisions_are_read_back(revision: str) -> None:
+def test_models_of_revisions_round_trip(revision: str) -> None:
     model = model_of(revision, STORE)
     assert {plan.source.revision for plan in model.bridges} == {revision}
     check_round_trip(model)
 
 
-def test_extensions_are_read_back() -> None:
+def test_models_with_extensions_round_trip() -> None:
     core = STORE.effective("2026-07-28")
     model = Model(build(extend(core, *STORE.extensions_of(core))))
     assert len(model.protocol.extensions) == 3
@@ -135,7 +135,7 @@ def test_extensions_are_read_back() -> None:
 @pytest.mark.full
 @given(random_models)
 @settings(max_examples=examples(20, 600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_random_models_are_read_back(model: Model) -> None:
+def test_random_models_round_trip(model: Model) -> None:
     check_round_trip(model)
 
 
@@ -150,7 +150,7 @@ def places(node: Any) -> Iterator[tuple[Any, Any]]:
 @pytest.mark.full
 @given(random_models, st.integers(0, 2**32))
 @settings(max_examples=examples(100, 1000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_only_what_the_json_schema_accepts_is_read(model: Model, seed: int) -> None:
+def test_models_that_violate_the_json_schema_are_refused(model: Model, seed: int) -> None:
     document, random = json.loads(write(model)), Random(seed)
     holder, key = random.choice([*places(document)])
     if random.random() < 0.3:
@@ -180,7 +180,7 @@ DAMAGES: list[tuple[tuple[Any, ...], Any, str]] = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(("place", "value", "says"), DAMAGES)
-def test_a_damaged_model_is_refused_with_the_place(place: tuple[Any, ...], value: Any, says: str) -> None:
+def test_a_damaged_model_is_refused_with_its_json_pointer(place: tuple[Any, ...], value: Any, says: str) -> None:
     document = holder = json.loads(write(model_of("2025-11-25", STORE)))
     for key in place[:-1]:
         holder = holder[key]
@@ -194,7 +194,7 @@ def test_a_damaged_model_is_refused_with_the_place(place: tuple[Any, ...], value
 
 
 @pytest.mark.full
-def test_commands_take_a_printed_model(tmp_path: Any) -> None:
+def test_commands_accept_a_printed_model(tmp_path: Any) -> None:
     for revision in ("2025-11-25", "2026-07-28"):
         done = inside("model", revision)
         assert (done.returncode, done.stderr) == (0, "")

@@ -109,13 +109,13 @@ def others(revision: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=["2024-11-05", "2026-07-28"]))
-def test_whatever_is_said_in_a_revision(revision: str) -> None:
+def test_conversion_laws_hold_for_random_payloads(revision: str) -> None:
     hold(revision, examples(25, 200))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_whatever_is_said_at_length(revision: str) -> None:
+def test_conversion_laws_hold_for_many_random_payloads(revision: str) -> None:
     hold(revision, 1500)
 
 

@@ -124,7 +124,7 @@ HARD = [
 
 
 @pytest.mark.full
-def test_it_has_steps_at_once_which_refuse_what_no_rule_converts(imported: Path) -> None:
+def test_an_imported_revision_has_steps_that_refuse_changes_without_a_rule(imported: Path) -> None:
     assert steps(imported) == {UP, DOWN}
     refused = converted(imported, *((BASIS, NAME, method, value) for method, value, _ in HARD))
     assert refused == [place for *_, place in HARD]
@@ -133,7 +133,7 @@ def test_it_has_steps_at_once_which_refuse_what_no_rule_converts(imported: Path)
 
 
 @pytest.mark.full
-def test_three_rules_make_its_bridge_complete(home: Path) -> None:
+def test_three_rules_complete_the_bridge_of_the_revision(home: Path) -> None:
     wanted = inside("bridges", "--missing").stdout
     assert f'["{BASIS} -> {NAME}"]\n' in wanted
     assert 'Tool.description = { do = "refuse", because = "MCP next wants it" }\n' in wanted
@@ -161,13 +161,13 @@ def test_three_rules_make_its_bridge_complete(home: Path) -> None:
 
 
 @pytest.mark.full
-def test_its_steps_go_with_it(home: Path) -> None:
+def test_removing_a_revision_removes_its_steps(home: Path) -> None:
     assert inside("schema", "remove", NAME).returncode == 0
     assert steps(home) == set()
 
 
 @pytest.mark.full
-def test_a_rule_without_a_place_is_told(home: Path) -> None:
+def test_a_rule_that_matches_no_difference_is_reported(home: Path) -> None:
     (home / "schema" / "bridges.toml").write_text(RULES.replace("Tool.description", "Tool.prescription"), "utf-8")
     done = inside("generate", NAME)
     assert done.returncode == 0  # a draft of the user only causes a warning
@@ -176,7 +176,7 @@ def test_a_rule_without_a_place_is_told(home: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
-def test_steps_that_others_could_have_written_are_not_imported(home: Path) -> None:
+def test_steps_writable_by_other_users_are_not_imported(home: Path) -> None:
     (home / "generated" / "mcp_bindgen" / "bridges" / UP).chmod(0o666)
     payloads = json.dumps([(BASIS, NAME, "tools/call", LINKS)])
     done = execute(sys.executable, "-c", CONVERT, stdin=payloads, MCP_BINDGEN_HOME=str(home))

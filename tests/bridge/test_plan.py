@@ -34,18 +34,18 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("step", STEPS, ids=str)
-def test_the_steps_are_counted(step: tuple[str, str]) -> None:
+def test_steps_have_the_expected_numbers_of_conversions(step: tuple[str, str]) -> None:
     one = plan(*step)
     claims = sum(place.kind is Kind.CLAIM for place in one.places)
     assert (dict(Counter(payload.kind for payload in one.payloads)), len(one.absent), claims) == COUNTS[step]
 
 
-def test_every_hard_place_has_a_rule_and_every_rule_a_place() -> None:
+def test_no_rule_is_missing_or_unused() -> None:
     assert [(one.name, place.name) for one in every_plan() for place in one.missing] == []
     assert [(one.name, rule.path) for one in every_plan() for rule in one.unused] == []
 
 
-def test_a_place_has_one_rule() -> None:
+def test_a_difference_has_at_most_one_rule() -> None:
     for one in every_plan():
         rules: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
         for place in one.places:
@@ -54,7 +54,7 @@ def test_a_place_has_one_rule() -> None:
         assert [path for path, stands in rules.items() if len(stands) > 1] == []
 
 
-def test_what_is_generated_is_in_sync() -> None:
+def test_generated_steps_and_their_page_are_in_sync() -> None:
     wanted = targets(Request(("2025-11-25",)))
     (steps,) = wanted[0].emitter.bridges_of(wanted)
     assert drift(steps.folder, steps.render()) == ""
@@ -123,7 +123,7 @@ def test_every_breaking_finding_is_accounted_for() -> None:
         ("[[", "is not TOML"),
     ],
 )
-def test_a_rule_that_nothing_would_read_is_refused(text: str, says: str, tmp_path: Path) -> None:
+def test_an_invalid_rule_is_refused_with_its_file(text: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "bridges.toml"
     file.write_text(text)
     with pytest.raises(BadInput, match=says) as caught:
@@ -131,7 +131,7 @@ def test_a_rule_that_nothing_would_read_is_refused(text: str, says: str, tmp_pat
     assert str(file) in str(caught.value)
 
 
-def test_missing_rules_are_printed_to_be_pasted(tmp_path: Path) -> None:
+def test_printed_missing_rules_are_valid_and_complete(tmp_path: Path) -> None:
     bare = planned(protocol("2025-11-25"), protocol("2026-07-28"), {})
     file = tmp_path / "bridges.toml"
     file.write_text(missing_rules(bare))

@@ -89,14 +89,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder / "home"
 
 
-def test_the_files_are_a_schema_rules_and_what_is_generated(home: Path) -> None:
+def test_the_user_folder_contains_schema_rules_and_generated_files(home: Path) -> None:
     files = set(snapshot(home))
     own = {f"schema/{name}" for name in ("revisions.toml", f"{NEW}/schema.json", "bridges.toml")}
     assert {name for name in files if not name.startswith("generated/")} == own
     assert {name.split("/")[2] for name in files if name.startswith("generated/")} == {"v2026_12_01", "bridges"}
 
 
-def test_the_changes_are_found(home: Path) -> None:
+def test_diff_finds_the_changes_of_the_proposal(home: Path) -> None:
     done = inside("diff", OLD, NEW, "--method", "tools/call", "--format", "json")
     (comparison,) = json.loads(done.stdout)["comparisons"]
     found = {(one["rule"], one["subject"]) for one in comparison["findings"]}
@@ -108,7 +108,7 @@ def test_the_changes_are_found(home: Path) -> None:
     }
 
 
-def test_the_losses_of_the_bridges_are_stated(home: Path) -> None:
+def test_the_bridges_command_reports_the_losses_of_the_proposal(home: Path) -> None:
     assert inside("bridges", "--missing").stdout == ""
     steps = {one["step"]: one["sections"] for one in json.loads(inside("bridges", "--json").stdout)}
     up, down = f"MCP {NEW} has no structured content", f"MCP {OLD} has one form of each output"

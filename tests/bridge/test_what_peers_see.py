@@ -83,7 +83,7 @@ def returned(draw: st.DrawFn, revision: str) -> tuple[str, Json]:
 
 
 @pytest.mark.parametrize("home", cases(REVISIONS, quick=["2025-06-18", "2026-07-28"]))
-def test_what_a_bridged_client_sees_is_the_conversion_of_what_a_native_one_sees(home: str) -> None:
+def test_a_bridged_client_gets_the_converted_result_of_a_native_client(home: str) -> None:
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
     @settings(max_examples=examples(5, 40), suppress_health_check=slow)

@@ -152,7 +152,7 @@ async def bridged(home: str, wire: str) -> AsyncGenerator[tuple[Any, Any, Record
 
 @pytest.mark.full
 @every_pair
-async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server(home: str, wire: str) -> None:
+async def test_calls_use_client_types_and_messages_of_the_server_revision(home: str, wire: str) -> None:
     types = bindings(home).types
     async with bridged(home, wire) as (client, _, ours):
         assert (client.revision, client.wire_revision) == (home, wire)
@@ -173,7 +173,7 @@ async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server
 
 @pytest.mark.full
 @every_pair
-async def test_handlers_of_the_client_answer_whatever_the_era(home: str, wire: str) -> None:
+async def test_client_handlers_answer_servers_of_every_revision(home: str, wire: str) -> None:
     async with bridged(home, wire) as (client, _, _):
         expected = {"sample": "sampled", "roots": "file:///home"}
         if min(home, wire) >= "2025-06-18":
@@ -184,7 +184,7 @@ async def test_handlers_of_the_client_answer_whatever_the_era(home: str, wire: s
 
 @pytest.mark.full
 @every_pair
-async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> None:
+async def test_notifications_reach_a_client_in_the_form_of_its_revision(home: str, wire: str) -> None:
     async with bridged(home, wire) as (client, server, ours):
 
         async def tell() -> None:
@@ -217,7 +217,7 @@ async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> No
     assert ours.params("resources/unsubscribe") == ([{"uri": URI}] if wire != STATELESS else [])
 
 
-async def test_a_client_that_subscribes_at_once_listens_once() -> None:
+async def test_an_immediate_subscription_opens_one_listen_stream() -> None:
     """Two subscriptions with one filter would send each notification twice."""
     async with bridged(STATEFUL[0], STATELESS) as (client, _, ours):
         await client.subscribe(URI)
@@ -228,7 +228,7 @@ async def test_a_client_that_subscribes_at_once_listens_once() -> None:
 
 @pytest.mark.full
 @every_pair
-async def test_levels_of_log_messages_are_said_as_the_server_wants_it(home: str, wire: str) -> None:
+async def test_log_levels_are_converted_for_the_server_revision(home: str, wire: str) -> None:
     async with bridged(home, wire) as (client, _, ours):
         if home == STATELESS:
             await client.call_tool("hi", {}, meta={bindings(home).REVISION.meta_keys["log_level"]: "info"})
@@ -243,7 +243,7 @@ async def test_levels_of_log_messages_are_said_as_the_server_wants_it(home: str,
         assert client.told == ["at work"] * (1 + (home == STATELESS))
 
 
-async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent() -> None:
+async def test_a_request_unknown_to_the_server_revision_fails_before_it_is_sent() -> None:
     async with bridged("2026-07-28", "2025-11-25") as (client, _, ours):
         sent, method = len(ours.sent), bindings("2026-07-28").methods.METHODS["server/discover"]
         params = method.params(meta=client.metadata(bindings("2026-07-28").types.RequestMetaObject, None))
@@ -251,7 +251,7 @@ async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent
         assert len(ours.sent) == sent
 
 
-async def test_a_member_that_a_later_revision_has_another_use_for_does_no_harm(caplog: Any) -> None:
+async def test_a_field_that_collides_with_a_later_revision_is_dropped(caplog: Any) -> None:
     caplog.set_level(logging.DEBUG)
 
     async def old(raw: Raw) -> None:
@@ -267,7 +267,7 @@ async def test_a_member_that_a_later_revision_has_another_use_for_does_no_harm(c
     assert "icons, title" in caplog.text
 
 
-async def test_results_are_cached_as_the_server_says() -> None:
+async def test_results_are_cached_according_to_the_ttl_of_the_server() -> None:
     class Lasting(type(make_server(STATELESS))):  # type: ignore[misc]
         async def list_tools(self, params: Any, ctx: Any) -> Any:
             return (await super().list_tools(params, ctx)).model_copy(update={"ttl_ms": 60_000})
@@ -284,7 +284,7 @@ async def test_results_are_cached_as_the_server_says() -> None:
         assert ours.methods().count("tools/list") == 2
 
 
-async def test_the_nearest_of_several_clients_goes_on() -> None:
+async def test_the_client_with_the_nearest_revision_is_used() -> None:
     left, right = pair()
     clients = [make_client("2024-11-05"), make_client("2025-11-25")]
     serving = serve(right, make_server("2025-06-18"), revisions=["2025-06-18"])
@@ -293,7 +293,7 @@ async def test_the_nearest_of_several_clients_goes_on() -> None:
         assert (await client.call_tool("hi")).content[0].text == "done"
 
 
-async def test_methods_of_ones_own_pass_as_they_are() -> None:
+async def test_custom_methods_pass_unchanged() -> None:
     for home, wire in (("2025-11-25", STATELESS), (STATELESS, "2025-11-25")):
 
         class Echo(bindings(wire).Server):  # type: ignore[misc]
@@ -329,7 +329,7 @@ async def welcome(raw: Raw, revision: str, capabilities: Any = None, **info: Any
 
 
 @pytest.mark.full
-async def test_calls_leave_nothing_behind() -> None:
+async def test_custom_requests_do_not_grow_the_reader_cache() -> None:
     class Echo(bindings(NEW).Server):  # type: ignore[misc]
         @handles(ECHO)
         async def answer(self, params: Any, ctx: Any) -> Any:
@@ -346,7 +346,7 @@ async def test_calls_leave_nothing_behind() -> None:
     assert readers[0] == readers[-1]
 
 
-async def test_what_an_old_server_says_of_itself_and_of_progress_may_clash() -> None:
+async def test_colliding_fields_of_server_info_and_progress_are_dropped() -> None:
     async def old(raw: Raw) -> None:
         await welcome(raw, OLD, {"tools": {}}, title=5, icons="none")
         assert await raw.receive() == INITIALIZED
@@ -361,7 +361,7 @@ async def test_what_an_old_server_says_of_itself_and_of_progress_may_clash() -> 
     assert [(one.progress, one.message) for one in progress] == [(1, None)]
 
 
-async def test_a_server_may_speak_as_soon_as_the_handshake_ends() -> None:
+async def test_a_server_may_send_requests_as_soon_as_the_handshake_ends() -> None:
     answers: list[Any] = []
 
     async def hasty(raw: Raw) -> None:
@@ -376,7 +376,7 @@ async def test_a_server_may_speak_as_soon_as_the_handshake_ends() -> None:
     assert [one["result"]["roots"] for one in answers if "id" in one] == [[{"uri": "file:///home"}]]
 
 
-async def test_a_ping_asks_the_server_whatever_the_cache_knows_and_in_time() -> None:
+async def test_a_ping_bypasses_the_cache_and_respects_the_timeout() -> None:
     types = bindings(STATELESS).types
 
     class Lasting(type(make_server(STATELESS))):  # type: ignore[misc]
@@ -400,7 +400,7 @@ async def test_a_ping_asks_the_server_whatever_the_cache_knows_and_in_time() -> 
         await refused(client.with_options(timeout=0.05).ping(), RequestTimeout)
 
 
-async def test_a_notification_that_the_server_has_no_words_for_is_not_sent() -> None:
+async def test_a_notification_unknown_to_the_server_revision_is_not_sent() -> None:
     async with bridged(NEW, STATELESS) as (client, _, ours):
         methods = bindings(NEW).methods.METHODS
         for name, params in (("notifications/cancelled", {}), ("notifications/roots/list_changed", None)):
@@ -410,7 +410,7 @@ async def test_a_notification_that_the_server_has_no_words_for_is_not_sent() -> 
         assert not [name for name in ours.methods() if name.startswith("notifications/")]
 
 
-async def test_those_who_follow_one_resource_share_one_subscription() -> None:
+async def test_filters_with_the_same_resource_share_one_subscription() -> None:
     async with bridged(STATELESS, NEW) as (client, server, ours):
 
         async def follow(seconds: float) -> None:
@@ -427,7 +427,7 @@ async def test_those_who_follow_one_resource_share_one_subscription() -> None:
         assert named == ["resources/subscribe", "resources/unsubscribe"]
 
 
-async def test_a_resource_that_cannot_be_followed_is_left_out_of_what_is_agreed() -> None:
+async def test_a_refused_resource_is_left_out_of_the_agreed_filter() -> None:
     async with bridged(STATELESS, NEW) as (client, server, _):
         follow = type(server).subscribe
 
@@ -446,7 +446,7 @@ def lost(asked: Any, error: Exception) -> Any:
     return Lost(asked["id"], error)
 
 
-async def test_what_a_server_forgets_with_a_session_is_said_again() -> None:
+async def test_log_level_and_subscriptions_are_restored_after_a_lost_session() -> None:
     said, capabilities = list[Any](), {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
 
     async def forgetful(raw: Raw) -> None:
@@ -470,7 +470,7 @@ async def test_what_a_server_forgets_with_a_session_is_said_again() -> None:
     assert [one for one in said if not one.startswith("notifications/")] == [*once, *again, unsubscribe, "tools/call"]
 
 
-async def test_a_client_that_may_not_listen_goes_on() -> None:
+async def test_a_client_with_a_refused_listen_stream_continues() -> None:
     refused, more = anyio.Event(), {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     discovered = {"supportedVersions": [STATELESS], "capabilities": {"tools": {"listChanged": True}}, **more}
 

@@ -49,7 +49,7 @@ def lacks(home: str, wire: str) -> set[str]:
 @pytest.mark.full
 @pytest.mark.parametrize("wire", REVISIONS)
 @pytest.mark.parametrize("home", [NEWEST_STATEFUL, STATELESS, REVISIONS[0]])
-async def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(home: str, wire: str) -> None:
+async def test_clients_of_every_revision_find_all_features_of_a_server(home: str, wire: str) -> None:
     report = Report(f"a server of {home}", wire, "stdio", without=frozenset({"shutdown", *lacks(home, wire)}))
     full, client = server(home), ours.client(wire, ours.ROOTS)
     async with full.lifespan(), checked.connected(client, full):
@@ -124,7 +124,7 @@ async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, chec
 
 
 @pytest.mark.parametrize("wire", [one for one in REVISIONS if one != NEWEST_STATEFUL])
-async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) -> None:
+async def test_the_context_has_the_revision_of_the_server_and_of_the_wire(wire: str) -> None:
     server = Old()
     async with checked.connected(checked.bindings(wire).Client(), server) as connection:
         client: Any = connection.client
@@ -139,7 +139,7 @@ async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) 
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
-async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) -> None:
+async def test_a_stateless_handler_gets_client_info_and_log_level_in_meta(wire: str) -> None:
     server = New()
     async with by_hand(wire, server) as (raw, _):
         await raw.ask(checked.request(1, "tools/call", {"name": "x", "_meta": {"progressToken": 7, "a/b": 1}}))
@@ -156,7 +156,7 @@ async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) 
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
-async def test_a_stateful_client_cannot_forge_the_state_of_a_round(wire: str) -> None:
+async def test_a_stateful_client_cannot_set_request_state_or_input_responses(wire: str) -> None:
     server = New()
     async with by_hand(wire, server) as (raw, _):
         answers = {"q": {"action": "accept", "content": {"ok": True}}}
@@ -168,7 +168,7 @@ async def test_a_stateful_client_cannot_forge_the_state_of_a_round(wire: str) ->
 
 
 @pytest.mark.parametrize("wire", STATEFUL[:-1])
-async def test_a_name_that_a_later_revision_took_is_no_reason_to_fail(wire: str) -> None:
+async def test_a_request_field_that_collides_with_a_later_revision_is_dropped(wire: str) -> None:
     server = Old()
     async with by_hand(wire, server) as (raw, _):
         answer = await raw.ask(checked.request(1, "tools/call", {"name": "x", "task": 5, "mine": 6}))
@@ -180,7 +180,7 @@ async def test_a_name_that_a_later_revision_took_is_no_reason_to_fail(wire: str)
 
 
 @pytest.mark.parametrize("wire", REVISIONS[1:])
-async def test_an_own_member_whose_name_a_later_revision_took_is_not_told_to_its_clients(wire: str) -> None:
+async def test_a_result_field_that_collides_with_a_later_revision_is_not_sent(wire: str) -> None:
     mcp = v2024_11_05.types
 
     class Odd(v2024_11_05.Server):
@@ -207,7 +207,7 @@ async def ask_by_hand(params: Any, ctx: Any) -> Any:
 
 
 @pytest.mark.parametrize("wire", [*STATEFUL[2:], STATELESS])
-async def test_results_that_ask_become_requests(wire: str) -> None:
+async def test_results_that_ask_for_input_become_requests(wire: str) -> None:
     package: Any = checked.bindings(wire)
 
     class Asked(package.Client):  # type: ignore[misc]
@@ -220,13 +220,13 @@ async def test_results_that_ask_become_requests(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
-async def test_what_the_client_lacks_is_told_in_the_words_of_the_handler(wire: str) -> None:
+async def test_the_error_for_a_request_for_input_names_the_missing_capability(wire: str) -> None:
     async with by_hand(wire, doing(New, ask_by_hand)) as (raw, _):
         answer = await raw.ask(checked.request(1, "tools/call", {"name": "x"}))
         assert "the capability 'elicitation'" in answer["error"]["message"]
 
 
-async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
+async def test_url_elicitation_errors_become_requests_for_input() -> None:
     visited, asked = list[str](), 0
 
     async def pay(params: Any, ctx: Any) -> Any:
@@ -259,7 +259,7 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
         assert (await checked.refused(connection.client.call_tool("x"))).code == -32042
 
 
-async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_elicitation_that_cannot_be_converted_gives_an_error_result(caplog: pytest.LogCaptureFixture) -> None:
     mcp = v2025_11_25.types
 
     async def choose(params: Any, ctx: v2025_11_25.Context) -> Any:
@@ -292,7 +292,9 @@ async def test_a_loss_is_logged_once_for_each_connection(caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("wire", REVISIONS)
-async def test_a_handler_that_returns_the_wrong_kind_is_told_so(wire: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_wrong_result_type_is_an_internal_error_and_is_logged(
+    wire: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def wrong(params: Any, ctx: Any) -> Any:
         return "text"
 
@@ -313,14 +315,14 @@ class Extended(Old):
 
 
 @pytest.mark.parametrize("wire", REVISIONS)
-async def test_own_methods_pass_as_they_are(wire: str) -> None:
+async def test_custom_methods_pass_unchanged(wire: str) -> None:
     async with by_hand(wire, Extended()) as (raw, _):
         result = (await raw.ask(asking(wire, "acme/own", a=[1, None])))["result"]
         assert (result["said"]["a"], result["revision"]) == ([1, None], wire)
 
 
 @pytest.mark.parametrize("wire", REVISIONS)
-async def test_extras_and_meta_survive(wire: str) -> None:
+async def test_unknown_fields_and_meta_survive_conversion(wire: str) -> None:
     async def echo(params: Any, ctx: Any) -> Any:
         return said("x", meta={"a/b": ctx.meta.get("a/b")}, mine=params.model_extra.get("mine"))
 
@@ -354,7 +356,7 @@ class Followed(Old):
         return v2025_11_25.types.EmptyResult()
 
 
-async def test_whoever_listens_is_subscribed_and_unsubscribed() -> None:
+async def test_a_listening_client_is_subscribed_and_unsubscribed() -> None:
     mcp, server = v2026_07_28.types, Followed()
     async with checked.connected(v2026_07_28.Client(), server) as connection:
         wanted = mcp.SubscriptionFilter(resource_subscriptions=["x:a", "x:bad", "x:a"])
@@ -367,7 +369,7 @@ async def test_whoever_listens_is_subscribed_and_unsubscribed() -> None:
         await checked.until(lambda: server.log[1:] == [("unsubscribe", "x:a")])
 
 
-async def test_clients_that_subscribe_hear_of_a_stateless_server_what_they_follow() -> None:
+async def test_subscribed_stateful_clients_get_updates_of_a_stateless_server() -> None:
     server = New()
     async with by_hand("2025-06-18", server) as (raw, sent):
         assert (await raw.ask(checked.request(1, "resources/subscribe", {"uri": "x:a"})))["result"] == {}
@@ -416,7 +418,7 @@ def test_scopes_are_needed_in_every_revision() -> None:
         assert service.needed_scopes(revision, [("tools/call", "y")]) == frozenset()
 
 
-def test_who_subscribes_needs_what_who_listens_needs() -> None:
+def test_subscribing_requires_the_scopes_of_listening() -> None:
     class Listened(New):
         def required_scopes(self, method: str, name: str | None) -> Collection[str]:
             return ["ears"] if method == "subscriptions/listen" else []
@@ -435,7 +437,7 @@ def test_who_subscribes_needs_what_who_listens_needs() -> None:
 # --- served revisions -----------------------------------------------------------------------------------------
 
 
-async def test_the_nearest_server_serves_a_revision_and_explicit_ones_win() -> None:
+async def test_the_server_with_the_nearest_revision_serves_a_client() -> None:
     ours = {revision: server(revision) for revision in ("2024-11-05", NEWEST_STATEFUL)}
     for wire, home in dict(zip(REVISIONS, ["2024-11-05", "2024-11-05", *[NEWEST_STATEFUL] * 3], strict=True)).items():
         async with checked.connected(checked.bindings(wire).Client(), *ours.values()) as connection:
@@ -454,12 +456,12 @@ def test_revisions_that_cannot_be_served_are_refused_by_name(wanted: list[str], 
     assert str(caught.value).endswith(", ".join(REVISIONS))
 
 
-async def test_only_wanted_revisions_are_served() -> None:
+async def test_only_configured_revisions_are_served() -> None:
     async with checked.played(Old(), revisions=["2025-03-26"]) as (raw, _):
         assert (await raw.ask(checked.initialize("2025-11-25")))["result"]["protocolVersion"] == "2025-03-26"
 
 
-def test_what_clients_of_a_revision_miss_is_told_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+def test_features_missing_for_other_revisions_are_logged_at_startup(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="mcp_bindgen"):
         Service([Old()])
     lines = [record.getMessage() for record in caplog.records]
@@ -469,7 +471,7 @@ def test_what_clients_of_a_revision_miss_is_told_at_the_start(caplog: pytest.Log
 
 
 @pytest.mark.full
-def test_a_revision_is_imported_when_a_client_speaks_it(tmp_path: Path) -> None:
+def test_a_revision_is_imported_when_a_client_uses_it(tmp_path: Path) -> None:
     code = """
 import json, sys
 from written_once import main, Notes
@@ -495,7 +497,7 @@ print(json.dumps([before, loaded()]))
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
-async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -> None:
+async def test_invalid_request_metadata_of_stateful_clients_causes_no_failure(wire: str) -> None:
     server = New()
     async with by_hand(wire, server) as (raw, _):
         for meta in (None, 5, {}, {"progressToken": [1], "a/b": 1}):
@@ -507,7 +509,7 @@ async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -
                 assert server.seen[0].meta.progress_token is None
 
 
-async def test_what_a_handler_tells_its_client_reaches_no_other_principal() -> None:
+async def test_a_notification_from_a_handler_reaches_no_other_principal() -> None:
     async def tell(params: Any, ctx: Any) -> Any:
         await ctx.notify_tool_list_changed()
         return said()
@@ -588,7 +590,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without")
-def test_a_server_serves_its_own_revision() -> None:
+def test_a_server_without_conversion_serves_only_its_own_revision() -> None:
     assert Service([v2025_11_25.Server()]).supported == ["2025-11-25"]
     with pytest.raises(ValueError, match=f"1999-01-01 cannot be served; {MISSING}; there are 2025-11-25"):
         Service([v2025_11_25.Server()], revisions=["1999-01-01", "2025-11-25"])
@@ -596,7 +598,7 @@ def test_a_server_serves_its_own_revision() -> None:
 
 @pytest.mark.usefixtures("without")
 @pytest.mark.parametrize("package", [v2024_11_05, v2026_07_28])
-async def test_a_client_speaks_its_own_revision(package: Any) -> None:
+async def test_a_client_without_conversion_refuses_servers_of_other_revisions(package: Any) -> None:
     left, right = pair()
     async with checked.running(serve(right, v2025_11_25.Server())):
         with pytest.raises(UnsupportedRevision, match=rf"{package.Client.revision} \({MISSING}\)"):

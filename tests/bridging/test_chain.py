@@ -52,34 +52,34 @@ def test_a_chain_without_steps_changes_nothing() -> None:
     assert empty.error("m", 1) == 1
 
 
-def test_what_one_step_makes_the_next_one_converts() -> None:
+def test_each_step_converts_the_output_of_the_previous_step() -> None:
     conversion = Chain(ONE, TWO).params("m")
     assert conversion is not None
     assert (conversion.convert({"a": 1}, LossReport()), conversion.prefilter) == ({"c": 1}, (b'"a":', b'"b":'))
 
 
-def test_only_methods_with_a_row_are_converted() -> None:
+def test_methods_without_a_conversion_are_not_converted() -> None:
     both = Chain(ONE, TWO)
     assert both.params("n") is TWO.params["n"]
     assert both.results("m") is None
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.integers()))
-def test_where_no_guard_fires_nothing_is_converted(value: dict[str, int]) -> None:
+def test_a_payload_excluded_by_the_prefilter_is_unchanged(value: dict[str, int]) -> None:
     conversion = Chain(ONE, TWO).params("m")
     assert conversion is not None
     if not conversion.may_apply(json.dumps(value, separators=(",", ":")).encode()):
         assert conversion.convert(dict(value), LossReport()) == value
 
 
-def test_a_chain_with_a_step_that_always_converts_always_does() -> None:
+def test_a_step_without_a_prefilter_disables_the_prefilter_of_the_chain() -> None:
     conversion = Chain(ONE, TWO, Step("3", "4", params={"m": Conversion(lambda value, notes: value)})).params("m")
     assert conversion is not None
     assert conversion.prefilter == ()
     assert conversion.may_apply(b"{}")
 
 
-def test_text_of_others_counts_whatever_its_spaces_and_escapes() -> None:
+def test_the_prefilter_matches_json_with_any_spaces_and_escapes() -> None:
     conversion = Conversion(lambda value, notes: value, (b'"type":"audio"', b'"tasks":['))
     for data in (b'{"type" : "audio"}', b'{"tasks"\n:\n[ ]}', b'{"t\\u0079pe":"audio"}'):
         assert conversion.may_apply_to_any(data)
@@ -88,17 +88,17 @@ def test_text_of_others_counts_whatever_its_spaces_and_escapes() -> None:
     assert Conversion(lambda value, notes: value).may_apply_to_any(b"{}")
 
 
-def test_error_codes_follow_the_method_and_then_any() -> None:
+def test_error_codes_are_mapped_by_method_and_then_by_wildcard() -> None:
     both = Chain(ONE, TWO)
     assert [both.error("m", 1), both.error("n", 1), both.error("n", 7)] == [4, 3, 7]
 
 
-def test_a_method_is_absent_from_the_step_on_that_loses_it() -> None:
+def test_a_method_removed_by_one_step_is_absent_from_the_chain() -> None:
     assert Chain(ONE, TWO).absent("x") == "gone"
     assert Chain(ONE, TWO).absent("m") is None
 
 
-def test_claims_and_remarks_are_those_of_all_steps() -> None:
+def test_a_chain_combines_field_collisions_and_remarks_of_all_steps() -> None:
     remark = Remark("params", "lost", "Tool.icons", "are not known")
     steps = [Step("1", "2", field_collisions={"params": {"m": frozenset("a")}}, remarks={"m": (remark,)})] * 2
     steps.append(Step("2", "3", field_collisions={"params": {"m": frozenset("b")}}))
@@ -106,7 +106,7 @@ def test_claims_and_remarks_are_those_of_all_steps() -> None:
     assert (Chain(*steps).field_collisions("results", "m"), Chain(*steps).remarks("m")) == (frozenset(), (remark,))
 
 
-def test_a_loss_is_told_once() -> None:
+def test_a_loss_is_reported_once() -> None:
     told: list[tuple[str, str]] = []
     notes = LossReport(lambda place, reason: told.append((place, reason)))
     for _ in range(3):
@@ -114,7 +114,7 @@ def test_a_loss_is_told_once() -> None:
     assert told == [("Tool.icons", "are not known")] == list(notes.losses)
 
 
-def test_a_refusal_says_where_and_why() -> None:
+def test_a_conversion_error_names_the_definition_and_the_reason() -> None:
     error = NotConvertible("AudioContent", "there is no audio", "client.sampling")
     assert (error.message, error.capability) == ("AudioContent: there is no audio", "client.sampling")
 
@@ -137,12 +137,12 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("users")
-def test_packages_in_the_users_folder_count_where_they_are_asked_for() -> None:
+def test_packages_in_the_user_folder_are_listed_on_request() -> None:
     assert (set(packages(users=True)) - set(packages())) == {"v9001_01_01", "v9002_01_01", "vnext"}
     assert packages(users=True)[-3:] == ("v9001_01_01", "v9002_01_01", "vnext")
 
 
 @pytest.mark.usefixtures("users")
-def test_there_is_no_chain_where_no_steps_lead() -> None:
+def test_revisions_without_connecting_steps_have_no_chain() -> None:
     assert chain("next", "9001-01-01") is None
     assert chain("unheard-of", "next") is None

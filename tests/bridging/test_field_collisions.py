@@ -25,38 +25,38 @@ TOOLS: dict[str, Any] = {"tools": [{"name": "a", "title": "A"}, {"name": "b", "t
         ("tools", "list[Tool]", 1, "title", "inner"),
     ],
 )
-def test_the_member_that_does_not_fit_is_dropped(location: tuple[str | int, ...]) -> None:
+def test_a_colliding_field_at_an_error_location_is_dropped(location: tuple[str | int, ...]) -> None:
     value = copy.deepcopy(TOOLS)
     assert drop_collisions(value, [location], {"title"}) == ["title"]
     assert value == {"tools": [{"name": "a", "title": "A"}, {"name": "b", "inputSchema": {"title": 6}}]}
 
 
-def test_a_name_of_an_alternative_is_not_taken_for_a_member() -> None:
+def test_a_union_tag_in_a_location_is_not_taken_for_a_field() -> None:
     value = {"content": [{"type": "text", "text": "a", "_meta": {"text": 1}, "icons": 5}]}
     assert drop_collisions(value, [("content", 0, "text", "icons")], {"icons"}) == ["icons"]
     assert value == {"content": [{"type": "text", "text": "a", "_meta": {"text": 1}}]}
 
 
-def test_below_a_place_that_no_claim_leads_to_all_claims_count() -> None:
+def test_a_location_without_a_colliding_field_drops_all_collisions_below_it() -> None:
     value = copy.deepcopy(TOOLS)
     assert drop_collisions(value, [("tools", 1)], {"title"}) == ["title", "title"]
     assert value == {"tools": [{"name": "a", "title": "A"}, {"name": "b", "inputSchema": {}}]}
 
 
 @pytest.mark.parametrize("location", [(), ("tools", 7, "title"), ("tools", -1), ("nothing",)])
-def test_what_is_no_claim_stays(location: tuple[str | int, ...]) -> None:
+def test_fields_without_a_collision_are_kept(location: tuple[str | int, ...]) -> None:
     value = copy.deepcopy(TOOLS)
     assert (drop_collisions(value, [location], {"icons"}), value) == ([], TOOLS)
 
 
-def test_a_long_location_takes_no_long_time() -> None:
+def test_a_long_ambiguous_location_takes_no_exponential_time() -> None:
     value: Any = {"a": {}}
     for _ in range(150):
         value = {"a": value, "b": 1}
     assert drop_collisions(value, [("a", "x") * 150], {"b"}) == []
 
 
-def test_of_several_places_those_count_that_a_claim_leads_to() -> None:
+def test_locations_of_colliding_fields_take_precedence() -> None:
     value = copy.deepcopy(TOOLS)
     assert drop_collisions(value, [("tools", 0), ("tools", 1, "title"), ("tools", 1, "title", "str")], {"title"}) == [
         "title"
@@ -78,7 +78,7 @@ def listed(count: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_a_payload_is_read_without_what_does_not_fit_and_with_all_else(revision: str) -> None:
+def test_only_colliding_fields_are_dropped_when_a_payload_is_read(revision: str) -> None:
     read = partial(jsonrpc.typed_result, bindings(revision).methods.METHODS["tools/list"])
     result = read_without_collisions(read, listed(4), frozenset({"title", "icons"}))
     assert [(tool.title, tool.icons) for tool in result.tools] == [("fits", None), (None, None)] * 2
@@ -91,7 +91,7 @@ def test_a_payload_is_read_without_what_does_not_fit_and_with_all_else(revision:
         read_without_collisions(read, {"tools": [{"name": 5, "title": 6}]}, frozenset({"title"}))
 
 
-def test_a_payload_with_many_clashes_is_read_in_a_few_passes() -> None:
+def test_a_payload_with_many_collisions_is_read_in_at_most_three_passes() -> None:
     readings, method = 0, bindings("2025-11-25").methods.METHODS["tools/list"]
 
     def read(wire: Any) -> Any:

@@ -42,7 +42,7 @@ SCHEMAS: list[Any] = [
 
 @pytest.mark.full
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
-def test_structured_content_and_its_schema_agree_before_and_after(schema: Any) -> None:
+def test_structured_content_and_its_schema_are_converted_consistently(schema: Any) -> None:
     say = RuleContext(Ruling("", ""), LossReport())
     made = rules.schema_as_object(copy.deepcopy(schema), say)
     assert (made["type"], rules.schema_as_object(copy.deepcopy(made), say)) == ("object", made)
@@ -56,7 +56,7 @@ def test_structured_content_and_its_schema_agree_before_and_after(schema: Any) -
     agree()
 
 
-def test_audio_becomes_a_resource_with_all_that_was_said(say: RuleContext) -> None:
+def test_audio_becomes_a_resource_with_all_its_fields(say: RuleContext) -> None:
     block = {"type": "audio", "data": "AA==", "mimeType": "audio/wav", "annotations": {"priority": 1}, "acme": 1}
     made = rules.audio_as_resource(block, say)
     assert made == {
@@ -76,14 +76,16 @@ def test_a_link_becomes_text(say: RuleContext) -> None:
 @pytest.mark.parametrize(
     ("blocks", "count"), [([], 1), ([IMAGE], 2), ([TEXT], 1), ([{"type": "text", "text": "{}"}, IMAGE], 2)]
 )
-def test_structured_content_goes_as_text_where_there_is_none(say: RuleContext, blocks: list[Any], count: int) -> None:
+def test_structured_content_is_added_as_text_if_text_is_missing(
+    say: RuleContext, blocks: list[Any], count: int
+) -> None:
     result = rules.structured_as_text({"content": list(blocks), "structuredContent": {"a": "é"}}, say)
     assert len(result["content"]) == count
     assert count == len(blocks) or result["content"][-1] == {"type": "text", "text": '{"a":"é"}'}
     assert result["structuredContent"] == {"a": "é"}
 
 
-def test_a_message_with_several_blocks_becomes_several(say: RuleContext) -> None:
+def test_a_message_with_several_blocks_becomes_several_messages(say: RuleContext) -> None:
     messages = [{"role": "user", "content": [TEXT, IMAGE]}, {"role": "assistant", "content": TEXT}]
     made = rules.one_block_each(messages, say)
     assert made == [
@@ -97,28 +99,28 @@ def test_a_message_with_several_blocks_becomes_several(say: RuleContext) -> None
     assert not say.losses.losses
 
 
-def test_texts_are_joined_and_other_blocks_are_not(say: RuleContext) -> None:
+def test_text_blocks_are_joined_and_mixed_blocks_are_refused(say: RuleContext) -> None:
     assert rules.one_block([IMAGE], say) == IMAGE
     assert rules.one_block([TEXT, TEXT], say) == {"type": "text", "text": "a\na"}
     with pytest.raises(NotConvertible, match="no such words"):
         rules.one_block([TEXT, IMAGE], say)
 
 
-def test_titles_of_choices_become_names(say: RuleContext) -> None:
+def test_titles_of_enum_values_become_enum_names(say: RuleContext) -> None:
     schema = {"type": "string", "oneOf": [{"const": "r", "title": "Red"}], "title": "Colour", "default": "r"}
     made = rules.titles_as_names(schema, say)
     assert made == {"type": "string", "enum": ["r"], "enumNames": ["Red"], "title": "Colour", "default": "r"}
     assert rules.titles_as_names({"oneOf": 5}, say) == {"oneOf": 5}
 
 
-def test_visits_get_ids_of_their_own(say: RuleContext) -> None:
+def test_url_elicitations_get_unique_ids(say: RuleContext) -> None:
     one, other = (rules.with_elicitation_id({}, say)["elicitationId"] for _ in range(2))
     assert one != other
     assert rules.with_elicitation_id({"elicitationId": one}, say) == {"elicitationId": one}
 
 
 @given(st.integers(0, 300))
-def test_at_most_a_hundred_values_go(count: int) -> None:
+def test_at_most_100_completion_values_are_sent(count: int) -> None:
     notes = LossReport()
     made = rules.first_values({"values": ["x"] * count}, RuleContext(Ruling("", ""), notes))
     assert made == (
@@ -134,7 +136,7 @@ def test_tools_that_must_run_as_tasks_are_left_out(say: RuleContext) -> None:
 
 
 @given(JSON)
-def test_what_is_not_recognised_stays(value: Any) -> None:
+def test_unrecognized_values_are_unchanged(value: Any) -> None:
     say = RuleContext(Ruling("", ""), LossReport())
     for function in (
         rules.structured_as_text,
@@ -148,7 +150,7 @@ def test_what_is_not_recognised_stays(value: Any) -> None:
 # --- features that the peers of a class will miss -------------------------------------------------------------
 
 
-def test_what_peers_miss_is_told_for_what_a_class_offers() -> None:
+def test_missing_features_are_reported_for_the_methods_of_a_class() -> None:
     assert missed("2025-11-25", "2024-11-05", ["prompts/get"]) == [
         "prompts/get: MCP 2025-03-26 has no links to resources: they are sent as text with title, URI and description",
         "prompts/get: MCP 2024-11-05 has no audio: it is sent as an embedded resource with its data and media type",
@@ -157,18 +159,18 @@ def test_what_peers_miss_is_told_for_what_a_class_offers() -> None:
     assert missed("2025-11-25", "2025-11-25", ["tools/call"]) == []
 
 
-def test_what_peers_cannot_be_asked_is_told_once() -> None:
+def test_a_request_that_peers_do_not_support_is_reported_once() -> None:
     (line,) = missed("2025-06-18", "2024-11-05", [], ["elicitation/create"])
     assert line == "elicitation/create: MCP 2025-03-26 has no elicitation: its clients cannot ask their users"
 
 
-def test_what_is_done_otherwise_is_not_missed() -> None:
+def test_features_with_a_replacement_are_not_reported_as_missing() -> None:
     assert missed("2025-11-25", "2026-07-28", ["resources/subscribe", "logging/setLevel"]) == []
     (line,) = missed("2025-11-25", "2026-07-28", ["notifications/roots/list_changed"])
     assert line.startswith("notifications/roots/list_changed: servers of MCP 2026-07-28 ask for the roots")
 
 
-def test_there_is_nothing_to_tell_of_unknown_revisions() -> None:
+def test_an_unknown_revision_has_no_chain_and_raises_a_lookup_error() -> None:
     assert chain("2025-11-25", "unheard-of") is None
     with pytest.raises(LookupError, match="no bridge leads"):
         missed("2025-11-25", "unheard-of", [])

@@ -24,7 +24,7 @@ class Weather(Server):
 RUN = "import sys; from mcp_bindgen.cli import main; main()"
 
 
-def test_every_step_is_told() -> None:
+def test_every_step_is_printed() -> None:
     printed = answered("bridges")
     revisions = list(Store().pins)
     for old, new in pairwise(revisions):
@@ -36,7 +36,7 @@ def test_every_step_is_told() -> None:
     ) in " ".join(printed.split())
 
 
-def test_steps_and_what_peers_miss_are_told_as_json() -> None:
+def test_steps_and_missing_features_are_printed_as_json() -> None:
     steps = {one["step"]: one["sections"] for one in json.loads(inside("bridges", "--json").stdout)}
     first, *_ = steps["2025-03-26 -> 2024-11-05"]
     assert first["title"] == "Converted with a loss"
@@ -65,7 +65,7 @@ def test_no_rule_is_missing() -> None:
 
 
 @pytest.mark.full
-def test_what_peers_miss_of_a_class_is_told(tmp_path: Path) -> None:
+def test_features_of_a_class_that_peers_miss_are_printed(tmp_path: Path) -> None:
     (tmp_path / "weather.py").write_text(WEATHER)
     done = execute(PYTHON, "-c", RUN, "bridges", "weather:Weather", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -76,7 +76,7 @@ def test_what_peers_miss_of_a_class_is_told(tmp_path: Path) -> None:
     assert "MCP 2025-11-25\n\n  nothing is missed\n" in done.stdout
 
 
-def test_what_is_no_class_is_refused() -> None:
+def test_a_subject_that_is_no_class_is_refused() -> None:
     for subject, says in [
         ("weather", "cannot be imported"),
         ("no_such:Thing", "cannot be imported"),

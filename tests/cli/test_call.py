@@ -84,7 +84,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.full
-def test_what_a_server_offers() -> None:
+def test_entries_of_a_server_are_listed() -> None:
     assert answered(WEATHER) == answered(WEATHER, "--list")
     assert answered(WEATHER).splitlines() == [
         "KIND      NAME              TAKES        MEANING",
@@ -96,7 +96,7 @@ def test_what_a_server_offers() -> None:
 
 
 @pytest.mark.full
-def test_all_pages_and_kinds_on_plain_lines(odd: str) -> None:
+def test_all_pages_and_kinds_are_listed_on_plain_lines(odd: str) -> None:
     assert answered(odd).splitlines() == [
         "KIND      NAME         TAKES       MEANING",
         "tool      [/tool0]     x?, y       two lines \\u001b[31m[bold]",
@@ -108,7 +108,7 @@ def test_all_pages_and_kinds_on_plain_lines(odd: str) -> None:
 
 
 @pytest.mark.full
-def test_a_list_as_json(odd: str) -> None:
+def test_a_list_is_printed_as_json(odd: str) -> None:
     listed = json.loads(answered(odd, "--list", "--json"))
     assert list(listed) == ["tools", "prompts", "resources", "resourceTemplates"]
     assert [tool["name"] for tool in listed["tools"]] == ["[/tool0]", "[/tool1]"]
@@ -117,7 +117,7 @@ def test_a_list_as_json(odd: str) -> None:
 
 
 @pytest.mark.full
-def test_one_page_says_that_there_is_more(odd: str) -> None:
+def test_a_single_page_reports_the_next_cursor(odd: str) -> None:
     done = call(odd, "tools/list")
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
     assert done.stderr == 'there is more; go on with {"cursor": "1"}\n'
@@ -125,7 +125,7 @@ def test_one_page_says_that_there_is_more(odd: str) -> None:
 
 
 @pytest.mark.full
-def test_words_of_a_server_are_only_text_on_a_terminal(odd: str) -> None:
+def test_markup_and_escape_sequences_of_a_server_are_printed_as_text(odd: str) -> None:
     listed = re.sub(r"\x1b\[[01]m", "", on_terminal("call", odd, NO_COLOR="1"))  # our own header is bold
     assert "[/tool0]" in listed
     assert "two lines \\u001b[31m[bold]" in " ".join(listed.split())
@@ -152,13 +152,13 @@ def test_structured_content_is_printed_as_json() -> None:
 
 
 @pytest.mark.full
-def test_an_answer_as_json() -> None:
+def test_a_result_is_printed_as_json() -> None:
     wanted = ("tools/call", '{"name": "echo", "arguments": {"text": "é"}}', "--json")
     assert json.loads(answered(ECHO, *wanted)) == {"content": [{"type": "text", "text": "é"}]}
 
 
 @pytest.mark.full
-def test_words_and_json_become_params(odd: str) -> None:
+def test_command_line_arguments_become_params(odd: str) -> None:
     assert answered(odd, "prompts/get", "p", '{"a": "1"}') == "user: p {'a': '1'}\n"
     assert answered(odd, "prompts/get", '{"name": "q"}') == "user: q None\n"
     ref = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "x"}}
@@ -169,26 +169,26 @@ def test_words_and_json_become_params(odd: str) -> None:
 
 
 @pytest.mark.full
-def test_the_environment_is_given(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_are_passed_to_the_server(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A", "0")
     printed = answered(odd, "tools/call", "env", "--env", "A=1=2", "--env", "B=")
     assert json.loads(printed) == {"A": "1=2", "B": ""}  # printed once, although the result also has it as text
 
 
 @pytest.mark.full
-def test_the_revision_of_the_server_is_spoken() -> None:
+def test_the_revision_of_the_server_is_used() -> None:
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18"]:
         assert answered(f"{ECHO} {revision}", "tools/call", "echo", '{"text": "hi"}') == "hi\n"
 
 
 @pytest.mark.full
-def test_another_revision_than_the_one_that_was_asked_for() -> None:
+def test_call_accepts_a_server_of_another_revision_than_requested() -> None:
     assert answered(f"{ECHO} 2025-06-18", "ping", "--revision", "2024-11-05") == "{}\n"
     assert "no request that a client of MCP 2024-11-05" in refused(f"{ECHO} 2024-11-05", "tasks/get", "1")
 
 
 @pytest.mark.full
-def test_a_server_behind_a_url() -> None:
+def test_a_server_is_called_by_url() -> None:
     command = [PYTHON, str(ROOT / "examples" / "weather_server.py"), "--sse", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
@@ -228,7 +228,7 @@ for asked in map(json.loads, sys.stdin):
 
 
 @pytest.mark.full
-def test_what_is_not_valid_is_left_out_and_strictly_an_error(tmp_path: Path) -> None:
+def test_invalid_entries_are_left_out_or_with_strict_an_error(tmp_path: Path) -> None:
     script = tmp_path / "bad_server.py"
     script.write_text(BAD, "utf-8")
     bad = f"'{PYTHON}' '{script}'"
@@ -251,7 +251,7 @@ def test_what_is_not_valid_is_left_out_and_strictly_an_error(tmp_path: Path) -> 
 
 
 @pytest.mark.full
-def test_the_error_of_a_tool() -> None:
+def test_a_tool_error_ends_with_exit_code_1() -> None:
     words = (WEATHER, "tools/call", "forecast", '{"city": "Rome"}')
     done = call(*words)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "Input should be 'Bergen', 'Cairo' or 'Oslo'\n")
@@ -259,13 +259,13 @@ def test_the_error_of_a_tool() -> None:
 
 
 @pytest.mark.full
-def test_the_error_of_a_request(odd: str) -> None:
+def test_a_request_error_is_printed_with_code_and_data(odd: str) -> None:
     done = call(odd, "tools/call", "refuse")
     said = 'error: not today (-32000)\n{"why": "é"}\n'
     assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
 
 
-def test_what_is_not_offered(tmp_path: Path) -> None:
+def test_a_request_that_the_server_does_not_support_fails(tmp_path: Path) -> None:
     assert "needs the capability 'prompts'" in refused(ECHO, "prompts/list", code=1)
     boasting = tmp_path / "boasting.py"
     boasting.write_text(
@@ -277,19 +277,19 @@ def test_what_is_not_offered(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_tool_that_takes_too_long() -> None:
+def test_a_slow_tool_ends_with_a_timeout_error() -> None:
     said = refused(WEATHER, "tools/call", "await_sun", "--timeout", 3, code=1)
     where = "server 'weather_server', tools/call await_sun"
     assert said == f"error: {where}: no answer within 3 s; --timeout gives it longer"
 
 
-def test_a_server_that_dies(odd: str) -> None:
+def test_a_server_crash_during_a_call_is_reported_with_its_stderr(odd: str) -> None:
     where = "server 'odd_server', tools/call die"
     reason = "the server ended with exit code 3; its stderr ends: odd words | oh no"
     assert refused(odd, "tools/call", "die", code=1) == f"error: {where}: {reason}"
 
 
-def test_a_server_that_dies_at_once() -> None:
+def test_a_server_crash_at_startup_is_reported_with_its_stderr() -> None:
     for leftover in ["", "subprocess.Popen(['sleep', '600']); "]:
         program = f"import subprocess, sys; {leftover}print('no key', file=sys.stderr); sys.exit(3)"
         said = refused(f'"{PYTHON}" -c "{program}"', "tools/call", "x", "--timeout", 300)
@@ -346,7 +346,7 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
-def test_bad_input_is_one_line() -> None:
+def test_invalid_input_gives_a_one_line_error() -> None:
     for arguments, message in UNUSABLE:
         assert re.search(message, refused(*arguments))
 
@@ -356,7 +356,7 @@ def test_bad_input_is_one_line() -> None:
 BYTES = base64.b64encode(b"12345").decode()
 
 
-def test_blocks() -> None:
+def test_content_blocks_are_printed_by_type() -> None:
     for block, line in [
         ({"type": "text", "text": "hi"}, "hi"),
         ({"type": "image", "mimeType": "image/png", "data": BYTES}, "[image image/png, 5 bytes]"),
@@ -371,6 +371,6 @@ def test_blocks() -> None:
         assert readable({"messages": [{"role": "assistant", "content": block}]}) == f"assistant: {line}"
 
 
-def test_resources() -> None:
+def test_resource_contents_are_printed() -> None:
     contents = [{"uri": "a:b", "text": "x"}, {"uri": "a:c", "mimeType": "image/png", "blob": BYTES}]
     assert readable({"contents": contents}) == "x\n[a:c image/png, 5 bytes]"

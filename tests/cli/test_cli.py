@@ -75,7 +75,7 @@ def commands() -> dict[tuple[str, ...], Any]:
     return found
 
 
-def test_the_commands(commands: dict[tuple[str, ...], Any]) -> None:
+def test_the_main_commands_exist(commands: dict[tuple[str, ...], Any]) -> None:
     assert set(commands) >= {("generate",), ("check",), ("methods",), ("show",), ("schema", "import")}
 
 
@@ -127,7 +127,7 @@ FACTS = [
 
 
 @pytest.mark.full
-def test_facts_are_printed_as_json_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_informational_commands_print_stable_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for words in FACTS:
         monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path))
         first, again = answered(*words, "--json"), answered(*words, "--json")
@@ -145,18 +145,18 @@ def test_comparisons_with_an_upstream_file_are_printed_as_json(tmp_path: Path) -
     assert [(one["rule"], one["subject"]) for one in comparison["findings"]] == [("definition-added", "Loan")]
 
 
-def test_version() -> None:
+def test_the_version_is_printed() -> None:
     assert re.fullmatch(r"mcp-bindgen \d+\.\d+\.\d+\n", answered("--version"))
 
 
-def test_wrong_usage() -> None:
+def test_wrong_usage_prints_the_usage_and_exits_with_2() -> None:
     for words in ["nope", "methods", f"methods {REVISION} --nope", f"schema import {REVISION}"]:
         done = inside(*words.split())
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("Usage: mcp-bindgen")
 
 
-def test_an_unknown_revision(tmp_path: Path) -> None:
+def test_an_unknown_revision_gives_a_suggestion(tmp_path: Path) -> None:
     for words in [
         "methods WRONG",
         "show WRONG Tool",
@@ -195,7 +195,9 @@ TO_X = "--out x --package acme"
         (f"--schema s.json --revision r {TO_X}", "s.json"),
     ],
 )
-def test_options_that_do_not_fit_together(command: str, words: str, fix: str, tmp_path: Path) -> None:
+def test_incompatible_or_missing_options_are_refused_with_a_fix(
+    command: str, words: str, fix: str, tmp_path: Path
+) -> None:
     assert fix in complaint(command, *words.split(), cwd=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -213,7 +215,7 @@ def test_this_checkout_is_in_sync(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_drift_is_shown_with_the_command_that_ends_it(own: Path, copied: Path) -> None:
+def test_drift_is_shown_with_the_command_that_fixes_it(own: Path, copied: Path) -> None:
     file = copied / "out" / "acme" / "mcp" / "errors.py"
     edited = file.read_text("utf-8").replace("-32601", "-32600")
     file.write_text(edited, "utf-8")
@@ -235,7 +237,7 @@ def test_drift_is_shown_with_the_command_that_ends_it(own: Path, copied: Path) -
 
 
 @pytest.mark.full
-def test_drafts_are_looked_up_with_what_was_decided_about_them(tmp_path: Path) -> None:
+def test_definitions_of_a_draft_are_shown_with_their_decisions(tmp_path: Path) -> None:
     file = save(tmp_path / "draft.json", small(FindBookResult=None, Shelf=record(book=ref("Book"))))
     warnings = inside("methods", file).stderr
     assert [line.partition(":")[0] for line in warnings.splitlines()] == ["warning", "warning"]
@@ -250,7 +252,7 @@ def test_drafts_are_looked_up_with_what_was_decided_about_them(tmp_path: Path) -
 
 
 @pytest.mark.full
-def test_methods_as_json() -> None:
+def test_methods_are_printed_as_json() -> None:
     methods = json.loads(answered("methods", "2026-07-28", "--json"))
     assert len(methods) == 21
     assert [method["name"] for method in methods] == sorted(method["name"] for method in methods)
@@ -284,13 +286,13 @@ COLOUR = re.compile(r"\x1b\[(\d+;)*[39]\d(;\d+)*m")
 
 
 @pytest.mark.full
-def test_a_terminal_gets_colour_unless_told_otherwise() -> None:
+def test_a_terminal_gets_colour_unless_no_color_is_set() -> None:
     assert COLOUR.search(on_terminal("schema", "--help"))
     assert not COLOUR.search(on_terminal("schema", "--help", NO_COLOR="1"))
 
 
 @pytest.mark.full
-def test_methods_on_a_terminal_are_folded_but_whole() -> None:
+def test_methods_are_wrapped_without_truncation_on_a_terminal() -> None:
     lines = re.sub(r"\x1b\[[\d;]*m", "", on_terminal("methods", "2025-11-25")).splitlines()
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
@@ -298,7 +300,7 @@ def test_methods_on_a_terminal_are_folded_but_whole() -> None:
     assert "notifications/resources/list_changed" in "".join(line[:column].strip() for line in lines)
 
 
-def test_show_a_definition() -> None:
+def test_show_prints_a_definition() -> None:
     printed = answered("show", REVISION, "Tool")
     assert "\x1b" not in printed
     lines = [re.split(" {2,}", line) for line in printed.splitlines()]
@@ -308,11 +310,11 @@ def test_show_a_definition() -> None:
     assert lines[-2:] == [["Other members: any JSON"], ["Used by: CreateMessageRequestParams, ListToolsResult"]]
 
 
-def test_show_a_method() -> None:
+def test_show_prints_a_method_as_its_request_definition() -> None:
     assert inside("show", REVISION, "tools/call").stdout == inside("show", REVISION, "CallToolRequest").stdout
 
 
-def test_show_as_json() -> None:
+def test_show_prints_json() -> None:
     shown = json.loads(answered("show", "2024-11-05", "Annotated", "--json"))
     assert (shown["name"], shown["revision"], shown["type"]) == ("Annotated", "2024-11-05", "object")
     assert (shown["hoisted"], shown["deprecated"], shown["otherMembers"]) == (False, None, "any JSON")
@@ -322,7 +324,7 @@ def test_show_as_json() -> None:
     assert field == {"type": "Annotations", "required": False, "default": None}
 
 
-def test_show_something_unknown() -> None:
+def test_show_suggests_a_name_for_an_unknown_definition() -> None:
     for wrong, near in [("Toool", "Tool"), ("tools/cal", "tools/call"), ("xyzzy", "methods")]:
         line = complaint("show", REVISION, wrong)
         assert f"no definition or method {wrong!r}" in line
@@ -332,7 +334,7 @@ def test_show_something_unknown() -> None:
 # --- schema ---------------------------------------------------------------------------------------------------
 
 
-def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
+def test_a_schema_folder_is_imported_listed_and_verified(tmp_path: Path) -> None:
     folder, upstream = tmp_path / "schema", save(tmp_path / "draft.json", draft())
     folder.mkdir()
     for name in ("semantics.toml", "docs.toml"):
@@ -370,7 +372,7 @@ def test_the_committed_schema_folder_is_sound() -> None:
     assert all(line.split()[1:3] == ["as", "pinned"] for line in extensions.splitlines()[1:])
 
 
-def test_schema_commands_say_what_is_wrong(tmp_path: Path) -> None:
+def test_schema_commands_report_invalid_input(tmp_path: Path) -> None:
     for words, says in [
         ("import 2030-01-31 gone.json --commit abc --folder .", "gone.json: cannot be read"),
         ("import 2030-02-30 draft.json --commit abc --folder .", "'2030-02-30' is not a date"),
@@ -401,14 +403,14 @@ LIST_NAMES = "import acme.mcp as m; print(m.REVISION, *sorted(n for n in vars(m.
 
 
 @pytest.mark.full
-def test_a_package_of_ones_own_can_be_imported(own: Path) -> None:
+def test_a_generated_package_can_be_imported(own: Path) -> None:
     names = python(LIST_NAMES, own / "out").split()
     assert names[0] == REVISION
     assert {"call_tool", "get_prompt", "on_create_message", "notify_roots_list_changed"} <= set(names)
 
 
 @pytest.mark.full
-def test_only_some_capabilities(own: Path, tmp_path: Path) -> None:
+def test_generation_can_be_limited_to_some_capabilities(own: Path, tmp_path: Path) -> None:
     answered("generate", REVISION, *OWN, "--only", "tools", cwd=tmp_path)
     names = python(LIST_NAMES, tmp_path / "out").split()
     assert {"call_tool", "list_tools", "iter_tools", "ping"} <= set(names)
@@ -425,7 +427,7 @@ def test_only_some_capabilities(own: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_generated_files_say_where_they_come_from(own: Path) -> None:
+def test_generated_files_name_their_schema_and_command(own: Path) -> None:
     digest = Store().effective(REVISION).digest
     files = snapshot(own / "out")
     assert set(files) >= {"acme/mcp/__init__.py", "acme/mcp/types.py", "acme/mcp/py.typed"}
@@ -444,19 +446,19 @@ def test_the_same_input_gives_the_same_bytes(own: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_same_again_is_unchanged(copied: Path) -> None:
+def test_a_repeated_generation_reports_no_change(copied: Path) -> None:
     assert inside("generate", REVISION, *OWN, cwd=copied).stdout.endswith("  out/acme/mcp (unchanged)\n")
 
 
 @pytest.mark.full
-def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_output_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine", "utf-8")
     assert "out/acme/mcp: " in complaint("generate", REVISION, *OWN, "--force", cwd=tmp_path)
     assert snapshot(tmp_path) == {"out": b"mine"}
 
 
 @pytest.mark.full
-def test_a_folder_that_is_not_ours(own: Path, tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_overwritten_only_with_force(own: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out" / "acme" / "mcp"
     folder.mkdir(parents=True)
     mine = {"client.py": b"print('mine')\n", "notes.txt": b"mine"}
@@ -484,7 +486,7 @@ def shell(command: str, cwd: Path, **variables: str) -> Done:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
-def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+def test_a_full_disk_gives_a_one_line_error(tmp_path: Path) -> None:
     for command, out, err in (
         ("bindgen show 2025-11-25 tools/call > /dev/full", "", "error: the output: No space left on device\n"),
         ("bindgen show no-such-revision 2> /dev/full", "", ""),
@@ -511,7 +513,7 @@ def test_a_file_on_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.full
-def test_a_reader_that_hangs_up_is_no_crash(tmp_path: Path) -> None:
+def test_a_closed_output_causes_no_traceback(tmp_path: Path) -> None:
     done = shell("bindgen show 2025-11-25 tools/call | true", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
     done = shell("bindgen methods 2025-11-25 >&- 2>&-", tmp_path)
@@ -519,7 +521,7 @@ def test_a_reader_that_hangs_up_is_no_crash(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_an_encoding_without_the_characters_gets_them_escaped(tmp_path: Path) -> None:
+def test_characters_missing_in_the_output_encoding_are_escaped(tmp_path: Path) -> None:
     tool = {"name": "é", "description": "→ 🌍", "inputSchema": {"type": "object"}}
     script = tmp_path / "server.py"
     script.write_text(

@@ -24,14 +24,14 @@ WEATHER = f"'{PYTHON} {ROOT / 'examples' / 'weather_server.py'}'"
         quick=[("mcp-bindgen call x tools/c", "tools/call")],
     ),
 )
-def test_commands_revisions_and_requests_are_known(words: str, first: str) -> None:
+def test_commands_revisions_and_methods_are_completed(words: str, first: str) -> None:
     count = str(len(words.split()) - 1)
     done = execute(COMMAND, COMP_WORDS=words, COMP_CWORD=count, _MCP_BINDGEN_COMPLETE="complete_bash")
     assert done.stdout.split()[0] == first
 
 
 @pytest.mark.full
-def test_tools_of_a_server_are_known_and_a_broken_one_is_silent() -> None:
+def test_tools_are_completed_and_an_unusable_server_gives_no_error() -> None:
     for server, offered in ((WEATHER, ["forecast"]), ("'no-such-program'", [])):
         words = f"mcp-bindgen call {server} tools/call fore"
         done = execute(COMMAND, COMP_WORDS=words, COMP_CWORD="4", _MCP_BINDGEN_COMPLETE="complete_bash")

@@ -82,7 +82,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.full
-def test_a_server_is_written_down() -> None:
+def test_a_server_is_exported_as_a_contract() -> None:
     document = json.loads(answered("contract", "export", WEATHER))
     assert list(document) == ["serverInfo", "revision", "tools", "prompts", "resources", "resourceTemplates"]
     assert document["resourceTemplates"] == []  # resources are declared, but templates have no handler
@@ -91,7 +91,7 @@ def test_a_server_is_written_down() -> None:
 
 
 @pytest.mark.full
-def test_entries_stand_there_as_the_server_says_them(served: str, tmp_path: Path) -> None:
+def test_entries_are_exported_verbatim(served: str, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "tools.json").read_text("utf-8"))["tools"]
     document = offers(served).document
     assert document["instructions"] == "Ask nicely."
@@ -100,7 +100,7 @@ def test_entries_stand_there_as_the_server_says_them(served: str, tmp_path: Path
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["contract.json", "contract.yaml"])
-def test_a_contract_in_a_file(served: str, tmp_path: Path, name: str) -> None:
+def test_a_contract_is_exported_to_a_file(served: str, tmp_path: Path, name: str) -> None:
     assert answered("contract", "export", served, "--out", tmp_path / name) == ""
     contract = read_contract(tmp_path / name)
     assert [one.name for one in contract.tools] == ["z-last", "a.first", "é"]
@@ -126,7 +126,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.full
-def test_all_ways_to_a_server_give_the_same(url: str, tmp_path: Path) -> None:
+def test_commands_urls_and_config_entries_give_the_same_contract(url: str, tmp_path: Path) -> None:
     entries = {"local": {"command": PYTHON, "args": [str(EXAMPLE)]}, "remote": {"url": url, "type": "http"}}
     config = save(tmp_path / "mcp.json", {"mcpServers": entries})
     found = [offers(server).document for server in (WEATHER, url, f"{config}#local", f"{config}#remote")]
@@ -134,7 +134,7 @@ def test_all_ways_to_a_server_give_the_same(url: str, tmp_path: Path) -> None:
     assert inside("call", f"{config}#local", "resources/read", "weather://cities").stdout == "Bergen\nCairo\nOslo\n"
 
 
-def test_what_may_be_secret_in_a_url_is_not_written_down(url: str, tmp_path: Path) -> None:
+def test_credentials_in_a_url_are_not_written_to_files(url: str, tmp_path: Path) -> None:
     out = tmp_path / "weather.py"
     private = url.replace("http://", "http://ada:hunter2@") + "?key=s3cret"
     assert inside("client", "--from", private, "--out", out).returncode == 0
@@ -145,13 +145,13 @@ def test_what_may_be_secret_in_a_url_is_not_written_down(url: str, tmp_path: Pat
 
 
 @pytest.mark.full
-def test_a_list_without_end_is_refused(served: str, tmp_path: Path) -> None:
+def test_a_list_with_a_repeated_cursor_is_refused(served: str, tmp_path: Path) -> None:
     (tmp_path / "verbatim_server.py").write_text(STUCK, "utf-8")
     assert "gives the cursor '0' twice" in complaint("contract", "export", served)
 
 
 @pytest.mark.full
-def test_waiting_is_shown_on_a_terminal_only() -> None:
+def test_a_waiting_message_is_shown_on_the_terminal() -> None:
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}
     command = [str(COMMAND), "contract", "export", WEATHER]
@@ -165,7 +165,7 @@ def test_waiting_is_shown_on_a_terminal_only() -> None:
     assert "\x1b[3" not in shown  # no colour
 
 
-def test_servers_that_cannot_be_reached(tmp_path: Path) -> None:
+def test_unreachable_servers_are_reported_with_the_cause(tmp_path: Path) -> None:
     config = save(tmp_path / "mcp.json", {"mcpServers": {"weather": {"url": "http://127.0.0.1:9/mcp"}, "odd": {}}})
     assert f"{config}: no server 'wether'; did you mean weather?" in complaint("contract", "export", f"{config}#wether")
     assert f"{config}: server 'odd': it needs either" in complaint("contract", "export", f"{config}#odd")
@@ -177,7 +177,7 @@ def test_servers_that_cannot_be_reached(tmp_path: Path) -> None:
     assert "did you mean 2025-11-25?" in complaint("contract", "export", WEATHER, "--revision", "2025-11-52")
 
 
-def test_a_server_that_refuses_to_list(served: str, tmp_path: Path) -> None:
+def test_a_server_that_refuses_to_list_is_reported(served: str, tmp_path: Path) -> None:
     code = VERBATIM.replace("page = int(params.cursor or 0)", "raise ValueError('no')")
     (tmp_path / "verbatim_server.py").write_text(code, "utf-8")
     assert "does not list its tools, prompts and resources: Internal error" in complaint("contract", "export", served)
@@ -230,7 +230,7 @@ def test_entries_that_are_not_valid_are_left_out(careless: str, tmp_path: Path) 
 
 
 @pytest.mark.full
-def test_a_typed_client_is_made_of_the_rest(careless: str, tmp_path: Path) -> None:
+def test_a_typed_client_is_generated_from_the_valid_entries(careless: str, tmp_path: Path) -> None:
     out = tmp_path / "careless.py"
     done = reporting("client", "--from", careless, "--out", out)
     assert done.stdout.splitlines()[-1] == "CarelessClient: 2 tools, MCP 2026-07-28"
@@ -242,7 +242,7 @@ def test_a_typed_client_is_made_of_the_rest(careless: str, tmp_path: Path) -> No
 
 @pytest.mark.full
 @pytest.mark.parametrize("command", ["export", "diff", "client", "check"])
-def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str) -> None:
+def test_strict_commands_exit_with_1_on_invalid_entries(careless: str, tmp_path: Path, command: str) -> None:
     out = tmp_path / "careless.py"
     words: dict[str, tuple[object, ...]] = {
         "export": ("contract", "export", careless),
@@ -256,7 +256,7 @@ def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str)
     assert out.exists() == (command == "check")
 
 
-def test_a_new_client_warns_of_what_it_breaks(tmp_path: Path) -> None:
+def test_a_regenerated_client_warns_of_breaking_changes(tmp_path: Path) -> None:
     schema = {"inputSchema": {"type": "object"}}
     server, out = tmp_path / "server.json", tmp_path / "books.py"
     changes = {"find lend keep": "", "find keep new": "tool lend is gone", "new": "tool find is gone and 1 more"}
@@ -281,7 +281,7 @@ def test_optional_members_that_are_null_are_absent(served: str, tmp_path: Path) 
 
 @pytest.mark.full
 @pytest.mark.parametrize("command", ["export", "client"])
-def test_a_list_without_a_valid_entry_ends_with_1(served: str, tmp_path: Path, command: str) -> None:
+def test_a_list_without_a_valid_entry_exits_with_1(served: str, tmp_path: Path, command: str) -> None:
     save(tmp_path / "tools.json", {"tools": [BAD[3], BAD[4]]})
     out = tmp_path / "bad.py"
     words = {"export": ("contract", "export", served), "client": ("client", "--from", served, "--out", out)}
@@ -290,7 +290,7 @@ def test_a_list_without_a_valid_entry_ends_with_1(served: str, tmp_path: Path, c
     assert done.stderr.splitlines()[-1] == "error: no entry of tools is valid; correct the server's tools"
 
 
-def test_files_are_exact(tmp_path: Path) -> None:
+def test_invalid_entries_in_contract_files_are_errors(tmp_path: Path) -> None:
     """Invalid entries in files are errors, because the owner of a contract file can correct it."""
     assert "annotations" in complaint(
         "contract", "diff", save(tmp_path / "a.json", {"tools": BAD}), tmp_path / "a.json"
@@ -300,7 +300,7 @@ def test_files_are_exact(tmp_path: Path) -> None:
 # --- diff -----------------------------------------------------------------------------------------------------
 
 
-def test_a_change_that_breaks_ends_with_1(files: tuple[Path, Path]) -> None:
+def test_a_breaking_change_exits_with_1(files: tuple[Path, Path]) -> None:
     assert answered("contract", "diff", *files, code=1) == (
         "Existing clients break: 1 change (1 breaking).\n\n"
         f"Breaks existing clients (1) {'-' * 52}\n"
@@ -308,7 +308,7 @@ def test_a_change_that_breaks_ends_with_1(files: tuple[Path, Path]) -> None:
     )
 
 
-def test_what_ends_with_1_can_be_chosen(files: tuple[Path, Path]) -> None:
+def test_fail_on_selects_the_changes_that_exit_with_1(files: tuple[Path, Path]) -> None:
     old, new = files
     answered("contract", "diff", old, new, "--fail-on", "never")
     answered("contract", "diff", new, old)
@@ -317,7 +317,7 @@ def test_what_ends_with_1_can_be_chosen(files: tuple[Path, Path]) -> None:
     answered("contract", "diff", old, old, "--fail-on", "any")
 
 
-def test_other_forms_of_the_report(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_report_has_json_markdown_and_witness_forms(files: tuple[Path, Path], tmp_path: Path) -> None:
     document = json.loads(answered("contract", "diff", *files, "--format", "json", code=1))
     assert (document["breaking"], document["reverseBreaking"]) == (True, False)
     assert document["findings"][0]["example"]["instance"] == {}
@@ -330,7 +330,7 @@ def test_other_forms_of_the_report(files: tuple[Path, Path], tmp_path: Path) -> 
 
 
 @pytest.mark.full
-def test_a_saved_contract_and_a_live_server(tmp_path: Path) -> None:
+def test_a_saved_contract_is_compared_with_a_live_server(tmp_path: Path) -> None:
     saved = tmp_path / "weather.json"
     answered("contract", "export", WEATHER, "--out", saved)
     assert answered("contract", "diff", saved, WEATHER) == "Nothing changed.\n"
@@ -342,7 +342,7 @@ def test_a_saved_contract_and_a_live_server(tmp_path: Path) -> None:
     assert any(line.startswith("  forecast: argument days was ") for line in lines)
 
 
-def test_files_that_are_no_contract(tmp_path: Path, files: tuple[Path, Path]) -> None:
+def test_files_that_are_no_contract_are_refused(tmp_path: Path, files: tuple[Path, Path]) -> None:
     old, _ = files
     assert "no.json" in complaint("contract", "diff", old, tmp_path / "no.json")
     broken = save(tmp_path / "broken.json", {"tools": [{"name": "x"}]})
@@ -356,7 +356,7 @@ KEEPS, UP_TO_DATE = "The project keeps to its contract.\n", "Everything is up to
 
 
 @pytest.mark.full
-def test_a_project_is_checked_and_written_again(project: Path) -> None:
+def test_a_project_is_checked_and_regenerated(project: Path) -> None:
     assert (answered("contract", "check", project), answered("contract", "generate", project)) == (KEEPS, UP_TO_DATE)
     (models,) = project.rglob("models.py")
     text = models.read_text("utf-8")
@@ -370,7 +370,7 @@ def test_a_project_is_checked_and_written_again(project: Path) -> None:
 
 
 @pytest.mark.full
-def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(project: Path) -> None:
+def test_new_contract_entries_are_printed_as_methods_to_paste(project: Path) -> None:
     output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     more = [tool("find", q=TEXT), {**tool("count", q=TEXT), "outputSchema": output}, tool("sort-all")]
     save(project / "contract.json", {"tools": more})
@@ -386,7 +386,7 @@ def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(project: Path)
 
 
 @pytest.mark.full
-def test_a_server_with_a_contract_speaks_one_more_revision(project: Path) -> None:
+def test_a_revision_is_added_to_a_server_with_a_contract(project: Path) -> None:
     server = (project / "src" / "finder" / "server.py").read_bytes()
     added = inside("upgrade", project, "--add", "2026-07-28")
     assert (added.returncode, added.stdout) == (0, "finder: MCP 2025-11-25 and 2026-07-28\n")
@@ -400,7 +400,7 @@ def test_a_server_with_a_contract_speaks_one_more_revision(project: Path) -> Non
 
 
 @pytest.mark.full
-def test_problems_and_schemas_are_listed_for_programs(project: Path) -> None:
+def test_problems_and_schemas_are_printed_in_machine_readable_formats(project: Path) -> None:
     server = project / "src" / "finder" / "server.py"
     server.write_text(server.read_text("utf-8").replace("def find", "def fund"), "utf-8")
     (problem,) = json.loads(answered("contract", "check", project, "--format", "json", code=1))
@@ -414,7 +414,7 @@ def test_problems_and_schemas_are_listed_for_programs(project: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_name_that_hosts_may_refuse_is_said_and_kept(tmp_path: Path) -> None:
+def test_a_name_that_hosts_may_refuse_causes_a_warning(tmp_path: Path) -> None:
     contract = save(tmp_path / "contract.json", {"tools": [tool("fine-1.x"), tool("sp ace/é"), tool("x" * 129)]})
     said = [f"hosts may refuse the name of the tool '{name}'; use" for name in ("sp ace/é", "x" * 129)]
     scaffolded = inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path)
@@ -425,7 +425,7 @@ def test_a_name_that_hosts_may_refuse_is_said_and_kept(tmp_path: Path) -> None:
         assert all(line.startswith(f"warning: {one}") for line, one in zip(lines, said, strict=True))
 
 
-def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_project_is_refused(tmp_path: Path) -> None:
     assert str(tmp_path) in complaint("contract", "check", tmp_path)
     assert str(tmp_path) in complaint("contract", "generate", tmp_path)
 
@@ -434,7 +434,7 @@ def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_offers_says_what_went_wrong_in_one_error() -> None:
+def test_offers_raises_an_error_for_an_empty_command() -> None:
     with pytest.raises(BadInput, match="the command is empty"):
         offers("")
 
@@ -455,7 +455,7 @@ run(Gated())
 
 
 @pytest.mark.full
-def test_a_typed_client_declares_what_servers_want_to_see(tmp_path: Path) -> None:
+def test_declared_capabilities_add_tools_to_a_typed_client(tmp_path: Path) -> None:
     server, out = tmp_path / "server.py", tmp_path / "gated.py"
     server.write_text(GATED)
     words, both = ("client", "--from", f"{PYTHON} {server}", "--out", out), ("--declare", "elicitation,roots")

@@ -42,7 +42,7 @@ def running(example: str) -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.full
-def test_an_api_key_is_sent_or_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_api_key_is_sent_and_a_missing_key_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", KEY)
     monkeypatch.setenv("WRONG", f"{KEY}0")
     with running("api_key_server.py") as (url, _):
@@ -77,7 +77,7 @@ def test_a_token_that_is_signed_with_a_static_key_is_accepted(monkeypatch: pytes
         assert answered("call", url, *WHOAMI, "--bearer-env", "TOKEN") == "alice\n"
 
 
-def test_unusable_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_credentials_give_a_one_line_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for words, message in [
         (("http://x", "--header", "A"), "--header A is not NAME=VALUE; as in: --header X-API-Key=abc"),
         (("http://x", "--header", "A b=c"), "--header A b= is not NAME=VALUE"),

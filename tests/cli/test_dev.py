@@ -148,7 +148,7 @@ def shows(window: Window, place: str, *texts: str | re.Pattern[str]) -> None:
 
 
 @pytest.mark.full
-def test_a_form_is_sent_questions_are_answered_and_traffic_has_timings(window: Window) -> None:
+def test_a_form_is_sent_elicitations_are_answered_and_traffic_is_timed(window: Window) -> None:
     press(window, "add<b> Put a note down.")
     fill(window, "text required", "milk")
     window.get_by_label("kind").select_option("fancy")
@@ -166,7 +166,7 @@ def test_a_form_is_sent_questions_are_answered_and_traffic_has_timings(window: W
 
 
 @pytest.mark.full
-def test_answers_are_shown_by_kind(window: Window) -> None:
+def test_results_are_shown_by_kind(window: Window) -> None:
     for offer, fields, texts in (
         ("fail Fail.", {}, ("The tool reports an error", "no shelf")),
         ("note://{id}/{part}", {"id required": "a b", "part required": "2"}, ("note a b, part 2",)),
@@ -198,7 +198,7 @@ def test_the_page_is_accessible(window: Window, width: int, scheme: Literal["lig
 
 
 @pytest.mark.full
-def test_the_page_follows_changes(page: Page, window: Window) -> None:
+def test_the_page_shows_changes_of_the_server_code(page: Page, window: Window) -> None:
     page.script.with_name("notes.db-wal").write_text("data that the server writes", "utf-8")
     page.script.write_text(SERVER.replace("NAME", "put"), "utf-8")
     expect(window.get_by_role("button", name="put<b>")).to_be_visible(timeout=30_000)
@@ -224,7 +224,7 @@ ATTACKS: list[tuple[str, dict[str, str], int]] = [
 
 
 @pytest.mark.full
-def test_nobody_else_reaches_the_page_or_what_it_asks(page: Page) -> None:
+def test_foreign_requests_to_the_page_are_refused(page: Page) -> None:
     for who, headers, status in ATTACKS:
         port = page.origin.rpartition(":")[2]
         filled = {
@@ -239,7 +239,7 @@ def test_nobody_else_reaches_the_page_or_what_it_asks(page: Page) -> None:
                 assert "access-control-allow-origin" not in answer.headers
 
 
-def test_the_page_is_on_this_machine_only_and_runs_nothing_of_others(page: Page) -> None:
+def test_the_page_has_strict_security_headers_and_a_new_nonce_each_time(page: Page) -> None:
     with httpx2.Client(base_url=page.origin, timeout=10) as client:
         answer = client.get("/", params={"token": page.token})
         policy = answer.headers["content-security-policy"]
@@ -291,7 +291,7 @@ def test_the_browser_is_opened_without_the_token_in_the_list_of_processes(tmp_pa
     assert not Path(page).parent.exists()
 
 
-def test_bad_input_is_one_line(tmp_path: Path) -> None:
+def test_invalid_input_gives_a_one_line_error(tmp_path: Path) -> None:
     for words, said in (
         (("'",), "not a command"),
         (("x", "--watch", "nowhere"), "nowhere: there is no such folder; give --watch a folder"),
@@ -301,7 +301,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_ctrl_c_ends_it_and_leaves_nothing_running(tmp_path: Path) -> None:
+def test_ctrl_c_ends_dev_and_its_server(tmp_path: Path) -> None:
     started, code = tmp_path / "pid", "import os, pathlib\npathlib.Path('pid').write_text(str(os.getpid()))\n"
     (tmp_path / "server.py").write_text(code + SERVER, "utf-8")
     command = [str(COMMAND), "dev", "server.py"]

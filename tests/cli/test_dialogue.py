@@ -71,7 +71,7 @@ eras = pytest.mark.parametrize("era", cases(["OLD=1", "NEW=1"], quick=["NEW=1"])
 
 @pytest.mark.full
 @eras
-def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str) -> None:
+def test_command_line_answers_are_sent_for_elicitations(asks: str, era: str) -> None:
     words = ("call", asks, "tools/call", "book", "--env", era)
     answer = {"action": "accept", "content": {"seats": 2, "window": False, "days": ["mon", "tue"]}}
     options = ("--answer", "seats=2", "--answer", "window=no", "--answer", "days=mon, tue")
@@ -85,7 +85,7 @@ def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str)
 
 
 @pytest.mark.full
-def test_a_question_for_one_value_is_answered_by_the_value() -> None:
+def test_an_elicitation_of_one_field_accepts_a_plain_value() -> None:
     notes = f"{PYTHON} {ROOT / 'examples' / 'notes.py'}"
     for answer, code, said in (
         ("yes", 0, '"result": false'),
@@ -98,7 +98,7 @@ def test_a_question_for_one_value_is_answered_by_the_value() -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "=1"])
-def test_an_answer_that_is_none_is_refused_in_one_line(answer: str) -> None:
+def test_an_invalid_answer_option_is_refused_in_one_line(answer: str) -> None:
     assert "needs VALUE or NAME=VALUE" in complaint("call", "x", "--answer", answer)
 
 
@@ -125,7 +125,7 @@ def typed(command: list[str], *lines: tuple[str, str], **variables: str) -> tupl
 
 @pytest.mark.full
 @eras
-def test_a_person_sees_what_happens_and_answers_on_the_terminal(asks: str, era: str) -> None:
+def test_a_user_sees_progress_and_answers_on_the_terminal(asks: str, era: str) -> None:
     command = [str(COMMAND), "call", asks, "tools/call", "book", "--env", era]
     shown, code = typed(command, ("Seats", "two\n"), ("Seats", "3\n"), ("window", "\n"), ("days", "tue\n"))
     assert code == 0
@@ -137,19 +137,19 @@ def test_a_person_sees_what_happens_and_answers_on_the_terminal(asks: str, era: 
 
 
 @pytest.mark.full
-def test_ctrl_c_at_a_question_ends_the_command(asks: str) -> None:
+def test_ctrl_c_during_an_elicitation_ends_the_command(asks: str) -> None:
     command = [str(COMMAND), "call", asks, "tools/call", "book"]
     shown, code = typed(command, ("Seats", "\x03"), NO_COLOR="1")
     assert code == 130
     assert "\x1b[32m" not in shown
 
 
-def test_a_silent_server_takes_no_longer_than_it_may() -> None:
+def test_a_connection_to_an_unresponsive_server_times_out() -> None:
     said = complaint("call", "sleep 600", "--timeout", "1")
     assert said == "error: cannot connect to 'sleep 600': no answer within 1 s; --timeout gives it longer"
 
 
-def test_a_crash_is_told_once(tmp_path: Path) -> None:
+def test_a_server_crash_is_reported_once(tmp_path: Path) -> None:
     """The program is started twice, and its last line on stderr has no line end."""
     script = tmp_path / "crash.py"
     script.write_text("import sys\nsys.stderr.write('boom')\nsys.exit(3)\n", "utf-8")
@@ -179,7 +179,7 @@ def test_a_base_installation_names_the_extras_of_the_command_line() -> None:
     assert (done.returncode, done.stderr) == (1, f"error: the command line is not installed; {fix}\n")
 
 
-def test_a_missing_library_is_in_the_extra_that_the_error_names() -> None:
+def test_a_missing_library_is_mapped_to_its_extra() -> None:
     found = {name: extra_with(name) for name in ("jinja2", "jsonschema_rs", "joserfc", "httpx2", "nothing")}
     extras = ("generate", "generate", "auth", "http", "generate")
     assert found == dict(zip(found, extras, strict=True))

@@ -53,7 +53,7 @@ def servers(file: Path) -> Any:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_server_is_entered_for_every_host(host: str, home: Path) -> None:
+def test_a_server_is_added_to_the_configuration_of_every_host(host: str, home: Path) -> None:
     done(COMMAND, "--host", host, "--name", "weather")
     file = place_of(host, project=False)
     assert file.is_relative_to(home)
@@ -66,7 +66,7 @@ def test_a_server_is_entered_for_every_host(host: str, home: Path) -> None:
 
 
 @pytest.mark.full
-def test_what_is_entered_starts() -> None:
+def test_an_added_server_starts() -> None:
     done(COMMAND, "--file", "mcp.json")
 
     async def tools() -> list[str]:
@@ -77,7 +77,7 @@ def test_what_is_entered_starts() -> None:
     assert "forecast" in anyio.run(tools)
 
 
-def test_comments_and_what_others_entered_stay(home: Path) -> None:
+def test_comments_and_other_entries_are_kept(home: Path) -> None:
     file, backup = home / "mcp.json", home / "mcp.json.bak"
     file.write_text(COMMENTED, "utf-8")
     file.chmod(0o600)
@@ -92,7 +92,7 @@ def test_comments_and_what_others_entered_stay(home: Path) -> None:
     assert [stat.S_IMODE(one.stat().st_mode) for one in (file, backup)] == [0o600, 0o600]
 
 
-def test_comments_in_toml_stay(home: Path) -> None:
+def test_comments_in_toml_are_kept(home: Path) -> None:
     file = home / ".codex" / "config.toml"
     file.parent.mkdir()
     file.write_text('# mine\nmodel = "x" # stays\n\n[mcp_servers.one]\ncommand = "y" # this too\n', "utf-8")
@@ -113,7 +113,7 @@ def test_a_dry_run_writes_nothing(home: Path) -> None:
     assert (home / "mcp.json").read_text("utf-8") == COMMENTED
 
 
-def test_another_server_of_that_name_is_replaced_only_by_force(home: Path) -> None:
+def test_a_different_server_of_the_same_name_is_replaced_only_with_force(home: Path) -> None:
     here = ("--file", "mcp.json", "--name", "x")
     done(COMMAND, *here)
     text = (home / "mcp.json").read_text("utf-8")
@@ -123,7 +123,7 @@ def test_another_server_of_that_name_is_replaced_only_by_force(home: Path) -> No
     assert servers(home / "mcp.json") == {"x": {"type": "http", "url": "https://example.com/mcp"}}
 
 
-def test_a_link_stays_a_link(home: Path) -> None:
+def test_a_symbolic_link_is_followed_and_kept(home: Path) -> None:
     (home / "dotfiles").mkdir()
     (home / "dotfiles" / "real.json").write_text("{}", "utf-8")
     (home / "mcp.json").symlink_to(home / "dotfiles" / "real.json")
@@ -132,14 +132,14 @@ def test_a_link_stays_a_link(home: Path) -> None:
     assert "x" in servers(home / "dotfiles" / "real.json")
 
 
-def test_variables_are_named_as_each_host_reads_them(home: Path) -> None:
+def test_variable_references_use_the_syntax_of_each_host(home: Path) -> None:
     for host, said in (("claude-code", "${API_KEY}"), ("cursor", "${env:API_KEY}"), ("vscode", "${env:API_KEY}")):
         done(COMMAND, "--host", host, "--project", "--name", "x", "--env", "API_KEY")
         found = json.loads((home / place_of(host, project=True)).read_text())
         assert found[HOSTS[host].member]["x"]["env"] == {"API_KEY": said}
 
 
-def test_a_project_is_entered_by_its_folder(home: Path) -> None:
+def test_a_scaffolded_project_is_added_by_its_folder(home: Path) -> None:
     assert inside("scaffold", "server", "weather").returncode == 0
     done("weather", "--file", "mcp.json")
     entry = servers(home / "mcp.json")["weather"]
@@ -165,7 +165,7 @@ BAD = [
 ]
 
 
-def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(home: Path) -> None:
+def test_bad_input_is_refused_in_one_line_and_writes_nothing(home: Path) -> None:
     for words, said in BAD:
         (home / "bad.json").write_text("nonsense", "utf-8")
         (home / "list.json").write_text("[]", "utf-8")
@@ -179,7 +179,7 @@ def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(home: Path
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_server_that_is_taken_out_leaves_the_file_as_it_was(host: str, home: Path) -> None:
+def test_uninstalling_a_server_restores_the_file(host: str, home: Path) -> None:
     """The file is restored exactly, including comments and other entries."""
     file, member = place_of(host, project=False), HOSTS[host].member
     as_json = f'// mine\n{{\n  "{member}": {{\n    "other": {{"command": "x"}} // keep\n  }},\n  "theme": 1\n}}\n'
@@ -198,7 +198,7 @@ def test_a_server_that_is_taken_out_leaves_the_file_as_it_was(host: str, home: P
     assert file.with_name(f"{file.name}.bak").read_text("utf-8") == entered
 
 
-def test_what_is_not_there_cannot_be_taken_out(home: Path) -> None:
+def test_uninstalling_an_unknown_server_is_refused(home: Path) -> None:
     (home / "mcp.json").write_text('{"mcpServers": {"weather": {"command": "x"}, "notes": {}}}', "utf-8")
     for words, said in (
         (("wether", "--file", "mcp.json"), "has no server 'wether'; there are: weather, notes"),
@@ -210,7 +210,7 @@ def test_what_is_not_there_cannot_be_taken_out(home: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["mcp.json"]
 
 
-def test_a_host_keeps_its_file_where_its_platform_does(home: Path) -> None:
+def test_the_configuration_path_of_a_host_depends_on_the_platform(home: Path) -> None:
     for platform, said in [
         ("darwin", "Library/Application Support/Claude/claude_desktop_config.json"),
         ("win32", "AppData/Roaming/Claude/claude_desktop_config.json"),

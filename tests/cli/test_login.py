@@ -75,7 +75,7 @@ def kept() -> list[dict[str, Any]]:
 # --- the usual login ------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_wants_a_login_is_answered_with_the_command_to_paste(servers: Guarded, tmp_path: Path) -> None:
+def test_an_error_about_a_missing_login_contains_the_login_command(servers: Guarded, tmp_path: Path) -> None:
     line = complaint("call", servers.url, "tools/call", "whoami")
     assert line == f"error: {servers.url} wants a login; run: mcp-bindgen login {servers.url}"
     out = tmp_path / "out.py"
@@ -86,7 +86,7 @@ def test_a_server_that_wants_a_login_is_answered_with_the_command_to_paste(serve
     assert shlex.split(line.partition("run: ")[2]) == ["mcp-bindgen", "login", f"{file}#a b"]
 
 
-def test_after_a_login_commands_go_on_until_the_logout(
+def test_commands_use_the_login_until_the_logout(
     servers: Guarded, login: Callable[..., Done], browser: Browser, home: Path, tmp_path: Path
 ) -> None:
     world, asked = servers.world, len(servers.world.queries)
@@ -122,7 +122,7 @@ def test_after_a_login_commands_go_on_until_the_logout(
         assert not any(secret in shown.stdout + shown.stderr for secret in [*servers.secrets(), SECRET])
 
 
-def test_there_is_nothing_to_log_out_of(servers: Guarded) -> None:
+def test_a_logout_without_a_login_succeeds_and_reports_it(servers: Guarded) -> None:
     done = inside("logout", servers.url)
     assert (done.returncode, done.stdout) == (0, f"There is no login to {servers.url}.\n")
     done = inside("auth", "list")
@@ -130,7 +130,7 @@ def test_there_is_nothing_to_log_out_of(servers: Guarded) -> None:
     assert kept() == []
 
 
-def test_everything_is_forgotten_at_once(login: Callable[..., Done], servers: Guarded, home: Path) -> None:
+def test_logout_all_deletes_every_login(login: Callable[..., Done], servers: Guarded, home: Path) -> None:
     login()
     done = inside("logout", "--all")
     assert (done.returncode, done.stdout) == (0, "Logged out of all servers.\n")
@@ -138,7 +138,7 @@ def test_everything_is_forgotten_at_once(login: Callable[..., Done], servers: Gu
     assert not list(home.glob("*.json"))
 
 
-def test_more_than_was_granted_needs_another_login_which_the_error_spells_out(
+def test_an_error_about_a_missing_scope_contains_the_login_command(
     login: Callable[..., Done], servers: Guarded
 ) -> None:
     login()
@@ -149,7 +149,7 @@ def test_more_than_was_granted_needs_another_login_which_the_error_spells_out(
     assert whoami(servers).stdout == "ada\n"
 
 
-def test_a_login_that_fails_leaves_the_last_one_as_it_was(
+def test_a_failed_login_keeps_the_previous_login(
     login: Callable[..., Done], servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     login()
@@ -164,7 +164,7 @@ def test_a_login_that_fails_leaves_the_last_one_as_it_was(
     assert whoami(servers).stdout == "ada\n"
 
 
-def test_what_no_browser_can_show_can_be_logged_in_to_elsewhere(
+def test_a_login_that_cannot_open_a_browser_suggests_no_browser(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
@@ -173,7 +173,7 @@ def test_what_no_browser_can_show_can_be_logged_in_to_elsewhere(
 
 
 @pytest.mark.parametrize(("place", "code"), [(None, 0), ("http://127.0.0.1:9/revoke", 1)])
-def test_a_logout_says_what_it_could_not_revoke(
+def test_a_logout_warns_about_tokens_that_were_not_revoked(
     place: str | None, code: int, login: Callable[..., Done], servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     login()
@@ -214,7 +214,7 @@ def test_the_secret_of_a_client_comes_from_the_environment_or_a_file(
     assert secret not in "".join(one.stdout + one.stderr for one in (done, called, listed))
 
 
-def test_an_entry_says_which_client_to_be(
+def test_a_login_uses_the_client_and_scopes_of_the_configuration_entry(
     servers: Guarded, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_SECRET", "from the file's variable")
@@ -248,7 +248,7 @@ def test_bad_input_is_refused_in_one_line(servers: Guarded, browser: Browser) ->
         assert browser.visited == []
 
 
-def test_what_is_authorized_otherwise_needs_no_login(servers: Guarded, tmp_path: Path) -> None:
+def test_servers_with_other_credentials_need_no_login(servers: Guarded, tmp_path: Path) -> None:
     entries = {
         "header": {"url": servers.url, "headers": {"Authorization": "Bearer x"}},
         "machine": {"url": servers.url, "auth": {"type": "bearer", "token": "x"}},
@@ -263,7 +263,7 @@ def test_what_is_authorized_otherwise_needs_no_login(servers: Guarded, tmp_path:
     assert "401" in complaint("call", f"{file}#machine")
 
 
-def test_files_with_tokens_that_others_can_read_are_not_used(
+def test_token_files_readable_by_other_users_are_not_used(
     login: Callable[..., Done], servers: Guarded, home: Path
 ) -> None:
     login()
@@ -297,7 +297,7 @@ def test_one_damaged_file_does_not_hide_the_other_logins(
 
 
 @pytest.mark.parametrize("settings", [{"type": 7}, {"clientId": ["x"]}, {"nonsense": True}])
-def test_damaged_settings_of_a_login_do_not_keep_it_from_being_forgotten(
+def test_a_login_with_damaged_settings_can_be_deleted(
     login: Callable[..., Done], servers: Guarded, home: Path, settings: dict[str, Any]
 ) -> None:
     login()
@@ -312,7 +312,7 @@ def test_damaged_settings_of_a_login_do_not_keep_it_from_being_forgotten(
     assert inside("logout", "--all", code=1).stdout == "There is no login to all servers.\n"
 
 
-def test_what_is_kept_is_shown_without_what_a_terminal_would_act_on(home: Path) -> None:
+def test_auth_list_escapes_control_characters_and_hides_tokens(home: Path) -> None:
     nasty = "\x1b]0;owned\x07[bold]\n"
     issuer, resource = f"https://a.example/{nasty}", f"https://r.example/{nasty}"
     record: dict[str, Any] = {"issuer": issuer, "resource": resource, "client_id": nasty, "scopes": [nasty]}
@@ -327,7 +327,7 @@ def test_what_is_kept_is_shown_without_what_a_terminal_would_act_on(home: Path) 
     json.loads(inside("auth", "list", "--json").stdout)
 
 
-def test_a_password_is_not_taken_for_a_login() -> None:
+def test_a_basic_authentication_challenge_does_not_suggest_a_login() -> None:
     def refuse(handler: BaseHTTPRequestHandler) -> None:
         handler.rfile.read(int(handler.headers["content-length"]))
         handler.send_response(401)

@@ -67,7 +67,7 @@ def shown() -> list[str]:
 
 
 @pytest.mark.full
-def test_the_command_line_says_what_the_page_shows() -> None:
+def test_the_command_line_prints_the_documented_error_messages() -> None:
     for server, words, part in MISTAKES:
         (message,) = (one for one in shown() if part in one)
         done = inside("call", server, *words)
@@ -77,7 +77,7 @@ def test_the_command_line_says_what_the_page_shows() -> None:
 
 
 @pytest.mark.full
-async def test_a_host_names_server_tool_and_reason(caplog: pytest.LogCaptureFixture) -> None:
+async def test_host_errors_name_the_server_the_tool_and_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     servers = {
         name: {"command": sys.executable, "args": ["-m", "mcp_bindgen.app", file]}
@@ -139,7 +139,7 @@ GROUP = """  + Exception Group Traceback (most recent call last):
 """
 
 
-def test_the_end_of_stderr_is_the_error() -> None:
+def test_the_error_message_is_taken_from_the_end_of_stderr() -> None:
     for stderr, words in [
         (NODE, "Error: no key: set KEY"),
         (NPM, "404 Not Found - GET https://registry.example/zzz - Not found"),

@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LAUNCHER = ["-m", "mcp_bindgen.app"]
 
 
-def test_words_name_one_server(folder: Path) -> None:
+def test_a_server_argument_is_resolved_to_a_command_and_a_name(folder: Path) -> None:
     for words, arguments, name in [
         ("library.py", [*LAUNCHER, "HERE/library.py"], "library"),
         ("library.py:library", [*LAUNCHER, "HERE/library.py:library"], "library"),
@@ -75,13 +75,13 @@ def test_words_name_one_server(folder: Path) -> None:
         assert found.entry.command in (sys.executable, words.split()[0])
 
 
-def test_urls_take_no_variables() -> None:
+def test_urls_accept_no_environment_variables() -> None:
     assert (named("https://user@www.x.org:8/mcp").name, named("mcp.json#far").entry.url) == ("x", "https://x.org/mcp")
     with pytest.raises(BadInput, match="--env is for servers that are started here"):
         named("mcp.json#far", ["A=1"])
 
 
-def test_a_mistake_is_one_line_with_a_fix() -> None:
+def test_an_invalid_server_argument_gives_a_one_line_error() -> None:
     for words, message in [
         ("libary.py", "libary.py: there is no such file; did you mean library.py?"),
         ("libary:app", "there is no module 'libary'; run this in its folder, or install it"),
@@ -96,7 +96,7 @@ def test_a_mistake_is_one_line_with_a_fix() -> None:
 
 
 @pytest.mark.full
-def test_an_app_that_does_not_serve_itself_is_called() -> None:
+def test_an_app_that_does_not_run_itself_can_be_called() -> None:
     for words in ["library.py", "library:library", "mcp.json#app"]:
         entry = {"command": sys.executable, "args": [*LAUNCHER, "library.py"]}
         Path("mcp.json").write_text(json.dumps({"mcpServers": {"app": entry}}))
@@ -131,7 +131,7 @@ def test_secrets_of_an_entry_are_not_installed() -> None:
     assert not Path("hosts.json").exists()
 
 
-def test_help_and_page_have_every_form() -> None:
+def test_help_and_documentation_list_every_form_of_server_argument() -> None:
     page = (ROOT / "docs" / "how-to" / "call-a-server.md").read_text("utf-8")
     for form in FORMS:
         assert form in SERVERS

@@ -319,7 +319,7 @@ def costly_commands(folder: Path) -> Iterator[list[object]]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", cases(["usual", "costly"], quick=["usual"]))
-def test_no_command_lets_text_of_others_act_on_a_terminal(
+def test_commands_escape_control_characters_in_untrusted_text(
     place: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(place))
@@ -337,7 +337,7 @@ def test_no_command_lets_text_of_others_act_on_a_terminal(
     assert kind == "costly" or names - reached == {"generate", "check", "upgrade"}
 
 
-def test_questions_of_a_server_cannot_act_on_a_terminal(place: Path) -> None:
+def test_elicitation_prompts_escape_control_characters(place: Path) -> None:
     server = f"'{PYTHON}' '{place / 'server.py'}' '{place / 'listing.json'}' '{place / 'line.json'}'"
     shown = in_terminal("call", server, "tools/call", "ask", typed="wrong\n\n\ny\n")
     assert "The server asks" in shown
@@ -345,7 +345,7 @@ def test_questions_of_a_server_cannot_act_on_a_terminal(place: Path) -> None:
     assert problems(shown) == []
 
 
-def test_other_writers_are_escaped_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_logging_and_other_writes_to_stderr_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.guard_streams()
     terminal.guard_streams()  # a second call has no effect
     assert isinstance(sys.stderr, terminal.PrintableStream)
@@ -357,7 +357,7 @@ def test_other_writers_are_escaped_too(capsys: pytest.CaptureFixture[str]) -> No
     assert {char for char in shown if char != "\n" and printable(char) != char} == set()
 
 
-def test_characters_that_a_terminal_obeys_or_hides_are_escapes_of_json() -> None:
+def test_control_and_hidden_characters_become_json_escapes() -> None:
     for char in [*CONTROLS, *HIDDEN, "\ud800", "\n", "\t"]:
         shown = printable(f"a{char}b")
         assert shown.isascii()
@@ -366,7 +366,7 @@ def test_characters_that_a_terminal_obeys_or_hides_are_escapes_of_json() -> None
             assert printable(char, keep="\n\t") == shown[1:-1]
 
 
-def test_visible_text_stays() -> None:
+def test_visible_text_is_unchanged() -> None:
     for text in ["caf\u00e9", "\u4f60\u597d\u3000", "\u2764\ufe0f", "\U0001f604", "a\u00a0b", "\\ \" '"]:
         assert printable(text) == text
 

@@ -32,7 +32,7 @@ def ports(cluster: Cluster) -> tuple[str, str]:
 # --- no sticky sessions ---------------------------------------------------------------------------------------
 
 
-async def test_any_worker_takes_any_request_of_any_session(two: Cluster) -> None:
+async def test_any_worker_handles_any_request_of_a_session(two: Cluster) -> None:
     async with patient(two) as client:
         for number in range(10):
             messages = await client.call("count", to=3, delay_ms=0)
@@ -42,7 +42,7 @@ async def test_any_worker_takes_any_request_of_any_session(two: Cluster) -> None
                 assert len(answer(response)["result"]["tools"]) == 3
 
 
-async def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
+async def test_a_response_at_any_worker_reaches_the_handler_that_sent_the_request(two: Cluster) -> None:
     async with patient(two) as client:
         message: Any = None
         for asking in ports(two):
@@ -55,7 +55,7 @@ async def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
                 assert text(message) == answering
 
 
-async def test_a_cancellation_finds_the_handler(two: Cluster) -> None:
+async def test_a_cancellation_at_another_worker_cancels_the_handler(two: Cluster) -> None:
     async with patient(two) as client:
         for calling, cancelling in (ports(two), ports(two)[::-1]):
             asked, said = client.calling("count", to=1000, delay_ms=20), list[Any]()
@@ -79,7 +79,7 @@ async def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_i
             assert (numbers(said), text(said[-1])) == (list(range(1, 41)), "counted to 40")
 
 
-async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two: Cluster) -> None:
+async def test_the_newest_connection_takes_over_a_stream_from_any_worker(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
         asked, last = client.calling("count", to=200, delay_ms=20), list[str]()
@@ -96,7 +96,7 @@ async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two:
         assert numbers(said) == list(range(1, 201))
 
 
-async def test_there_is_one_standing_stream(two: Cluster) -> None:
+async def test_a_session_has_only_one_listen_stream_across_workers(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
         async with client.stream(first) as one:
@@ -111,7 +111,7 @@ async def test_there_is_one_standing_stream(two: Cluster) -> None:
                     pass
 
 
-async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
+async def test_all_workers_know_the_resource_subscriptions_of_a_client(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
 
@@ -145,7 +145,7 @@ async def _standing(client: Patient, url: str, count: int) -> list[str]:
     return told
 
 
-async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_to(two: Cluster) -> None:
+async def test_a_broadcast_reaches_each_subscribed_client_once_at_any_worker(two: Cluster) -> None:
     heard: dict[str, list[str]] = {}
 
     async def session(name: str, url: str, subscribes: bool) -> None:
@@ -188,7 +188,7 @@ async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_
     assert {name: len(told) for name, told in heard.items()} == {name: 0 if "stranger" in name else 6 for name in heard}
 
 
-async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> None:
+async def test_a_deleted_session_ends_at_all_workers(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
         for url in (first, second):
@@ -207,7 +207,7 @@ async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> Non
 
 
 @pytest.mark.full
-async def test_rounds_of_a_request_go_to_any_worker(two: Cluster) -> None:
+async def test_a_retry_with_input_responses_may_go_to_another_worker(two: Cluster) -> None:
     accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
     headers = {**accept, "mcp-method": "tools/call", "mcp-name": "ask"}
     async with connections() as http:

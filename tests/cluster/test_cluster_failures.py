@@ -49,7 +49,7 @@ def ports(cluster: Cluster) -> list[int]:
 
 
 @pytest.mark.full
-async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seconds(mortal: Cluster) -> None:
+async def test_a_request_gets_an_error_when_its_worker_dies(mortal: Cluster) -> None:
     async with meeting(mortal) as (client, first, second):
         reader = Reader(client, client.calling("count", to=1000, delay_ms=20))
         with suppress(httpx2.HTTPError):
@@ -61,7 +61,7 @@ async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seco
 
 
 @pytest.mark.full
-async def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> None:
+async def test_a_stream_survives_the_death_of_a_worker_that_only_delivers_it(two: Cluster) -> None:
     async with meeting(two) as (client, first, second):
         reader = Reader(client, client.calling("count", to=60, delay_ms=20))
         await reader.read(two.at(first), 5)
@@ -72,7 +72,7 @@ async def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> N
 
 
 @pytest.mark.full
-async def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Cluster) -> None:
+async def test_an_undelivered_response_survives_the_death_of_its_worker(two: Cluster) -> None:
     async with meeting(two) as (client, first, second):
         reader = Reader(client, client.calling("count", to=10, delay_ms=20))
         await reader.read(two.at(first), 1)
@@ -84,7 +84,7 @@ async def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Clus
 
 
 @pytest.mark.full
-async def test_a_question_whose_worker_dies_ends_with_an_error(mortal: Cluster) -> None:
+async def test_a_call_that_awaits_input_gets_an_error_when_its_worker_dies(mortal: Cluster) -> None:
     async with meeting(mortal) as (client, first, second):
         reader = Reader(client, client.calling("ask", question="Why?"))
         with suppress(httpx2.HTTPError):
@@ -98,7 +98,7 @@ async def test_a_question_whose_worker_dies_ends_with_an_error(mortal: Cluster) 
 
 
 @pytest.mark.full
-async def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cluster) -> None:
+async def test_a_request_fails_if_its_worker_dies_before_sending_anything(two: Cluster) -> None:
     async with meeting(two) as (client, first, second):
         two.signal(first, signal.SIGSTOP)  # the worker has the request and has sent nothing
         async with anyio.create_task_group() as tasks:
@@ -113,7 +113,7 @@ async def _kill_soon(cluster: Cluster, port: int) -> None:
 
 
 @pytest.mark.full
-async def test_what_was_announced_while_no_worker_was_there_for_a_session_is_told_once(mortal: Cluster) -> None:
+async def test_notifications_sent_while_a_session_has_no_worker_arrive_once(mortal: Cluster) -> None:
     first, second = ports(mortal)
     async with patient(mortal, mortal.at(first)) as client, patient(mortal, mortal.at(second)) as other:
         await client.subscribe(NOTE, mortal.at(first))
@@ -138,7 +138,7 @@ async def test_what_was_announced_while_no_worker_was_there_for_a_session_is_tol
 
 
 @pytest.mark.full
-async def test_a_worker_that_was_taken_for_dead_begins_anew(mortal: Cluster) -> None:
+async def test_a_worker_wrongly_declared_dead_drops_its_streams_and_rejoins(mortal: Cluster) -> None:
     async with meeting(mortal) as (client, first, second):
         reader = Reader(client, client.calling("count", to=1000, delay_ms=20))
         await reader.read(mortal.at(first), 5)
@@ -262,7 +262,7 @@ async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.slow)])
-async def test_workers_are_killed_at_moments_of_all_kinds_under_load(mortal: Cluster, kills: int) -> None:
+async def test_clients_under_load_survive_worker_kills_at_random_moments(mortal: Cluster, kills: int) -> None:
     await _under_load(mortal, kills, 12, 16)
 
 
@@ -277,7 +277,7 @@ async def _newcomers(url: str) -> None:
 
 
 @pytest.mark.full
-async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) -> None:
+async def test_a_stopping_worker_finishes_short_requests_and_fails_long_ones(two: Cluster) -> None:
     async with meeting(two) as (client, first, second):
         standing: list[str] = []
 
@@ -313,7 +313,7 @@ async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) 
 
 
 @pytest.mark.full
-async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
+async def test_requests_get_503_during_a_redis_outage_and_streams_continue(two: Cluster) -> None:
     async with meeting(two) as (client, first, second):
         last, said = list[str](), list[Any]()
         async with client.stream(two.at(first), client.calling("count", to=150, delay_ms=20)) as response:
@@ -337,7 +337,7 @@ async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
 
 
 @pytest.mark.full
-async def test_redis_that_does_not_answer_holds_nobody_up(impatient: Cluster) -> None:
+async def test_requests_get_503_while_redis_hangs(impatient: Cluster) -> None:
     async with meeting(impatient) as (client, first, second):
         with impatient.redis.paused():
             for port in (first, second):
@@ -355,7 +355,7 @@ async def test_redis_that_does_not_answer_holds_nobody_up(impatient: Cluster) ->
                 await anyio.sleep(0.02)
 
 
-async def test_redis_is_full(two: Cluster) -> None:
+async def test_new_sessions_get_503_while_redis_is_full_and_old_ones_survive(two: Cluster) -> None:
     async with patient(two) as client:
         two.redis.client.config_set("maxmemory", "1")
         response = await client.hello(two.url)
@@ -371,7 +371,7 @@ async def test_redis_is_full(two: Cluster) -> None:
 
 
 @pytest.mark.full
-async def test_redis_is_restarted_in_the_middle_of_everything(tmp_path: Path) -> None:
+async def test_clients_under_load_survive_redis_restarts(tmp_path: Path) -> None:
     check = Checker()
     with cluster(tmp_path) as two:
         async with anyio.create_task_group() as tasks:
@@ -402,7 +402,7 @@ async def test_redis_is_restarted_in_the_middle_of_everything(tmp_path: Path) ->
 
 
 @pytest.mark.full
-async def test_redis_that_has_lost_its_data_is_begun_anew(mortal: Cluster) -> None:
+async def test_workers_register_again_after_redis_loses_its_data(mortal: Cluster) -> None:
     async with patient(mortal) as client:
         mortal.redis.client.flushall()
         for port in ports(mortal):
@@ -437,11 +437,13 @@ async def _crowd(cluster: Cluster, clients: int, rounds: int) -> None:
 
 
 @pytest.mark.full
-async def test_a_crowd_for_a_moment(two: Cluster) -> None:
+async def test_forty_concurrent_clients_are_served_and_leave_no_keys(two: Cluster) -> None:
     await _crowd(two, 40, 2)
 
 
 @pytest.mark.slow
-async def test_two_hundred_clients_for_about_a_minute(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_two_hundred_concurrent_clients_are_served_and_leave_no_keys(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     with cluster(tmp_path_factory.mktemp("two")) as two:
         await _crowd(two, 200, 30)

@@ -99,7 +99,7 @@ def _connect_again_and_again(port: int) -> None:
         time.sleep(0.01)
 
 
-def test_a_worker_that_stops_answers_what_comes_on_open_connections(two: Cluster) -> None:
+def test_a_stopping_worker_answers_requests_on_open_connections(two: Cluster) -> None:
     port = next(iter(two.workers))
     with _connect(port) as used, _connect(port) as fresh:
         used.sendall(_get())
@@ -117,7 +117,7 @@ def test_a_worker_that_stops_answers_what_comes_on_open_connections(two: Cluster
 
 
 @pytest.mark.full
-def test_a_worker_that_stops_waits_for_idle_connections_only_for_a_moment(two: Cluster) -> None:
+def test_a_stopping_worker_waits_only_briefly_for_idle_connections(two: Cluster) -> None:
     port = next(iter(two.workers))
     with _connect(port) as idle:
         two.signal(port, signal.SIGTERM)
@@ -138,7 +138,7 @@ def test_a_worker_that_is_interrupted_waits_for_no_idle_connection(two: Cluster)
 
 
 @pytest.mark.full
-def test_a_worker_keeps_idle_connections_for_longer_than_clients_use_them_again(two: Cluster) -> None:
+def test_a_worker_keeps_idle_connections_longer_than_clients_reuse_them(two: Cluster) -> None:
     """A request on a closing connection is lost; httpx2 reuses a connection for 5 seconds."""
     with _connect(next(iter(two.workers))) as idle:
         for pause in (0, 6):
@@ -165,7 +165,7 @@ async def _started(part: Callable[[], Awaitable[None]]) -> _Uvicorn:
     return server
 
 
-def test_connections_that_wait_when_the_port_closes_are_answered() -> None:
+def test_connections_in_the_backlog_are_answered_when_the_port_closes() -> None:
     """uvloop accepts one connection per iteration of its event loop; closing the port resets waiting connections."""
 
     async def body() -> None:
@@ -240,7 +240,7 @@ async def _announce(http: httpx2.AsyncClient, url: str, uri: str) -> None:
 
 
 @pytest.mark.full
-async def test_events_between_the_end_of_a_stream_and_the_next_one_are_heard_once(two: Cluster) -> None:
+async def test_events_between_two_streams_of_a_subscription_arrive_once(two: Cluster) -> None:
     first, second = two.workers
     async with connections() as http, anyio.create_task_group() as tasks:
         former, ended = Stream(http, two.at(first)), list[str]()
@@ -426,12 +426,12 @@ def _check(load: Load, new: NewListener, old: OldListener, max_refused_share: fl
 
 
 @pytest.mark.full
-async def test_a_rolling_restart_under_load_loses_nothing(two: Cluster) -> None:
+async def test_a_rolling_restart_under_load_loses_no_response_or_event(two: Cluster) -> None:
     _check(*await _restarts(two, 1, 0.1, 1), 0)
 
 
 @pytest.mark.full
-async def test_a_client_whose_worker_is_killed_is_told_and_hears_the_rest(two: Cluster) -> None:
+async def test_a_client_is_notified_of_a_killed_worker_and_gets_later_events(two: Cluster) -> None:
     load, new, old = await _restarts(two, 2, 1, 1, signal.SIGKILL)
     assert load.events[-1] in new.heard  # the next subscription receives later events
     assert ([uri for uri in load.events if old.heard[uri] != 1], max(new.heard.values())) == ([], 1)
@@ -440,6 +440,6 @@ async def test_a_client_whose_worker_is_killed_is_told_and_hears_the_rest(two: C
 
 @pytest.mark.full
 @bounded(300)
-async def test_rolling_restarts_of_the_example_files_lose_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_rolling_restarts_of_the_example_files_lose_no_event(tmp_path_factory: pytest.TempPathFactory) -> None:
     with cluster(tmp_path_factory.mktemp("two"), kind=ShippedCluster) as shipped:
         _check(*await _restarts(shipped, 2, 1, 3), 0.1)  # a busy nginx notices a refused connection late

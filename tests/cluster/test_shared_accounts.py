@@ -51,7 +51,7 @@ def check(redis: RedisServer, limits: StoreLimits, slack: int = 0) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
-async def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: int) -> None:
+async def test_stored_bytes_are_counted_correctly_after_random_operations(redis: RedisServer, seed: int) -> None:
     """Run random operations, expiry and deaths of workers: the counts match the data and stay within the limits."""
     chance = random.Random(seed)
     limits = StoreLimits(events=6, size=2000, size_of_principal=12_000, all_size=30_000)
@@ -109,7 +109,7 @@ async def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: 
 
 
 @pytest.mark.full
-async def test_a_principal_that_pushes_much_shuts_out_nobody(tmp_path: Any) -> None:
+async def test_a_principal_that_floods_the_store_does_not_affect_other_principals(tmp_path: Any) -> None:
     """Write far more events than Redis has memory, in sessions on two workers, some abandoned or ended."""
     limits = StoreLimits(size=1 << 20, size_of_principal=4 << 20, all_size=24 << 20)
     options = ("--maxmemory", "32mb", "--maxmemory-policy", "noeviction", "--appendonly", "no")
@@ -136,7 +136,7 @@ async def test_a_principal_that_pushes_much_shuts_out_nobody(tmp_path: Any) -> N
             check(redis, limits)
 
 
-async def test_the_oldest_events_of_a_principal_go_first_then_those_of_the_largest(redis: RedisServer) -> None:
+async def test_eviction_removes_the_oldest_events_of_the_full_or_largest_principal(redis: RedisServer) -> None:
     limits = StoreLimits(size_of_principal=20_000, all_size=36_000)
 
     async with stores(redis, limits=limits) as (store,):
@@ -155,7 +155,7 @@ async def test_the_oldest_events_of_a_principal_go_first_then_those_of_the_large
         check(redis, limits)
 
 
-async def test_records_and_ids_of_requests_count_and_are_refused(redis: RedisServer) -> None:
+async def test_records_and_request_ids_count_and_are_refused_above_the_limit(redis: RedisServer) -> None:
     async with stores(redis, limits=StoreLimits(size_of_principal=10_000)) as (store,):
         await store.create("s", 60, "anna", 9)
         await store.create("t", 60, "anna", 9)
@@ -169,7 +169,7 @@ async def test_records_and_ids_of_requests_count_and_are_refused(redis: RedisSer
         check(redis, StoreLimits(size_of_principal=10_000))
 
 
-async def test_ids_of_requests_are_not_kept_at_any_length(redis: RedisServer) -> None:
+async def test_a_request_id_that_is_too_long_is_refused(redis: RedisServer) -> None:
     async with workers(redis, 1) as one:
         session = await one.begin()
         for id_, status in (("i" * 65_000, 200), ("i" * 66_000, 413)):
@@ -227,7 +227,7 @@ def told(redis: RedisServer) -> list[int]:
 
 
 @pytest.mark.parametrize("place", ["*", "7-1"])
-async def test_a_broadcast_that_cannot_be_read_is_passed_by(
+async def test_an_unreadable_broadcast_is_skipped_and_logged_once_per_worker(
     redis: RedisServer, caplog: pytest.LogCaptureFixture, place: str
 ) -> None:
     async with workers(redis) as two:
@@ -247,7 +247,7 @@ async def test_a_broadcast_that_cannot_be_read_is_passed_by(
     assert "Traceback" not in caplog.text
 
 
-async def test_a_record_that_cannot_be_read_ends_a_session(
+async def test_an_unreadable_session_record_ends_the_session(
     redis: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with workers(redis) as two:
@@ -264,7 +264,7 @@ async def test_a_record_that_cannot_be_read_ends_a_session(
     assert "Traceback" not in caplog.text
 
 
-async def test_a_worker_lives_on_beside_state_that_nobody_can_read(
+async def test_workers_tolerate_unreadable_signing_keys_and_stream_state(
     redis: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     redis.client.set(f"{PREFIX}keys", "[5, {}]")
@@ -282,7 +282,7 @@ async def test_a_worker_lives_on_beside_state_that_nobody_can_read(
     assert "Traceback" not in caplog.text
 
 
-async def test_room_is_looked_for_in_a_bounded_number_of_accounts(redis: RedisServer) -> None:
+async def test_eviction_tries_a_bounded_number_of_accounts(redis: RedisServer) -> None:
     """Many accounts hold records that eviction cannot free; a script that tried them all would block every worker."""
 
     async with stores(redis, limits=StoreLimits(all_size=1_000_000)) as (store,):
@@ -299,7 +299,7 @@ GARBAGE = (b"\xff", b"", b"{}", b"1e308", b"9" * 400, b"-5")
 
 @pytest.mark.full
 @pytest.mark.parametrize("garbage", GARBAGE)
-async def test_garbage_in_what_all_workers_use_stops_none_of_them(
+async def test_garbage_in_the_shared_state_stops_no_worker(
     redis: RedisServer, caplog: pytest.LogCaptureFixture, garbage: bytes
 ) -> None:
     client = redis.client
@@ -337,7 +337,7 @@ async def test_garbage_in_what_all_workers_use_stops_none_of_them(
 
 @pytest.mark.full
 @pytest.mark.parametrize("place", ["9007199254740993-0", "18446744073709551615-18446744073709551615"])
-async def test_broadcasts_go_on_after_a_row_with_the_last_number(redis: RedisServer, place: str) -> None:
+async def test_broadcasts_continue_after_an_entry_with_the_highest_id(redis: RedisServer, place: str) -> None:
     async with workers(redis, heartbeat=0.1) as two:
         redis.client.xadd(f"{PREFIX}topic", {"x": "y"}, id=place)
         await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
@@ -348,7 +348,7 @@ async def test_broadcasts_go_on_after_a_row_with_the_last_number(redis: RedisSer
         await until(lambda: told(redis) == [1, 1])
 
 
-async def test_sessions_are_told_by_a_redis_that_has_lost_their_newest_records(redis: RedisServer) -> None:
+async def test_sessions_get_broadcasts_after_redis_loses_their_newest_records(redis: RedisServer) -> None:
     async with workers(redis, 1) as one:
         for _ in range(2):
             await one.begin()
@@ -359,7 +359,7 @@ async def test_sessions_are_told_by_a_redis_that_has_lost_their_newest_records(r
 
 
 @pytest.mark.full
-async def test_a_lost_account_leaves_nothing_in_the_total(redis: RedisServer) -> None:
+async def test_a_lost_account_is_subtracted_from_the_total(redis: RedisServer) -> None:
     async with stores(redis) as (store,):
         await store.create("s", 60, "anna", 9)
         await store.create("t", 60, "bob", 9)

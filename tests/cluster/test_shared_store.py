@@ -132,7 +132,7 @@ async def in_session(redis: RedisServer, **options: Any) -> AsyncIterator[tuple[
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
-async def test_every_worker_checks_whose_session_it_is(redis: RedisServer) -> None:
+async def test_every_worker_checks_the_principal_of_a_session(redis: RedisServer) -> None:
     async with workers(redis) as two:
         session = await two.begin(user="anna")
         for _ in range(2):
@@ -144,7 +144,7 @@ async def test_every_worker_checks_whose_session_it_is(redis: RedisServer) -> No
                 assert await two.says(worker, session, user="anna") == "test None"
 
 
-async def test_a_handshake_may_go_on_with_another_worker(redis: RedisServer) -> None:
+async def test_a_handshake_may_continue_at_another_worker(redis: RedisServer) -> None:
     async with workers(redis) as two:
         session = await two.begin(0, 1)
         for worker in (0, 1):  # the first worker did not receive `notifications/initialized`
@@ -152,7 +152,7 @@ async def test_a_handshake_may_go_on_with_another_worker(redis: RedisServer) -> 
 
 
 @pytest.mark.full
-async def test_a_client_that_never_says_that_it_is_initialized_loses_its_session(redis: RedisServer) -> None:
+async def test_a_session_that_is_never_initialized_expires(redis: RedisServer) -> None:
     async with workers(redis, limits=HttpLimits(handshake=1.5)) as two:
         response = await two.post(0, None, initialize(LATEST))
         confirmed = await two.begin(0, 1)
@@ -161,7 +161,7 @@ async def test_a_client_that_never_says_that_it_is_initialized_loses_its_session
         assert (await two.post(0, confirmed, PING)).status_code == 200
 
 
-async def test_a_session_that_the_store_has_lost_is_over_at_its_worker(redis: RedisServer) -> None:
+async def test_a_session_that_the_store_lost_ends_at_its_worker(redis: RedisServer) -> None:
     async with workers(redis, 1) as one:
         session = await one.begin()
         redis.client.delete(*redis.client.keys("*:s:*"))
@@ -169,7 +169,7 @@ async def test_a_session_that_the_store_has_lost_is_over_at_its_worker(redis: Re
             assert (await one.post(0, session, PING)).status_code == 404
 
 
-async def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -> None:
+async def test_the_log_level_of_a_client_applies_at_all_workers(redis: RedisServer) -> None:
     async with in_session(redis) as (two, session):
         assert [await two.says(worker, session) for worker in (0, 1)] == ["test None"] * 2
         for worker, level in ((0, "error"), (1, "debug"), (0, "info")):
@@ -178,7 +178,7 @@ async def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -
 
 
 @pytest.mark.full
-async def test_a_session_that_nobody_uses_expires_everywhere(redis: RedisServer) -> None:
+async def test_an_unused_session_expires_at_all_workers(redis: RedisServer) -> None:
     async with workers(redis, limits=HttpLimits(idle=2)) as two:
         idle, used = await two.begin(), await two.begin()
         for turn in range(6):
@@ -191,7 +191,7 @@ async def test_a_session_that_nobody_uses_expires_everywhere(redis: RedisServer)
 
 
 @pytest.mark.full
-async def test_nothing_stays_for_ever_and_ids_are_not_in_the_store(redis: RedisServer) -> None:
+async def test_all_store_keys_expire_and_contain_no_session_id(redis: RedisServer) -> None:
     async with in_session(redis, prefix="mine:") as (two, session):
         await two.says(1, session)
         await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
@@ -212,7 +212,7 @@ async def test_two_endpoints_with_different_prefixes_do_not_see_each_other(redis
 
 
 @pytest.mark.full
-async def test_without_redis_a_worker_starts_and_waits_for_it(tmp_path: Path) -> None:
+async def test_a_worker_starts_without_redis_and_waits_for_it(tmp_path: Path) -> None:
     later = RedisServer(tmp_path)
     async with workers(later, 1, timeout=0.5) as one:
         hello = initialize(LATEST)
@@ -233,7 +233,7 @@ async def test_without_redis_a_worker_starts_and_waits_for_it(tmp_path: Path) ->
 # --- two versions side by side --------------------------------------------------------------------------------
 
 
-async def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisServer) -> None:
+async def test_fields_added_to_a_record_by_a_newer_version_are_kept(redis: RedisServer) -> None:
     async with in_session(redis) as (two, session):
         (key,) = redis.client.keys("*:s:*")
         record = json.loads(redis.client.hget(key, "record") or b"")
@@ -247,7 +247,7 @@ async def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisSe
         assert redis.client.hget(key, "shoes") == b"x"
 
 
-async def test_a_session_that_only_a_newer_program_understands_is_left_to_that(redis: RedisServer) -> None:
+async def test_a_session_in_a_newer_format_is_kept_and_gets_503(redis: RedisServer) -> None:
     async with in_session(redis) as (two, session):
         (key,) = redis.client.keys("*:s:*")
         redis.client.hset(key, "needs", FORMAT + 1)
@@ -273,7 +273,7 @@ JSON = st.dictionaries(
 @pytest.mark.full
 @given(JSON, JSON, JSON)
 @settings(max_examples=examples(50, 500))
-def test_what_two_workers_have_changed_is_merged(base: dict[str, Any], ours: dict[str, Any], theirs: Any) -> None:
+def test_changes_of_two_workers_are_merged(base: dict[str, Any], ours: dict[str, Any], theirs: Any) -> None:
     found = merged(base, ours, theirs)
     assert merged(base, base, theirs) == {**base, **theirs} or set(base) - set(theirs)
     for name in {**ours, **theirs}:
@@ -307,7 +307,7 @@ def events(*numbers: int, size: int = 3) -> list[Event]:
     return [Event(number, b"%d" % number * size) for number in numbers]
 
 
-async def test_a_write_that_is_repeated_is_written_once(redis: RedisServer) -> None:
+async def test_a_repeated_write_is_stored_once(redis: RedisServer) -> None:
     async with stores(redis) as (store,):
         await store.save("s", b"x")
         for _ in range(3):
@@ -318,7 +318,7 @@ async def test_a_write_that_is_repeated_is_written_once(redis: RedisServer) -> N
         assert await store.read("s", "a", 0) == events(1, 2, 3)
 
 
-async def test_one_of_two_wins(redis: RedisServer) -> None:
+async def test_only_one_of_two_conflicting_changes_is_stored(redis: RedisServer) -> None:
     async with stores(redis, 2) as (one, other):
         await one.create("s", 60)
         first = await one.update("s", b"first", 0)
@@ -337,7 +337,7 @@ async def test_one_of_two_wins(redis: RedisServer) -> None:
         assert sorted(found.number for (found,) in told) == [0, 0, 0, 0, 0, 1]
 
 
-async def test_a_worker_that_was_taken_for_dead_begins_no_stream(redis: RedisServer) -> None:
+async def test_a_removed_worker_begins_no_stream_until_it_has_a_new_name(redis: RedisServer) -> None:
     async with stores(redis, 2) as (one, other):
         await one.create("s", 60)
         await other.write("s", "a", events(1), b"[1]")
@@ -354,7 +354,7 @@ async def test_a_worker_that_was_taken_for_dead_begins_no_stream(redis: RedisSer
 
 
 @pytest.mark.full
-async def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: RedisServer) -> None:
+async def test_workers_with_an_expired_lease_are_dead_unless_all_leases_expired(redis: RedisServer) -> None:
     async with stores(redis, 2, lease=0.4) as (one, other):
         while not (beat := await one.heartbeat()).dead:
             await asyncio.sleep(0.1)
@@ -369,7 +369,7 @@ async def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(r
 
 
 @pytest.mark.full
-async def test_keys_are_the_same_everywhere_and_replaced_in_time(
+async def test_signing_keys_are_shared_by_all_workers_and_rotated(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcp_bindgen.cluster.store._KEY_DELAY_SECONDS", 0.8)
@@ -388,7 +388,7 @@ async def test_keys_are_the_same_everywhere_and_replaced_in_time(
         assert first[0] not in await one.signing_keys(1.2)
 
 
-async def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
+async def test_request_state_signed_by_one_worker_is_verified_by_all(redis: RedisServer) -> None:
     class New(v2026_07_28.Server):
         info = v2026_07_28.types.Implementation(name="new", version="1")
 
@@ -406,7 +406,7 @@ async def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
         assert one.apps[0].servers[0].request_state_signer is mine
 
 
-async def test_a_proof_counts_once_for_all_workers(redis: RedisServer) -> None:
+async def test_a_dpop_proof_is_accepted_once_across_all_workers(redis: RedisServer) -> None:
     async with stores(redis, 2) as made:
         caches = [RedisReplayCache(store) for store in made]
         seen = await asyncio.gather(*(cache.add(b"proof", "key", 60) for cache in caches * 3))
@@ -419,7 +419,7 @@ async def test_a_proof_counts_once_for_all_workers(redis: RedisServer) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("skews", [(-10.0, -10.0), (10.0, 10.0), (0.0, -1.5)])
-async def test_a_proof_is_taken_once_whatever_the_clocks_say(redis: RedisServer, skews: tuple[float, float]) -> None:
+async def test_a_dpop_proof_is_accepted_once_despite_clock_skew(redis: RedisServer, skews: tuple[float, float]) -> None:
     """The clocks of two workers differ from that of Redis, and from each other."""
 
     async with stores(redis, 2) as made:
@@ -444,7 +444,7 @@ def _shifted(seconds: float) -> float:
     return time.time() + seconds
 
 
-async def test_proofs_are_counted_by_key_and_refused_beyond(
+async def test_dpop_proofs_are_counted_per_key_and_refused_above_the_limits(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = "mcp_bindgen.cluster.store"
@@ -489,7 +489,7 @@ run(Tools())
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["redis", "sqlite"])
-def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_path: Path, kind: str) -> None:
+def test_the_store_option_restores_sessions_after_a_restart(redis: RedisServer, tmp_path: Path, kind: str) -> None:
     where = redis.url if kind == "redis" else str(tmp_path / "sessions.db")
     session: str | None = None
     for turn in range(2):  # the second process restores the session
@@ -511,7 +511,7 @@ def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_p
         (["--http", "127.0.0.1:0", "--store", "/no/such/folder/x.db"], "/no/such/folder/x.db"),
     ],
 )
-def test_a_store_that_cannot_be_used_is_said_in_one_line(
+def test_an_unusable_store_is_reported_in_one_line(
     options: list[str], reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["server.py", *options])
@@ -521,7 +521,7 @@ def test_a_store_that_cannot_be_used_is_said_in_one_line(
     assert reason in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_url_of_something_else_is_refused() -> None:
+def test_a_store_url_with_another_scheme_is_refused() -> None:
     with pytest.raises(ValueError, match="redis://"):
         RedisStore("postgres://localhost")
 
@@ -532,7 +532,7 @@ async def test_no_secret_of_the_url_is_logged(caplog: pytest.LogCaptureFixture) 
     assert "hunter2" not in caplog.text
 
 
-async def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisServer) -> None:
+async def test_a_slow_reader_gets_every_event_that_two_workers_add_concurrently(redis: RedisServer) -> None:
     async with stores(redis, 2) as (one, other):
         await one.create("s", 60)
         stream = SharedListenStream("s", LISTEN_STREAM, store=one, persisted=True)
@@ -550,7 +550,7 @@ async def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: 
         assert read == [Event(number, data) for number, data in enumerate(said, 1)]
 
 
-async def test_a_client_that_is_refused_again_and_again_leaves_nothing_in_the_store(redis: RedisServer) -> None:
+async def test_a_repeatedly_refused_client_leaves_nothing_in_the_store(redis: RedisServer) -> None:
     async with workers(redis, limits=HttpLimits(sessions=1)) as both:
         session = await both.begin(0)
         await both.begin(1, confirmed=1)
@@ -560,14 +560,14 @@ async def test_a_client_that_is_refused_again_and_again_leaves_nothing_in_the_st
         assert [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))] == before
 
 
-async def test_a_session_that_is_initialized_at_another_worker_does_not_make_room(redis: RedisServer) -> None:
+async def test_a_session_initialized_at_another_worker_is_not_evicted(redis: RedisServer) -> None:
     async with workers(redis, limits=HttpLimits(sessions=1)) as both:
         session = await both.begin(0, confirmed=1)
         assert (await both.post(0, None, initialize(LATEST))).status_code == 429
         assert await both.says(1, session) == "test None"
 
 
-def test_only_what_others_may_wait_for_is_passed_on() -> None:
+def test_only_responses_cancellations_and_progress_go_to_other_workers() -> None:
     batch: list[dict[str, Any]] = [
         PING,
         notification("notifications/roots/list_changed"),
@@ -632,7 +632,7 @@ async def _take_for_dead(two: Workers) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("failing", [None, "hand_over", "take_over"])
 @pytest.mark.parametrize("leave", [_stop, _take_for_dead])
-async def test_the_next_worker_goes_on_with_a_subscription(
+async def test_another_worker_continues_a_subscription(
     redis: RedisServer,
     leave: Callable[[Workers], Awaitable[None]],
     failing: str | None,
@@ -687,7 +687,7 @@ class Fenced(Tools):
         return mcp.EmptyResult()
 
 
-async def test_what_is_caught_up_with_is_what_the_server_agrees_to(
+async def test_a_continued_subscription_gets_no_events_of_a_refused_resource(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "_SHORTEST_PAUSE", 0.6)
@@ -703,7 +703,7 @@ async def test_what_is_caught_up_with_is_what_the_server_agrees_to(
     assert client.heard == ["note://1/1", "note://1/2"]
 
 
-async def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
+async def test_a_subscription_continues_after_the_store_loses_its_data(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "_SHORTEST_PAUSE", 0.02)
@@ -722,7 +722,7 @@ async def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
         await until(lambda: len(client.heard) == 6)
 
 
-async def test_a_subscription_is_handed_over_once_and_to_nobody_else(redis: RedisServer) -> None:
+async def test_a_handover_is_taken_once_and_only_with_its_own_key(redis: RedisServer) -> None:
     store = RedisStore(redis.url)
     redis.client.hset("mcp-bindgen:state", "broadcast", 2000)
     for told in (7, 9):
@@ -735,7 +735,7 @@ async def test_a_subscription_is_handed_over_once_and_to_nobody_else(redis: Redi
     await store.resign()
 
 
-async def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(redis: RedisServer) -> None:
+async def test_a_handover_is_specific_to_the_principal_client_and_filter(redis: RedisServer) -> None:
     async with workers(redis, make=Shop) as two:
         async with anyio.create_task_group() as tasks:
             for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
@@ -748,7 +748,7 @@ async def test_who_listens_with_another_principal_client_or_filter_gets_nothing_
         assert len(redis.client.keys("mcp-bindgen:h:*")) == 12
 
 
-async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_over(
+async def test_a_stopping_worker_ends_a_new_subscription_and_hands_it_over(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "_SHORTEST_PAUSE", 0.02)
@@ -767,7 +767,7 @@ async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_
 
 
 @pytest.mark.full
-async def test_a_worker_that_stops_answers_requests_and_sends_readers_to_another_worker(redis: RedisServer) -> None:
+async def test_a_stopping_worker_answers_requests_and_makes_streams_reconnect(redis: RedisServer) -> None:
     async with in_session(redis) as (two, session):
         two.apps[0].leave()
         assert (await two.says(0, session), await two.says(0, await two.begin(worker=0))) == ("test None", "test None")

@@ -110,19 +110,19 @@ async def a_thousand_calls(url: str) -> None:
 
 
 @pytest.mark.full
-async def test_a_thousand_calls(two: Cluster) -> None:
+async def test_a_thousand_concurrent_calls_succeed(two: Cluster) -> None:
     await a_thousand_calls(two.url)
 
 
 @pytest.mark.full
-async def test_requests_go_round(two: Cluster) -> None:
+async def test_requests_are_distributed_evenly_among_workers(two: Cluster) -> None:
     async with connections() as http:
         raw = Raw(http, two.url)
         seen = Counter([(await raw.call("echo", arguments={"text": "x"}))[0] for _ in range(40)])
     assert sorted(seen.values()) == [20, 20]
 
 
-async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
+async def test_the_rounds_of_a_request_may_go_to_different_workers(two: Cluster) -> None:
     async with connections() as http:
         workers, answer = await Raw(http, two.url).rounds()
         assert (answer["result"]["content"][0]["text"], len(workers)) == ("my name my colour", 3)
@@ -130,7 +130,7 @@ async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
 
 
 @pytest.mark.full
-async def test_rounds_need_the_same_key(tmp_path: Path) -> None:
+async def test_a_worker_with_another_key_refuses_the_request_state(tmp_path: Path) -> None:
     with cluster(tmp_path, ("one key", "another")) as apart:
         async with connections() as http:
             workers, answer = await Raw(http, apart.url).rounds()
@@ -140,7 +140,7 @@ async def test_rounds_need_the_same_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-async def test_our_client_answers_in_rounds(two: Cluster) -> None:
+async def test_our_client_completes_requests_of_several_rounds(two: Cluster) -> None:
     async with connect(two.url, New) as client:
 
         async def one() -> None:
@@ -151,7 +151,7 @@ async def test_our_client_answers_in_rounds(two: Cluster) -> None:
                 tasks.start_soon(one)
 
 
-async def test_who_listens_hears_of_changes_at_any_worker(two: Cluster) -> None:
+async def test_subscribed_clients_at_any_worker_are_notified_of_changes(two: Cluster) -> None:
     wanted = mcp.SubscriptionFilter(tools_list_changed=True)
     clients = [New() for _ in range(10)]
     async with AsyncExitStack() as stack:
@@ -169,7 +169,7 @@ async def test_who_listens_hears_of_changes_at_any_worker(two: Cluster) -> None:
 
 
 @pytest.mark.full
-async def test_progress_passes_through(two: Cluster) -> None:
+async def test_progress_notifications_pass_through_nginx_without_delay(two: Cluster) -> None:
     seen: list[float] = []
     async with connect(two.url, New) as client, anyio.create_task_group() as tasks:
         patient = client.with_options(on_progress=lambda one: seen.append(one.progress))
@@ -182,7 +182,7 @@ async def test_progress_passes_through(two: Cluster) -> None:
 
 
 @pytest.mark.full
-async def test_a_worker_that_dies(tmp_path: Path) -> None:
+async def test_calls_succeed_after_a_worker_dies(tmp_path: Path) -> None:
     with cluster(tmp_path) as three:
         await a_thousand_calls(three.url)
         three.workers[0].kill()
@@ -195,7 +195,7 @@ async def test_a_worker_that_dies(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("command", [uvicorn, granian])
-async def test_asgi_servers(command: Any, tmp_path: Path) -> None:
+async def test_asgi_servers_serve_stateful_and_stateless_revisions_and_stop(command: Any, tmp_path: Path) -> None:
     """Run the same conversation in both eras; then the process ends although a client still listens."""
     port = free_port()
     url, log = f"http://127.0.0.1:{port}/mcp", tmp_path / "log"

@@ -111,7 +111,7 @@ def test_scenarios_are_read_with_their_revisions() -> None:
         ([], 1, Outcome(0, (), ("exit code 1: it broke",))),
     ],
 )
-def test_an_outcome_is_what_the_checks_and_the_exit_code_say(
+def test_an_outcome_follows_from_the_checks_and_the_exit_code(
     checks: list[dict[str, Any]], code: int, expected: Outcome
 ) -> None:
     outcome = judged(checks, code, "begin\nit broke\n\n")
@@ -119,11 +119,11 @@ def test_an_outcome_is_what_the_checks_and_the_exit_code_say(
     assert outcome.good == (code == 0 and bool(checks) and not expected.problems)
 
 
-def test_what_is_only_left_out_was_not_checked() -> None:
+def test_an_outcome_with_only_skipped_checks_is_not_good() -> None:
     assert not judged([check("SKIPPED")], 0, "").good
 
 
-def test_the_last_words_are_those_of_the_client() -> None:
+def test_the_error_line_of_the_client_is_extracted_from_the_output() -> None:
     output = (
         "Client exited with code 1\n\nStderr:\nTraceback:\n  deep\nKeyError: 'x'\n\nResults saved to here\nFAILED\n"
     )
@@ -131,7 +131,7 @@ def test_the_last_words_are_those_of_the_client() -> None:
     assert last_words("") == ""
 
 
-def test_a_scenario_is_played(stand_in: Suite) -> None:
+def test_a_scenario_is_run_and_its_problems_are_reported(stand_in: Suite) -> None:
     outcome = stand_in.run(server("fine", "2026-07-28"), "2026-07-28", "http://there/mcp")
     assert outcome == Outcome(1)
     outcome = stand_in.run(server("fails", "2026-07-28"), "2026-07-28", "http://there/mcp")
@@ -143,7 +143,7 @@ def test_a_scenario_is_played(stand_in: Suite) -> None:
 @pytest.mark.parametrize(
     ("name", "problems"), [("skips", ()), ("fine", ("it checks something now",)), ("fails", ("check: url",))]
 )
-def test_a_scenario_that_is_not_written_yet_is_good_until_it_is(
+def test_an_unwritten_scenario_is_good_until_it_checks_something(
     stand_in: Suite, monkeypatch: pytest.MonkeyPatch, name: str, problems: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(run, "CHECK_NOTHING", {name})
@@ -160,19 +160,19 @@ def test_a_scenario_that_is_not_written_yet_is_good_until_it_is(
     ("name", "problem"),
     [("crash", "exit code 1: no such server"), ("dies", "exit code 3: "), ("skips", None), ("fails", "check: url")],
 )
-def test_no_trouble_passes(stand_in: Suite, name: str, problem: str | None) -> None:
+def test_crashed_skipped_and_failed_scenarios_are_not_good(stand_in: Suite, name: str, problem: str | None) -> None:
     outcome = stand_in.run(server(name), "2026-07-28", "url")
     assert not outcome.good
     assert outcome.problems == (() if problem is None else (problem,))
 
 
-def test_no_scenario_is_endless(stand_in: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_scenario_times_out(stand_in: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "PATIENCE", 0.5)
     assert stand_in.run(server("endless"), "2026-07-28", "url").problems == ("no end after 0 seconds",)
 
 
 @pytest.mark.full
-def test_there_is_one_second_chance_after_all_else(stand_in: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_scenarios_are_retried_once_at_the_end(stand_in: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[str] = []
     once = stand_in.run
 
@@ -189,7 +189,7 @@ def test_there_is_one_second_chance_after_all_else(stand_in: Suite, monkeypatch:
     assert played[4:] == again
 
 
-def test_the_summary_counts_and_names_what_is_wrong() -> None:
+def test_the_summary_counts_scenarios_and_lists_problems() -> None:
     results = {
         (server("a", "2025-11-25"), "2025-11-25"): Outcome(3),
         (server("b", "2025-11-25"), "2025-11-25"): Outcome(1, (), ("rule: broken",)),
@@ -250,7 +250,7 @@ def test_a_suite_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) 
         run.main()
 
 
-def test_the_page_is_about_the_pinned_suite() -> None:
+def test_the_page_names_the_pinned_suite_and_has_no_failures() -> None:
     locked = json.loads((HERE / "package-lock.json").read_text("utf-8"))["packages"]
     assert locked["node_modules/@modelcontextprotocol/conformance"]["version"] == pinned()
     text = PAGE.read_text("utf-8")
@@ -277,7 +277,7 @@ class Heard:
 
 
 @pytest.mark.full
-async def test_the_server_tells_clients_of_both_eras_of_changes() -> None:
+async def test_stateful_and_stateless_clients_are_notified_of_changes() -> None:
     heard = Heard()
 
     class Older(v2025_03_26.Client):
@@ -317,7 +317,7 @@ async def test_the_server_tells_clients_of_both_eras_of_changes() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
-async def test_the_server_speaks_each_revision(revision: str) -> None:
+async def test_the_server_supports_each_revision(revision: str) -> None:
     with run.serving() as url:
         async with bindings(revision).Client.connect(url) as client:
             for name in ("test_simple_text", "test_image_content", "test_audio_content", "test_multiple_content_types"):

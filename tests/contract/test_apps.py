@@ -42,7 +42,7 @@ def module(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
-def test_an_app_is_written_down_and_kept_in_sync(module: Path, suffix: str) -> None:
+def test_an_exported_contract_is_checked_against_the_app(module: Path, suffix: str) -> None:
     out = module.with_name(f"contract.{suffix}")
     assert inside("contract", "export", module, "--out", out).returncode == 0
     contract = read_contract(out)
@@ -76,7 +76,7 @@ def test_a_module_is_found_by_its_name(module: Path, monkeypatch: pytest.MonkeyP
         ("two.py", "there is not one App; say two.py:NAME, with one of a, b"),
     ],
 )
-def test_what_is_no_app_is_said_in_one_line(
+def test_a_source_that_names_no_app_is_refused(
     module: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
 ) -> None:
     monkeypatch.chdir(module.parent)
@@ -91,7 +91,7 @@ def test_a_check_needs_a_file(module: Path) -> None:
     assert said == "error: --check needs a file to compare with; give --out FILE"
 
 
-def test_members_that_are_nearly_the_protocols_are_told(tmp_path: Path) -> None:
+def test_misspelled_contract_members_are_refused_with_a_suggestion(tmp_path: Path) -> None:
     path = tmp_path / "contract.json"
     for name, meant in (("inputschema", "inputSchema"), ("input_schema", "inputSchema"), ("descripton", "description")):
         entry = {"name": "a", "inputSchema": {"type": "object"}}
@@ -103,14 +103,14 @@ def test_members_that_are_nearly_the_protocols_are_told(tmp_path: Path) -> None:
     assert inside("contract", "diff", path, path).returncode == 0
 
 
-def test_one_server_of_a_file_must_be_named(tmp_path: Path) -> None:
+def test_a_server_of_a_configuration_file_must_be_named(tmp_path: Path) -> None:
     config = tmp_path / "mcp.json"
     config.write_text('{"mcpServers": {"notes": {"command": "x"}}}')
     for words in (("call", config, "--list"), ("contract", "export", config)):
         assert complaint(*words) == f"error: {config} is a file of servers: say {config}#notes"
 
 
-def test_a_type_in_three_tools_stays_one_type(tmp_path: Path) -> None:
+def test_a_type_shared_by_several_tools_becomes_one_definition(tmp_path: Path) -> None:
     app = App("notes")
 
     class Note(BaseModel):
@@ -148,7 +148,7 @@ def test_a_type_in_three_tools_stays_one_type(tmp_path: Path) -> None:
         assert [field.type for field in whole.fields] == [type]
 
 
-def test_two_types_of_one_name_stay_two() -> None:
+def test_two_types_with_the_same_name_become_two_definitions() -> None:
     def entry(name: str, kind: str) -> dict[str, Any]:
         note = {"type": "object", "properties": {"text": {"type": kind}}}
         taken = {"type": "object", "properties": {"note": {"$ref": "#/$defs/Note"}}, "$defs": {"Note": note}}

@@ -112,7 +112,7 @@ def refused(folder: Path, code: str, name: str = "bad_tools") -> str:
 # --- content of contracts -------------------------------------------------------------------------------------
 
 
-def test_names_types_defaults_and_docstrings(folder: Path) -> None:
+def test_a_tool_gets_its_schema_from_the_signature_and_docstring(folder: Path) -> None:
     found = tools(folder, WEATHER)
     assert list(found) == ["get_forecast", "count", "find", "say", "nothing"]
     assert found["get_forecast"] == {
@@ -140,7 +140,7 @@ def test_names_types_defaults_and_docstrings(folder: Path) -> None:
     }
 
 
-def test_what_a_function_returns(folder: Path) -> None:
+def test_the_output_schema_follows_the_return_annotation(folder: Path) -> None:
     found = tools(folder, WEATHER)
     assert found["count"]["outputSchema"] == {
         "type": "object",
@@ -158,14 +158,14 @@ def test_what_a_function_returns(folder: Path) -> None:
     assert found["nothing"] == {"name": "nothing", "inputSchema": nothing}
 
 
-def test_parameters_may_be_called_anything(folder: Path) -> None:
+def test_parameters_may_have_any_name(folder: Path) -> None:
     assert list(tools(folder, WEATHER)["say"]["inputSchema"]["properties"]) == ["class_", "self"]
     code = "def f(_hidden: int, schema: int, model_config: int, copy: int, ctx: str, context: int) -> None: ..."
     names = ["_hidden", "schema", "model_config", "copy", "ctx", "context"]
     assert list(tools(folder, code, "names")["f"]["inputSchema"]["properties"]) == names
 
 
-def test_a_context_of_any_revision_is_left_out(folder: Path) -> None:
+def test_a_context_parameter_of_any_revision_is_left_out(folder: Path) -> None:
     code = (
         "from mcp_bindgen import v2025_06_18, v2025_11_25\n"
         "async def f(a: int, ctx: v2025_06_18.Context | v2025_11_25.Context) -> v2025_11_25.types.CallToolResult: ...\n"
@@ -178,14 +178,14 @@ def test_a_context_of_any_revision_is_left_out(folder: Path) -> None:
     assert "outputSchema" not in found["g"]
 
 
-def test_all_decides_what_is_public(folder: Path) -> None:
+def test_dunder_all_decides_which_functions_are_public(folder: Path) -> None:
     code = "from os.path import join\n__all__ = ['_b']\ndef a() -> str: ...\ndef _b() -> str: ...\n"
     assert list(tools(folder, code)) == ["_b"]
     code = "from textwrap import dedent\nA = 1\nclass B: ...\nf = lambda: 1\ndef a() -> str: ...\n"
     assert list(tools(folder, code, "imports")) == ["a"]
 
 
-def test_a_description_in_the_annotation_is_better(folder: Path) -> None:
+def test_a_description_in_the_annotation_overrides_the_docstring(folder: Path) -> None:
     code = (
         "from typing import Annotated\nfrom pydantic import Field\n"
         "def f(a: Annotated[int, Field(description='Own.')], b: int) -> None:\n"
@@ -199,18 +199,18 @@ def test_a_description_in_the_annotation_is_better(folder: Path) -> None:
     "arguments",
     ["Args:\n        a: The a.", ":param a: The a.", "Parameters\n    ----------\n    a : int\n        The a."],
 )
-def test_docstrings_of_all_styles(folder: Path, arguments: str) -> None:
+def test_argument_descriptions_are_read_from_all_docstring_styles(folder: Path, arguments: str) -> None:
     found = tools(folder, f"def f(a: int) -> None:\n    '''Do.\n\n    {arguments}\n    '''\n")["f"]
     assert found["description"] == "Do."
     assert found["inputSchema"]["properties"]["a"]["description"] == "The a."
 
 
-def test_a_default_that_json_has_no_word_for_is_only_optional(folder: Path) -> None:
+def test_a_parameter_with_a_default_that_json_cannot_express_is_optional(folder: Path) -> None:
     found = tools(folder, "from typing import Any\ndef f(a: Any = object()) -> None: ...\n")["f"]["inputSchema"]
     assert found == {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
 
 
-def test_a_function_by_itself() -> None:
+def test_a_single_function_becomes_a_tool() -> None:
     def double(number: int) -> int:
         return 2 * number
 
@@ -222,7 +222,7 @@ def test_a_function_by_itself() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".json", ".yaml"])
-def test_the_contract_can_be_read_again(folder: Path, suffix: str) -> None:
+def test_a_written_contract_can_be_read_again(folder: Path, suffix: str) -> None:
     (folder / "some_tools.py").write_text(WEATHER, "utf-8")
     document = document_of_module("some_tools", folder)
     write(document, folder / f"contract{suffix}")
@@ -232,7 +232,7 @@ def test_the_contract_can_be_read_again(folder: Path, suffix: str) -> None:
     assert contract.types == contract_of(document).types
 
 
-def test_files_of_one_name_are_different_modules(tmp_path: Path) -> None:
+def test_files_with_the_same_name_are_different_modules(tmp_path: Path) -> None:
     """This also holds for the name of a module that is imported already."""
     found = []
     for number, name in enumerate(["same_tools", "same_tools", "json"]):
@@ -243,7 +243,7 @@ def test_files_of_one_name_are_different_modules(tmp_path: Path) -> None:
     assert found == ["f0", "f1", "f2"]
 
 
-def test_what_a_module_prints_does_not_reach_the_contract(folder: Path) -> None:
+def test_output_of_a_module_goes_to_stderr_and_not_into_the_contract(folder: Path) -> None:
     (folder / "loud_tools.py").write_text(WEATHER, "utf-8")
     done = inside("contract", "from-module", "loud_tools", "--path", folder)
     assert (done.returncode, done.stderr) == (0, "imported\n")
@@ -274,13 +274,13 @@ BAD = [
 
 
 @pytest.mark.parametrize(("code", "message"), BAD, ids=[message for _, message in BAD])
-def test_what_no_contract_can_describe(folder: Path, code: str, message: str) -> None:
+def test_a_module_that_no_contract_can_describe_is_refused(folder: Path, code: str, message: str) -> None:
     line = refused(folder, code)
     assert message in line
     assert "\n" not in line
 
 
-def test_a_module_that_is_not_there(folder: Path) -> None:
+def test_a_missing_module_is_reported(folder: Path) -> None:
     said = complaint("contract", "from-module", "no_such_module", "--path", folder)
     assert said == f"error: there is no module 'no_such_module' in {folder}; see --path"
     assert "is no folder" in complaint("contract", "from-module", "x", "--path", folder / "nowhere")
@@ -303,7 +303,7 @@ WITH_APP = "from mcp_bindgen.app import App\napp = App('sums')\n@app.tool\n"
         ({"main.py": OTHER, "plain.py": WITH_APP + TOOLS}, "sums"),
     ],
 )
-def test_a_module_is_served_as_it_is(folder: Path, files: dict[str, str], name: str) -> None:
+def test_a_module_of_functions_is_served(folder: Path, files: dict[str, str], name: str) -> None:
     for file, text in files.items():
         (folder / file).write_text(text, "utf-8")
     server = shlex.join([sys.executable, str(folder / "main.py")])
@@ -314,7 +314,7 @@ def test_a_module_is_served_as_it_is(folder: Path, files: dict[str, str], name: 
 
 
 @pytest.mark.full
-def test_a_module_without_functions_is_no_server(folder: Path) -> None:
+def test_serving_a_module_without_functions_is_refused(folder: Path) -> None:
     (folder / "plain.py").write_text("x = 1\n", "utf-8")
     (folder / "main.py").write_text(OTHER, "utf-8")
     done = execute(sys.executable, folder / "main.py", code=1)

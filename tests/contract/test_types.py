@@ -93,7 +93,7 @@ def same(one: Any, other: Any) -> bool:
 @pytest.mark.full
 @settings(max_examples=examples(20, 200), deadline=None, suppress_health_check=UNCHECKED)
 @given(st.data())
-def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObject) -> None:
+def test_a_model_accepts_and_keeps_every_value_that_its_schema_accepts(data: st.DataObject) -> None:
     schema = data.draw(inputs())
     contract = usable(tool(schema))
     model = TypeAdapter(getattr(imported(contract), contract.tools[0].arguments))
@@ -170,7 +170,7 @@ def test_schemas_become_types() -> None:
         assert lowered(schema, **{"$defs": {"Node": node, "Part": part}}) == type
 
 
-def test_an_old_draft_hides_what_stands_beside_a_reference() -> None:
+def test_draft_07_ignores_keywords_beside_a_reference() -> None:
     draft = "http://json-schema.org/draft-07/schema#"
     pair = {"type": "array", "items": [TEXT, TEXT], "additionalItems": False, "prefixItems": [{"type": "null"}]}
     hidden = {"$ref": "#/definitions/A", "type": "null"}
@@ -180,7 +180,7 @@ def test_an_old_draft_hides_what_stands_beside_a_reference() -> None:
     assert contract.types.definitions["TInputA"].type == Array(STRING)
 
 
-def test_parts_that_hold_together_become_one_object() -> None:
+def test_the_parts_of_an_all_of_become_one_object() -> None:
     base = {"type": "object", "properties": {"b": {}, "c": TEXT}, "required": ["c"]}
     more = {"properties": {"b": {"type": "null"}}, "required": ["d"]}
     contract = contract_of(taking({"allOf": [{"$ref": "#/$defs/Base"}, more]}, **{"$defs": {"Base": base}}))
@@ -190,7 +190,7 @@ def test_parts_that_hold_together_become_one_object() -> None:
     assert fields == [("b", Scalar("null"), False), ("c", STRING, True), ("d", Free(), True)]
 
 
-def test_defaults_that_fit_are_defaults() -> None:
+def test_valid_scalar_defaults_become_field_defaults() -> None:
     for schema, default in [
         ({"type": "integer", "default": 2}, 2),
         ({"type": "integer", "default": 2.0}, 2),
@@ -211,7 +211,7 @@ def test_defaults_that_fit_are_defaults() -> None:
         assert model.model_validate_json("{}").model_dump_json() == "{}"
 
 
-def test_entries_get_names_and_types() -> None:
+def test_contract_entries_get_names_and_types() -> None:
     empty = {"type": "object"}
     greeting = {"name": "greeting", "arguments": [{"name": "a b", "enum": ["x"], "required": True}]}
     note = {"uriTemplate": "note://{id}{/path*}{?q*,r}", "name": "note", "variables": [{"name": "r", "enum": ["y"]}]}
@@ -262,7 +262,7 @@ ODD = st.text(max_size=8) | st.sampled_from([*hostile.NAMES, *hostile.PROPERTIES
 
 
 @given(st.lists(ODD, max_size=12, unique=True))
-def test_fields_have_names_of_their_own(wires: list[str]) -> None:
+def test_field_names_are_unique_and_valid(wires: list[str]) -> None:
     found = naming.fields("X", wires, Reading(strict=False))
     assert list(found) == wires
     assert len(set(found.values())) == len(wires)
@@ -271,7 +271,7 @@ def test_fields_have_names_of_their_own(wires: list[str]) -> None:
 
 
 @given(st.lists(ODD, max_size=12))
-def test_stubs_and_models_have_names_of_their_own(entries: list[str]) -> None:
+def test_stub_and_model_names_are_unique_and_valid(entries: list[str]) -> None:
     for scope, stems in (
         (names.Scope("_"), [stub(name) for name in entries]),
         (names.Scope("_"), [stub(name, "prompt") for name in entries]),
@@ -298,7 +298,7 @@ TAKEN = [
 ]
 
 
-def test_shared_definitions_hide_nothing_that_modules_need() -> None:
+def test_shared_definitions_shadow_no_names_that_modules_need() -> None:
     own = {"again": {"$ref": "#/$defs/Part"}, "size": {"type": "integer", "minimum": 1}, "register": {"enum": ["a"]}}
     parts: dict[str, Any] = {name: {"type": "object", "properties": own} for name in TAKEN}
     parts["Part"] = {"type": "object", "properties": {name: {"$ref": f"#/$defs/{name}"} for name in TAKEN}}
@@ -308,7 +308,7 @@ def test_shared_definitions_hide_nothing_that_modules_need() -> None:
     assert module.OneInput.model_validate_json(json.dumps(sent)).model_dump(mode="json") == sent
 
 
-def test_documented_constants_are_literals_with_their_words() -> None:
+def test_documented_constants_become_literals_with_descriptions() -> None:
     choice = {"oneOf": [{"const": "a", "description": 'Ends """ here\\'}, {"const": "b", "title": "B."}]}
     module = imported(contract_of(tool({"type": "object", "properties": {"choice": choice}})))
     (model,) = (getattr(module, name) for name in module.__all__)
@@ -318,7 +318,7 @@ def test_documented_constants_are_literals_with_their_words() -> None:
     assert words.type.fields[0].doc.split("\n")[2:] == ['- `a`: Ends """ here\\', "- `b`: B."]
 
 
-def test_a_constructor_takes_a_name_for_one_member() -> None:
+def test_colliding_members_get_distinct_constructor_arguments() -> None:
     members = {name: {"type": "integer"} for name in ("fooBar", "foo_bar", "copy")}
     module = imported(contract_of(tool({"type": "object", "properties": members})))
     (model,) = (getattr(module, name) for name in module.__all__)
@@ -330,7 +330,7 @@ def is_name(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
 
 
-def test_stubs_hide_nothing_that_generated_classes_inherit() -> None:
+def test_stubs_shadow_no_inherited_names() -> None:
     for base in (app.Contract, app.ContractClient):
         declared = {*dir(base), *inspect.get_annotations(base)}
         assert {name for name in declared if not name.startswith("_")} <= RESERVED
@@ -359,7 +359,7 @@ def shape(code: str) -> list[str]:
 
 
 @pytest.mark.full
-def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
+def test_contract_texts_cannot_inject_code(tmp_path: Path) -> None:
     marker = tmp_path / "made"
 
     def module(text: str) -> str:
@@ -381,7 +381,7 @@ def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_everything_hostile_becomes_models(tmp_path: Path) -> None:
+def test_a_hostile_contract_becomes_models_without_running_code(tmp_path: Path) -> None:
     module = imported(contract_of(hostile.contract(tmp_path / "made")))
     for name in module.__all__:
         TypeAdapter(getattr(module, name)).rebuild()
@@ -389,7 +389,7 @@ def test_everything_hostile_becomes_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_models_of_500_tools_take_seconds() -> None:
+def test_models_of_500_tools_are_generated_within_seconds() -> None:
     start = time.process_time()
     contract = contract_of(hostile.many(500))
     read = time.process_time()
@@ -398,7 +398,7 @@ def test_the_models_of_500_tools_take_seconds() -> None:
     assert time.process_time() - read < 30
 
 
-def test_what_cannot_be_used_is_refused() -> None:
+def test_unusable_contracts_are_refused_with_a_pointer_and_a_fix() -> None:
     for document, pointer, reason in [
         (taking({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"$ref": "#/$defs/A"}}}), "/$defs/A", "circle"),
         (taking({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"not": {"$ref": "#/$defs/A"}}}}), "/$defs/A/not", "circle"),
@@ -421,7 +421,7 @@ def test_what_cannot_be_used_is_refused() -> None:
 
 
 @pytest.mark.full
-def test_depth_has_an_end() -> None:
+def test_schemas_that_are_nested_too_deeply_are_refused() -> None:
     rows: list[Any] = [
         lambda inner: {"type": "array", "items": inner},
         lambda inner: {"type": "object", "additionalProperties": inner},
@@ -527,7 +527,7 @@ def test_aliases_and_merge_keys_are_read(tmp_path: Path) -> None:
 @pytest.mark.full
 @settings(max_examples=examples(20, 40), deadline=None, suppress_health_check=UNCHECKED)
 @given(description=ODD, schema=inputs(), name=st.sampled_from(["c.yaml", "c.json"]))
-def test_what_is_written_reads_the_same(description: str, schema: Any, name: str, tmp_path: Path) -> None:
+def test_a_written_contract_reads_back_unchanged(description: str, schema: Any, name: str, tmp_path: Path) -> None:
     document = tool(schema, description=description)
     contract = usable(document)
     path = tmp_path / name

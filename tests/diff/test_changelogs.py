@@ -281,12 +281,12 @@ pair = pytest.mark.parametrize(("old", "new"), PAIRS, ids=[new for _, new in PAI
 
 @pair
 @pytest.mark.parametrize("known", [NAMED, UNNAMED], ids=["named", "unnamed"])
-def test_what_the_changelogs_and_the_schemas_say_is_found_once(known: dict[str, list[str]], old: str, new: str) -> None:
+def test_each_known_change_is_found_once(known: dict[str, list[str]], old: str, new: str) -> None:
     assert problems(known[new], comparison(old, new).findings) == []
 
 
 @pair
-def test_what_only_looks_like_a_change_is_not_found_on_the_wire(old: str, new: str) -> None:
+def test_apparent_changes_give_no_wire_findings(old: str, new: str) -> None:
     about = {subject for line in TRAPS[new] for part in line.split("; ") for subject in expand(part)}
     known = {(rule, subject) for rule, subject, _ in facts(NAMED[new] + UNNAMED[new])}  # facts at the same place
     caught = [
@@ -298,14 +298,14 @@ def test_what_only_looks_like_a_change_is_not_found_on_the_wire(old: str, new: s
 
 
 @pair
-def test_what_is_prose_is_not_found(old: str, new: str) -> None:
+def test_changes_of_prose_give_no_findings(old: str, new: str) -> None:
     for finding in comparison(old, new).findings:
         words = f"{finding.rule} {finding.subject} ".lower()
         assert not [word for word in PROSE[new].split(", ") if word in words], finding
 
 
 @pair
-def test_every_finding_is_found_once(old: str, new: str) -> None:
+def test_no_finding_is_reported_twice(old: str, new: str) -> None:
     seen = Counter((finding.rule, finding.subject) for finding in comparison(old, new).findings)
     assert [key for key, times in seen.items() if times > 1] == []
 
@@ -317,7 +317,7 @@ _ONE_SIDED = ("capability-added", "capability-removed", "error-code-added", "err
 
 
 @pytest.mark.full
-def test_the_way_back_mirrors_the_way_there() -> None:
+def test_the_reverse_comparison_mirrors_the_findings() -> None:
     for old, new in list(combinations(REVISIONS, 2)):
         renamed = renames(old, new)
         assert {after: before for before, after in renames(new, old).items()} == renamed

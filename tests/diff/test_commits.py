@@ -56,7 +56,7 @@ def rules(report: dict[str, Any]) -> list[list[str]]:
     return [[finding["rule"] for finding in step["findings"]] for step in report["comparisons"]]
 
 
-def test_each_commit_answers_for_its_own_change(repo: Repo) -> None:
+def test_each_change_is_attributed_to_its_commit(repo: Repo) -> None:
     report = told(repo, "start..end")
     assert subjects(report) == [["make pages a string"], ["half finished", HOSTILE]]
     assert rules(report) == [["type-changed"], ["field-added-required"]]
@@ -68,7 +68,7 @@ def test_each_commit_answers_for_its_own_change(repo: Repo) -> None:
     assert skipped["reason"].startswith("is not JSON")
 
 
-def test_a_step_says_what_diff_says_of_its_ends(repo: Repo) -> None:
+def test_a_step_equals_the_diff_of_its_two_ends(repo: Repo) -> None:
     report = told(repo, "start..end")
     for step in report["comparisons"]:
         ends = (repo.at(step[side]["revision"].partition("@")[2]) for side in ("old", "new"))
@@ -76,14 +76,14 @@ def test_a_step_says_what_diff_says_of_its_ends(repo: Repo) -> None:
         assert {**alone, "commits": None} == {**step, "commits": None}
 
 
-def test_the_steps_follow_each_other(repo: Repo) -> None:
+def test_each_step_starts_at_the_end_of_the_previous_step(repo: Repo) -> None:
     steps = told(repo, "..end")["comparisons"]
     assert all(one["new"]["digest"] == next["old"]["digest"] for one, next in pairwise(steps))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("span", ["..end", "start..", "start..HEAD", "start~0..main"])
-def test_either_end_may_be_left_out(repo: Repo, span: str) -> None:
+def test_either_end_of_a_range_may_be_omitted(repo: Repo, span: str) -> None:
     assert rules(told(repo, span)) == [["type-changed"], ["field-added-required"]]
 
 
@@ -95,7 +95,7 @@ def test_a_range_without_a_change_is_no_error(repo: Repo) -> None:
     assert "nothing" in inside("diff", repo.at("start..start"), "--format", "markdown").stdout.lower()
 
 
-def test_a_range_without_a_state_that_can_be_read(tmp_path: Path) -> None:
+def test_a_range_without_a_readable_schema_is_refused(tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo")
     repo.commit("broken", "{")
     assert inside("diff", repo.at("..main"), code=2).stderr.startswith(f"error: {repo.at('..main')}: is not JSON")
@@ -109,21 +109,21 @@ def test_a_range_without_a_state_that_can_be_read(tmp_path: Path) -> None:
         ("nope..end", "there is no commit 'nope'"),
     ],
 )
-def test_ranges_that_are_none(repo: Repo, span: str, says: str) -> None:
+def test_invalid_ranges_are_refused(repo: Repo, span: str, says: str) -> None:
     done = inside("diff", repo.at(span))
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
 
 
 @pytest.mark.full
-def test_selections_and_codes(repo: Repo) -> None:
+def test_a_range_supports_selections_and_exit_codes(repo: Repo) -> None:
     assert inside("diff", repo.at("start..end"), "--fail-on", "breaking").returncode == 1
     report = told(repo, "start..end", "--method", "books/find", "--min-severity", "breaking")
     assert rules(report) == [["type-changed"], ["field-added-required"]]
     assert told(repo, "start..end")["comparisons"][0]["findings"][0]["witness"] is not None
 
 
-def test_a_state_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_commit_without_the_schema_is_skipped_and_reported(tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo")
     repo.commit("one", result(pages=INTEGER))
     repo.commit("away", None)
@@ -143,7 +143,7 @@ def test_a_revert_is_a_change_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_merges_stand_for_their_branches_unless_one_looks_into_them(tmp_path: Path) -> None:
+def test_a_merge_is_one_step_unless_every_commit_is_requested(tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo")
     repo.commit("start", result(pages=INTEGER))
     repo.git("checkout", "--quiet", "-b", "topic")
@@ -158,7 +158,7 @@ def test_merges_stand_for_their_branches_unless_one_looks_into_them(tmp_path: Pa
     assert subjects(told(repo, "..main", "--every-commit")) == [["break it"], ["mend it"], ["add a title"]]
 
 
-def test_json_is_as_its_schema_says(repo: Repo) -> None:
+def test_the_json_report_matches_its_schema(repo: Repo) -> None:
     validator = Draft202012Validator(json_schema())
     report = told(repo, "start..end")
     assert validator.is_valid(report)
@@ -166,7 +166,7 @@ def test_json_is_as_its_schema_says(repo: Repo) -> None:
     assert not validator.is_valid(report)
 
 
-def test_text_says_which_commit_broke_what(repo: Repo) -> None:
+def test_the_text_report_names_the_commit_of_each_break(repo: Repo) -> None:
     text = inside("diff", repo.at("start..end")).stdout
     counts = "4 commits touched it, 1 of them changed only words or layout, 1 of them cannot be read"
     assert counts in " ".join(text.split())
@@ -178,7 +178,7 @@ def test_text_says_which_commit_broke_what(repo: Repo) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("format", ["text", "markdown", "html", "github"])
-def test_subjects_of_others_are_only_text(repo: Repo, format: str) -> None:
+def test_commit_subjects_are_escaped_in_every_format(repo: Repo, format: str) -> None:
     text = inside("diff", repo.at("start..end"), "--format", format).stdout
     assert "make pages a string" in text
     assert "\x1b" not in text

@@ -52,14 +52,14 @@ HISTORIES = {
 
 
 @pytest.mark.full
-def test_since_when_until_when_and_under_which_names() -> None:
+def test_a_history_lists_the_events_and_names_of_a_subject() -> None:
     for subject, events in HISTORIES.items():
         found = [f"{event['revision']} {event['kind']} {event['name']}" for event in told(subject)["events"]]
         assert found == [event if event.count(" ") == 2 else f"{event} {subject}" for event in events]
 
 
 @pytest.mark.full
-def test_what_changed_is_what_the_comparison_says() -> None:
+def test_change_events_contain_the_findings_of_the_comparison() -> None:
     changed = {
         (event["revision"], finding["rule"], finding["subject"])
         for event in told("tools/call")["events"]
@@ -75,11 +75,11 @@ def test_what_changed_is_what_the_comparison_says() -> None:
 
 
 @pytest.mark.full
-def test_what_takes_the_place_of_something_is_said() -> None:
+def test_the_history_of_a_removed_method_names_its_replacement() -> None:
     assert "server/discover may take its place." in " ".join(inside("history", "initialize").stdout.split())
 
 
-def test_a_member_without_a_name_of_its_own_is_not_gone() -> None:
+def test_a_field_that_is_no_longer_declared_is_not_reported_as_removed() -> None:
     said = " ".join(inside("history", "Tool.inputSchema.properties").stdout.split())
     assert "since 2024-11-05, without a name of its own since 2026-07-28" in said
     assert "Keep it, under the same name." in said
@@ -87,7 +87,7 @@ def test_a_member_without_a_name_of_its_own_is_not_gone() -> None:
 
 
 @pytest.mark.full
-def test_a_name_that_was_given_to_something_else_has_two_histories() -> None:
+def test_a_reused_name_has_two_histories() -> None:
     assert told("JSONRPCResponse")["names"] == dict.fromkeys(REVISIONS[3:], "JSONRPCResponse")
     assert told("JSONRPCResultResponse")["names"] == {
         **dict.fromkeys(REVISIONS[:3], "JSONRPCResponse"),
@@ -109,7 +109,7 @@ def subjects(protocol: Protocol) -> list[str]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("index", range(len(REVISIONS)), ids=REVISIONS)
-def test_everything_has_a_history_that_agrees_with_the_schemas(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_subject_has_a_history_that_agrees_with_the_schemas(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {(old.revision, new.revision): module.Step(old, new) for old, new in pairwise(protocols())}
     error_codes = {error.name: error.code for protocol in protocols() for error in protocol.errors}
     monkeypatch.setattr(module, "Step", lambda old, new: steps[old.revision, new.revision])
@@ -125,7 +125,7 @@ def test_everything_has_a_history_that_agrees_with_the_schemas(index: int, monke
 
 
 @pytest.mark.full
-def test_a_schema_file_goes_on_from_there(tmp_path: Path) -> None:
+def test_a_schema_file_extends_the_history(tmp_path: Path) -> None:
     schema = structure(REVISIONS[-1])
     schema["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
     del schema["$defs"]["Tool"]["properties"]["annotations"]
@@ -144,7 +144,7 @@ def test_text_fits_80_columns() -> None:
 
 
 @pytest.mark.full
-def test_what_is_unknown_is_one_line_with_near_names() -> None:
+def test_an_unknown_subject_gives_a_one_line_error_with_suggestions() -> None:
     for wrong, near in [
         ("tools/cal", "did you mean tools/call"),
         ("Tool.anotations", "did you mean Tool.annotations"),
@@ -169,14 +169,14 @@ def structure(revision: str) -> Any:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-1:]))
-def test_our_own_structure_changes_nothing_and_is_recognised(revision: str, tmp_path: Path) -> None:
+def test_an_unchanged_schema_file_is_recognized_as_its_revision(revision: str, tmp_path: Path) -> None:
     file = save(tmp_path / "schema.json", structure(revision))
     done = inside("schema", "status", "--against", file)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{revision}: {file} changes nothing\n", "")
 
 
 @pytest.mark.full
-def test_what_a_new_release_changes_is_found(tmp_path: Path) -> None:
+def test_schema_status_reports_the_changes_in_a_new_schema_file(tmp_path: Path) -> None:
     schema = structure("2025-06-18")
     tool = schema["$defs"]["Tool"]
     tool["properties"]["colour"] = {"type": "string"}
@@ -187,13 +187,13 @@ def test_what_a_new_release_changes_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_prose_is_no_change(tmp_path: Path) -> None:
+def test_a_changed_description_is_no_change(tmp_path: Path) -> None:
     schema = structure("2025-06-18")
     schema["$defs"]["Cursor"] = {"type": "string", "description": "Other words."}
     assert inside("schema", "status", "--against", save(tmp_path / "schema.json", schema)).returncode == 0
 
 
-def test_a_correction_that_upstream_made_itself_is_said(tmp_path: Path) -> None:
+def test_a_correction_made_upstream_is_reported(tmp_path: Path) -> None:
     schema = structure("2026-07-28")
     content = schema["$defs"]["ElicitResult"]["properties"]["content"]["additionalProperties"]["anyOf"][1]
     content["type"] = ["string", "number", "boolean"]
@@ -204,7 +204,7 @@ def test_a_correction_that_upstream_made_itself_is_said(tmp_path: Path) -> None:
     assert "/$defs/ElicitResult/properties/content" in done.stderr
 
 
-def test_bad_input() -> None:
+def test_bad_input_is_refused_in_one_line() -> None:
     for arguments, message in [
         (("--against", "missing.json", "--stubs"), "leave one of them out"),
         (("--against", "missing.json"), "missing.json"),

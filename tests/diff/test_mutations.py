@@ -304,7 +304,7 @@ SHAPES = ("field-", "type-", "const-", "enum-", "union-", "constraint-", "became
 
 @pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), PAIRS)
-def test_messages_that_are_called_safe_are_accepted(old: str, new: str) -> None:
+def test_messages_reported_as_safe_are_accepted(old: str, new: str) -> None:
     found = comparison(old, new)
     random = Random(f"{old} {new}")
     schemas = [without_envelope(definitions(old)), without_envelope(definitions(new))]
@@ -323,7 +323,7 @@ def test_messages_that_are_called_safe_are_accepted(old: str, new: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), PAIRS)
-def test_definitions_that_nothing_risky_is_said_of_are_compatible(old: str, new: str) -> None:
+def test_definitions_without_risky_findings_are_compatible(old: str, new: str) -> None:
     """A definition without a finding above `ignored`, nested or direct, accepts the values of the other revision."""
     before, after = protocol(old), protocol(new)
     bad: set[str] = set()
@@ -357,7 +357,7 @@ def inside(of: Protocol, name: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
-def test_a_type_that_breaks_breaks_a_message_that_both_have(old: str, new: str) -> None:
+def test_breaking_findings_reach_a_message_of_both_revisions(old: str, new: str) -> None:
     """Changes in messages that only one revision has cannot be the reason for a rejected message."""
     shared = messages(protocol(old)) & messages(protocol(new))
     wrong = [one for one in breaking(old, new) if one.reaches and not shared & set(one.reaches)]
@@ -376,7 +376,7 @@ def messages(of: Protocol) -> set[Message]:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), PAIRS)
-def test_evidence_is_what_it_claims_to_be(old: str, new: str) -> None:
+def test_the_evidence_of_each_finding_is_valid(old: str, new: str) -> None:
     before, after = (all_schemas(definitions(revision), protocol(revision)) for revision in (old, new))
     reach = Reach(protocol(old), protocol(new))
     wrong = [
@@ -388,7 +388,7 @@ def test_evidence_is_what_it_claims_to_be(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
-def test_most_of_what_breaks_has_evidence(old: str, new: str) -> None:
+def test_nine_in_ten_breaking_findings_have_evidence(old: str, new: str) -> None:
     """Only findings about more than a definition's value, such as a whole message, may lack evidence."""
     without = [f"{one.rule} {one.subject}: {one.unwitnessed}" for one in breaking(old, new) if not one.witness]
     assert len(without) <= len(breaking(old, new)) // 10, "\n".join(without[:20])
@@ -399,7 +399,7 @@ def test_most_of_what_breaks_has_evidence(old: str, new: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_closed_instances_are_instances(revision: str) -> None:
+def test_closed_instances_are_valid(revision: str) -> None:
     """Drawn values are valid by the schema and by the model."""
     schemas, derived = definitions(revision), as_schemas(protocol(revision))
     closed = of_definitions(schemas, revision, names=map_names)
@@ -410,7 +410,7 @@ def test_closed_instances_are_instances(revision: str) -> None:
             assert [judge.is_valid(instance) for judge in judges] == [True, True], (name, instance)
 
 
-def test_a_closed_instance_has_no_members_but_its_own() -> None:
+def test_a_closed_instance_has_no_undeclared_members() -> None:
     some: Schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     priced: Schema = {**some, "additionalProperties": {"type": "number"}}
     definitions = {"Open": some, "Priced": priced, "Map": {"type": "object"}}
@@ -421,7 +421,7 @@ def test_a_closed_instance_has_no_members_but_its_own() -> None:
 
 
 @pytest.mark.full
-def test_the_judge_of_safety_can_say_no() -> None:
+def test_the_safety_checks_reject_an_empty_comparison() -> None:
     """The judges catch a comparison without findings."""
     revision = REVISIONS[0]
     places = Places(definitions(revision), protocol(revision))

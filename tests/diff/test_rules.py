@@ -110,7 +110,7 @@ MEMBERS: list[tuple[str, Schema, Schema, Impact, Impact]] = [
 ]
 
 
-def test_a_member_changes() -> None:
+def test_a_changed_field_gives_mirrored_findings_for_client_and_server() -> None:
     for rule, old, new, old_client, new_client in MEMBERS:
         mirror = RULES[rule].mirror
         findings = {finding.subject.split(".")[0]: finding for finding in found(old, new)}
@@ -125,7 +125,7 @@ def test_a_member_changes() -> None:
         assert all(finding.witness is not None for finding in [*findings.values(), *back])
 
 
-def test_a_form_of_a_union() -> None:
+def test_added_and_removed_union_members_are_found() -> None:
     one, both = either("Book"), either("Book", "Film")
     client, server = "FindBookRequest.params.it|Film", "FindBookResult.it|Film"
     added, removed = "union-member-added", "union-member-removed"
@@ -133,7 +133,7 @@ def test_a_form_of_a_union() -> None:
     assert sorted(brief(on_wire(found(both, one)))) == [(removed, client, B, S), (removed, server, S, B)]
 
 
-def test_a_form_that_another_one_takes_is_confused_rather_than_rejected() -> None:
+def test_an_added_union_member_that_an_old_member_accepts_is_risky() -> None:
     names = {"Any": record("form", form=TEXT), "Film": FILM}
     old = small(names, FindBookResult=record(it=ref("Any")))
     (finding,) = on_wire(found(old, small(names, FindBookResult=record(it=union("Any", "Film")))))
@@ -142,7 +142,7 @@ def test_a_form_that_another_one_takes_is_confused_rather_than_rejected() -> Non
     assert finding.witness.old_accepts
 
 
-def test_what_a_closed_object_gets_is_refused() -> None:
+def test_a_field_added_to_a_closed_object_is_breaking() -> None:
     findings = found(sent(None, closed=True), sent(TEXT, closed=True))
     assert sorted(brief(findings)) == [
         ("field-added-optional", "FindBookRequest.params.it", S, B),
@@ -155,7 +155,7 @@ def test_what_a_closed_object_gets_is_refused() -> None:
     assert all(finding.witness for finding in [*findings, *opened, *closed])
 
 
-def test_a_member_is_renamed() -> None:
+def test_a_renamed_field_is_found() -> None:
     for required in [False, True]:
         names = "title ttl" if required else "title"
         old = small(FindBookRequestParams=record(names, title=TEXT, ttl=WHOLE))
@@ -166,7 +166,7 @@ def test_a_member_is_renamed() -> None:
         assert (finding.old, finding.new) == ("ttl", "ttlMs")
 
 
-def test_most_references_tell_the_new_name_of_a_definition() -> None:
+def test_the_majority_of_references_decides_the_new_name_of_a_definition() -> None:
     book = record("title", title=TEXT, pages=WHOLE, year=WHOLE)
     novel = record("title", title=TEXT, pages=WHOLE, writer=TEXT)
 
@@ -187,7 +187,7 @@ def holding(*names: str, required: str = "", **more: Any) -> Schema:
     return sent({**record(required, **dict.fromkeys(names, TEXT)), **more})
 
 
-def test_a_named_member_becomes_an_open_one() -> None:
+def test_a_declared_field_that_becomes_an_additional_property_is_found() -> None:
     for old, new, client in [
         (holding("type", "it"), holding("type", **OPEN), (I, R)),
         (holding("type", "it"), holding("type", additionalProperties=True), (I, R)),
@@ -205,7 +205,7 @@ def test_a_named_member_becomes_an_open_one() -> None:
         assert {finding.hint.partition(".")[0] for finding in there} == {"Keep it, under the same name"}
 
 
-def test_a_member_that_no_open_object_takes_is_gone() -> None:
+def test_a_field_that_no_open_object_accepts_is_removed() -> None:
     for old, new, rule in [
         (holding("type", "it"), holding("type"), "field-removed-optional"),  # accepted by default only
         (holding("type", "it"), holding("type", additionalProperties={"type": "integer"}), "field-removed-optional"),
@@ -217,13 +217,13 @@ def test_a_member_that_no_open_object_takes_is_gone() -> None:
         assert {finding.rule for finding in changes} == {rule}
 
 
-def test_an_open_member_that_only_code_can_tell_from_a_named_one() -> None:
+def test_opening_a_field_of_any_type_affects_only_generated_code() -> None:
     findings = found(sent({**record(it={}), "additionalProperties": {}}), sent(ANY))
     assert {(finding.rule, finding.plane) for finding in findings} == {("field-opened", Plane.SOURCE)}
 
 
 @pytest.mark.full
-def test_no_advice_takes_the_arguments_from_a_tool() -> None:
+def test_no_hint_advises_to_stop_sending_fields_of_tool_schemas() -> None:
     """JSON Schemas of tools keep `properties` and `required`, with and without a declaration in the protocol."""
     for old, new in PAIRS:
         for finding in between(old, new).findings:
@@ -235,7 +235,7 @@ def test_no_advice_takes_the_arguments_from_a_tool() -> None:
                 assert "top sending" not in finding.hint
 
 
-def test_a_member_moves() -> None:
+def test_a_moved_field_is_found() -> None:
     where = record(shelf=TEXT, room=TEXT)
     old = small(FindBookResult=record(place=record(room=TEXT), shelf=TEXT))
     (finding,) = found(old, small(FindBookResult=record(place=where)))
@@ -245,7 +245,7 @@ def test_a_member_moves() -> None:
     assert [one.rule for one in found(old, small(FindBookResult=opened))] == ["field-moved"]
 
 
-def test_a_hint_about_safety_that_was_renamed_is_not_harmless() -> None:
+def test_a_renamed_safety_hint_is_risky() -> None:
     """Absence of the hint has a meaning, and the receiver ignores the renamed hint."""
     flag = {"type": "boolean", "default": True}
     old = small(FindBookResult=record(destructiveHint=flag, title=TEXT))
@@ -281,7 +281,7 @@ MESSAGES: list[tuple[str, str, dict[str, str], dict[str, str], Impact, Impact]] 
 ]
 
 
-def test_a_message_changes() -> None:
+def test_a_changed_message_gives_one_finding() -> None:
     for rule, subject, before, after, old_client, new_client in MESSAGES:
         old, new, was_there = roles(**before), roles(**after), "carrier" in rule
         (finding,) = on_wire(found(old, new))
@@ -303,7 +303,7 @@ def test_a_capability_makes_a_new_request_safe() -> None:
     assert (asked.old_client, asked.new_client, asked.gate) == (B, S, "")
 
 
-def test_capabilities_are_not_members_like_others() -> None:
+def test_added_and_removed_capabilities_are_found() -> None:
     old = small(FindBookRequestParams=record(mine=ref("ClientCapabilities")), ClientCapabilities=record(a=record()))
     new = small(FindBookRequestParams=record(mine=ref("ClientCapabilities")), ClientCapabilities=record(b=record()))
     assert sorted(brief(found(old, new))) == [
@@ -312,7 +312,7 @@ def test_capabilities_are_not_members_like_others() -> None:
     ]
 
 
-def test_error_codes() -> None:
+def test_changed_error_codes_are_found() -> None:
     def wrong(name: str, code: int) -> Schema:
         return {f"{name}Error": record("code", code={"const": code, "type": "integer"})}
 
@@ -324,7 +324,7 @@ def test_error_codes() -> None:
     ]
 
 
-def test_what_answers_a_request_changes() -> None:
+def test_an_added_result_type_of_a_request_is_found() -> None:
     film = {"Film": FILM, "FindBookResultResponse": record("result", result=union("FindBookResult", "Film"))}
     old, new = small(FindBookResult=record("pages", pages=WHOLE)), small(film)
     (finding,) = on_wire(found(old, new))
@@ -358,7 +358,7 @@ def test_generated_code_changes_and_the_wire_does_not() -> None:
         assert (back.rule, back.plane) == (RULES[rule].mirror, Plane.SOURCE)
 
 
-def test_params_go_by_their_message_whether_inline_or_not() -> None:
+def test_params_are_named_after_their_message_inline_or_not() -> None:
     more = small(FindBookRequestParams=record("title", title=TEXT, shelf=TEXT))
     for old in (INLINE, small()):
         assert [finding.subject for finding in on_wire(found(old, more))] == ["FindBookRequest.params.shelf"]
@@ -373,7 +373,7 @@ def test_equal_inline_types_that_become_one_definition_are_compared_once() -> No
     assert Counter(finding.rule for finding in findings) == {"field-added-optional": 1, "ref-extracted": 1}
 
 
-def test_a_name_that_was_given_to_something_else() -> None:
+def test_a_reused_definition_name_is_found() -> None:
     old = small(FindBookResult=record(it=ref("Thing")), Thing=BOOK)
     new = small(FindBookResult=record(it=ref("Book")), Book=BOOK, Film=FILM, Thing=union("Book", "Film"))
     findings = found(old, new)
@@ -382,18 +382,18 @@ def test_a_name_that_was_given_to_something_else() -> None:
     assert rules == ["definition-added", "definition-redefined", "definition-renamed"]
 
 
-def test_a_member_called_id_is_no_envelope() -> None:
+def test_a_field_named_id_is_not_part_of_the_envelope() -> None:
     old, new = small(FindBookResult=record(method=TEXT)), small(FindBookResult=record(method=TEXT, id=TEXT))
     assert brief(found(old, new)) == [("field-added-optional", "FindBookResult.id", I, S)]
 
 
-def test_words_are_not_structure() -> None:
+def test_a_changed_description_is_a_documentation_change() -> None:
     old, new = small(), small(FindBookResult={**record("pages", pages=WHOLE), "description": "What was found."})
     (finding,) = found(old, new)
     assert (finding.rule, finding.subject, finding.plane) == ("description-changed", "FindBookResult", Plane.DOC)
 
 
-def test_deprecations() -> None:
+def test_added_and_removed_deprecations_are_found() -> None:
     notice = {"since": "2020-01-01", "instead": "walk there", "definitions": ["FindBookRequest", "FindBookResult"]}
     before, after = model(small()), model(small(), {"deprecations": [notice]})
     there, back = compare(before, after).findings, compare(after, before).findings
@@ -402,7 +402,7 @@ def test_deprecations() -> None:
     assert {finding.rule for finding in back} == {"undeprecated"}
 
 
-def test_every_rule_is_its_mirrors_mirror() -> None:
+def test_every_rule_is_the_mirror_of_its_mirror() -> None:
     assert all(RULES[rule.mirror].mirror == rule.id for rule in RULES.values())
     assert all(rule.hint.endswith(".") and rule.says for rule in RULES.values())
     one_sided = {"capability-added", "capability-removed", "error-code-added", "error-code-removed"}
@@ -432,7 +432,7 @@ def test_order_and_dialect_do_not_matter() -> None:
         assert found(schema, json.loads(json.dumps(schema).replace("$defs", "definitions"))) == []
 
 
-def test_findings_are_told_apart_and_in_order() -> None:
+def test_findings_have_unique_fingerprints_and_are_sorted() -> None:
     for old, new in PAIRS:
         findings = between(old, new).findings
         assert len({finding.fingerprint for finding in findings}) == len(findings)
@@ -443,7 +443,7 @@ def test_findings_are_told_apart_and_in_order() -> None:
         assert worst == sorted(worst, reverse=True)
 
 
-def test_everything_on_the_wire_has_evidence() -> None:
+def test_wire_findings_have_evidence_except_for_error_codes() -> None:
     for old, new in PAIRS:
         for finding in on_wire(list(between(old, new).findings)):
             assert (finding.witness is None) == finding.rule.startswith("error-code-"), (finding, finding.unwitnessed)
@@ -451,13 +451,13 @@ def test_everything_on_the_wire_has_evidence() -> None:
                 assert finding.witness.old_accepts != finding.witness.new_accepts, finding
 
 
-def test_how_much_there_is() -> None:
+def test_the_number_of_findings_is_plausible() -> None:
     limits = [(15, 30), (45, 70), (130, 200), (240, 340)]
     for (old, new), (least, most) in zip(pairwise(REVISIONS), limits, strict=True):
         assert least <= len(between(old, new).findings) <= most, (old, new)
 
 
-def test_the_verdicts() -> None:
+def test_only_the_step_to_the_newest_revision_prevents_communication() -> None:
     steps = [between(old, new) for old, new in pairwise(REVISIONS)]
     outcomes = [(step.old_client.outcome, step.new_client.outcome) for step in steps]
     assert outcomes == [(Outcome.LIMITED, Outcome.LIMITED)] * 3 + [(Outcome.CANNOT_TALK, Outcome.CANNOT_TALK)]
@@ -466,7 +466,7 @@ def test_the_verdicts() -> None:
     assert "`initialize`" in last.new_client.reasons[0]
 
 
-def test_a_handshake_that_fails_is_no_conversation() -> None:
+def test_a_failing_handshake_prevents_communication() -> None:
     def handshake(*required: str) -> Schema:
         asked = message("initialize", record(" ".join(required), name=TEXT, key=TEXT))
         requests = union("FindBookRequest", "InitializeRequest")
@@ -481,7 +481,7 @@ def test_a_handshake_that_fails_is_no_conversation() -> None:
     assert "InitializeRequest.params.key" in result.old_client.reasons[0]
 
 
-def test_what_the_real_revisions_renamed() -> None:
+def test_renamed_definitions_of_real_revisions_are_found() -> None:
     findings = [finding for old, new in pairwise(REVISIONS) for finding in between(old, new).findings]
     assert {(finding.old, finding.new) for finding in findings if finding.rule == "definition-renamed"} == {
         ("ResourceReference", "ResourceTemplateReference"),
@@ -491,7 +491,7 @@ def test_what_the_real_revisions_renamed() -> None:
     }
 
 
-def test_replacements_are_hints() -> None:
+def test_hints_name_replacements() -> None:
     hints = {f.subject: f.hint for f in between("2025-11-25", "2026-07-28").findings}
     assert "`server/discover`" in hints["client->server request ping"]
     assert "`server/discover`" in hints["client->server request initialize"]
@@ -502,7 +502,7 @@ def test_replacements_are_hints() -> None:
 # --- only the parts that users need ---------------------------------------------------------------------------------
 
 
-def test_a_selection_by_method_and_capability() -> None:
+def test_findings_can_be_selected_by_method_and_capability() -> None:
     whole = between("2025-11-25", "2026-07-28")
     for chosen in (Selection(methods=frozenset({"tools/call"})), Selection(capabilities=frozenset({"tools"}))):
         chosen.check([whole])
@@ -513,7 +513,7 @@ def test_a_selection_by_method_and_capability() -> None:
         assert all("prompts/get" not in reason for reason in part.old_client.reasons)
 
 
-def test_a_selection_by_role_plane_and_severity() -> None:
+def test_findings_can_be_selected_by_role_plane_and_severity() -> None:
     whole = between("2025-06-18", "2025-11-25")
     mine = Selection(role="server").of(whole).findings
     assert mine
@@ -550,7 +550,7 @@ def test_accepted_changes_are_left_out() -> None:
     assert (last.count, last.expired) == (1, ())
 
 
-def test_an_acceptance_of_what_was_not_asked_for_is_used() -> None:
+def test_an_acceptance_outside_the_selection_is_not_reported_as_unused() -> None:
     whole = between("2025-11-25", "2026-07-28")
     part = Selection(methods=frozenset({"tools/call"})).of(whole)
     (other, *_) = [f for f in whole.findings if f not in part.findings]
@@ -558,7 +558,7 @@ def test_an_acceptance_of_what_was_not_asked_for_is_used() -> None:
     assert (report.count, report.unused) == (0, ())
 
 
-def test_a_damaged_file_of_acceptances(tmp_path: Path) -> None:
+def test_a_damaged_acceptance_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "accepted.toml"
     for text, words in (
         *(("a = 1", "is not a table"), ("[a]", "has no reason"), ("[a]\nreason = ' '", "has no reason")),
@@ -573,7 +573,7 @@ def test_a_damaged_file_of_acceptances(tmp_path: Path) -> None:
         assert str(path) in str(error.value)
 
 
-def test_a_file_of_acceptances(tmp_path: Path) -> None:
+def test_an_acceptance_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "accepted.toml"
     path.write_text("[00ff00ff00ff00ff]\nreason = 'we never send it'\nexpires = 2027-01-31\n")
     assert read_acceptances(path) == (Acceptance("00ff00ff00ff00ff", "we never send it", date(2027, 1, 31)),)
@@ -592,7 +592,7 @@ def test_a_chain_has_a_step_for_each_revision() -> None:
 
 
 @pytest.mark.full
-def test_schema_files_and_models_end_chains_and_timelines(tmp_path: Path) -> None:
+def test_chains_and_timelines_may_end_with_schema_files_and_models(tmp_path: Path) -> None:
     file = save(tmp_path / "library.json", draft())
     model = tmp_path / "model.json"
     model.write_text(write(Model(revision("2025-11-25"))))
@@ -602,7 +602,7 @@ def test_schema_files_and_models_end_chains_and_timelines(tmp_path: Path) -> Non
     assert [one.revision for one in found] == [*REVISIONS, "2025-11-25", "library"]
 
 
-def test_files_and_revisions(tmp_path: Path) -> None:
+def test_a_schema_file_is_named_after_its_file_or_dated_folder(tmp_path: Path) -> None:
     file = save(tmp_path / "library.json", draft())
     (tmp_path / "2030-01-01").mkdir()
     dated = save(tmp_path / "2030-01-01" / "schema.json", draft())
@@ -610,7 +610,7 @@ def test_files_and_revisions(tmp_path: Path) -> None:
     assert pairs(str(dated), str(file)) == [("2030-01-01", "library")]
 
 
-def test_what_cannot_be_compared() -> None:
+def test_invalid_comparison_arguments_are_refused() -> None:
     for names, words in [
         ((), "two revisions are compared"),
         (("2025-11-25",), "two revisions are compared"),

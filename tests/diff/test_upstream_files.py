@@ -58,7 +58,7 @@ def test_a_revision_and_its_own_published_file_do_not_differ(revision: str, tmp_
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", PUBLISHED)
-def test_a_change_of_a_draft_is_all_that_is_found(revision: str, tmp_path: Path) -> None:
+def test_only_the_change_in_a_published_file_is_found(revision: str, tmp_path: Path) -> None:
     tool = STORE.structure(revision)["$defs"]["Tool"]
     tool["properties"]["colour"] = {"type": "string"}
     done = inside("diff", revision, published(tmp_path / "draft.json", revision, Tool=tool), "--format", "json")
@@ -68,7 +68,7 @@ def test_a_change_of_a_draft_is_all_that_is_found(revision: str, tmp_path: Path)
 
 
 @pytest.mark.full
-def test_a_mistake_that_upstream_corrected_is_not_worth_a_word(tmp_path: Path) -> None:
+def test_a_mistake_that_upstream_corrected_is_not_reported(tmp_path: Path) -> None:
     effective = STORE.effective("2026-07-28").definitions
     file = published(tmp_path / "draft.json", "2026-07-28", ElicitResult=effective["ElicitResult"])
     done = inside("diff", "2026-07-28", file, "--fail-on", "any", code=0)
@@ -86,7 +86,7 @@ def test_a_published_file_adds_nothing_to_a_history(subject: str, tmp_path: Path
 
 
 @pytest.mark.full
-def test_the_json_of_a_history_says_what_was_corrected(tmp_path: Path) -> None:
+def test_the_json_of_a_history_lists_corrections(tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", REVISIONS[-1])
     record = json.loads(inside("history", "Root", "--schema", file, "--json").stdout)
     assert [one["pointer"] for one in record["corrections"]] == known_mistakes(REVISIONS[-1])
@@ -94,7 +94,7 @@ def test_the_json_of_a_history_says_what_was_corrected(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_bindings_of_a_published_file_accept_what_ours_accept(tmp_path: Path) -> None:
+def test_bindings_of_a_published_file_include_our_corrections(tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", "2026-07-28")
     names = ("--revision", "draft", "--package", "acme_draft", "--only", "elicitation")
     done = inside("generate", "--schema", file, "--out", tmp_path, *names, code=0)
@@ -104,7 +104,7 @@ def test_bindings_of_a_published_file_accept_what_ours_accept(tmp_path: Path) ->
 
 
 @pytest.mark.full
-def test_words_of_two_files_are_compared(tmp_path: Path) -> None:
+def test_descriptions_of_two_files_are_compared(tmp_path: Path) -> None:
     files = [published(tmp_path / f"{words}.json", "2026-07-28", words) for words in ("old", "new")]
     (comparison,) = json.loads(inside("diff", *files, "--format", "json").stdout)["comparisons"]
     assert comparison["wordsCompared"]
@@ -115,14 +115,14 @@ def test_words_of_two_files_are_compared(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
-def test_a_report_says_once_that_words_are_not_compared(form: str, tmp_path: Path) -> None:
+def test_a_report_notes_once_that_descriptions_are_not_compared(form: str, tmp_path: Path) -> None:
     report = inside("diff", "2025-06-18", published(tmp_path / "draft.json", "2025-11-25"), "--format", form).stdout
     assert " ".join(report.split()).count("Descriptions and deprecations are not compared") == 1
     assert "not compared" not in inside("diff", "2025-06-18", "2025-11-25", "--format", form).stdout
 
 
 @pytest.mark.full
-def test_json_says_what_was_corrected_and_fits_its_schema(tmp_path: Path) -> None:
+def test_the_json_report_lists_corrections_and_matches_its_schema(tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", "2025-11-25")
     report = json.loads(inside("diff", "2025-06-18", file, "--format", "json").stdout)
     jsonschema_rs.validator_for(json.loads(inside("diff", "--json-schema").stdout)).validate(report)

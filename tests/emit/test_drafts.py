@@ -55,7 +55,7 @@ def read(folder: Path, schema: Schema, facts: str = "") -> PythonProtocol:
 
 @pytest.mark.full
 @pytest.mark.parametrize("draft", cases(DRAFTS, quick=DRAFTS[::4]))
-def test_a_draft_becomes_bindings_and_says_how_it_was_read(tmp_path: Path, draft: Draft) -> None:
+def test_a_draft_becomes_bindings_with_recorded_decisions(tmp_path: Path, draft: Draft) -> None:
     protocol = read(tmp_path, draft.schema)
     first = protocol.decisions[0]
     assert {decision.kind for decision in protocol.decisions} >= {draft.kind}
@@ -73,9 +73,7 @@ def test_a_draft_becomes_bindings_and_says_how_it_was_read(tmp_path: Path, draft
 
 @pytest.mark.full
 @pytest.mark.parametrize("draft", DRAFTS)
-def test_decisions_name_places_stop_a_strict_reading_accept_the_same_and_are_settled(
-    tmp_path: Path, draft: Draft
-) -> None:
+def test_decisions_have_places_fail_strict_reading_and_are_settled_by_facts(tmp_path: Path, draft: Draft) -> None:
     protocol = read(tmp_path, draft.schema)
     first = protocol.decisions[0]
     with pytest.raises(BadInput) as caught:
@@ -99,7 +97,7 @@ def test_decisions_name_places_stop_a_strict_reading_accept_the_same_and_are_set
     assert after.methods == protocol.methods
 
 
-def test_a_fact_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_a_fact_about_an_unknown_definition_is_reported(tmp_path: Path) -> None:
     (decision,) = read(tmp_path, small(), 'results."books/find" = "Gone"').decisions
     assert (decision.kind, decision.pointer) == ("result-assumed", "/$defs/FindBookRequest")
     assert decision.reason.endswith("there is no Gone")
@@ -146,7 +144,7 @@ def test_a_one_of_of_constants_is_an_enumeration(
     assert [field.doc.split("\n")[-1] for field in holder.fields] == [*(lines or ["Choice."]), *(lines or [""])]
 
 
-def test_constants_that_fit_two_members_overlap(tmp_path: Path) -> None:
+def test_constants_accepted_by_two_one_of_members_overlap(tmp_path: Path) -> None:
     rows: list[list[Any]] = [
         *([{"const": "a"}, {"enum": ["b", "a"]}], [{"const": "a"}, TEXT]),
         *([{"anyOf": [{"const": "a"}, True]}, {"const": "b"}], [{"const": 1}, {"type": "number"}]),
@@ -156,7 +154,7 @@ def test_constants_that_fit_two_members_overlap(tmp_path: Path) -> None:
     assert [[decision.kind for decision in decisions] for decisions in read_rows] == [["one-of-overlaps"]] * len(rows)
 
 
-def test_objects_with_other_constants_do_not_overlap(tmp_path: Path) -> None:
+def test_objects_with_different_constants_do_not_overlap(tmp_path: Path) -> None:
     members = [record("kind", kind={"const": kind}, x=TEXT) for kind in "ab"]
     schema = small(X={"oneOf": [*members, ref("C")]}, C=record("kind", kind={"const": "c"}))
     assert read(tmp_path, schema).decisions == ()
@@ -184,7 +182,7 @@ HOSTILE = (
 )
 
 
-def test_argument_sections_keep_their_form(tmp_path: Path) -> None:
+def test_hostile_descriptions_keep_the_argument_section_intact(tmp_path: Path) -> None:
     code = ('"""', "a\\", "```\ncode", "x: y\nArgs:\n    other: z", "- item\n\n- item")
     texts = (HOSTILE, "Args:", ":", "\n\nafter", *code)
     described = [{**TEXT, "description": text} for text in (*texts, "\x00", " ", "")]
@@ -203,7 +201,7 @@ def test_argument_sections_keep_their_form(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_bindings_without_a_lifecycle_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bindings_without_a_lifecycle_refuse_to_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = save(tmp_path / "draft.json", small())
     done = inside("generate", "--schema", file, "--revision", "draft", "--out", tmp_path, "--package", "lsp_like")
     lacks = "DiscoverRequest, ClientCapabilities, Implementation, ServerCapabilities"
@@ -222,13 +220,13 @@ async def test_bindings_without_a_lifecycle_say_so(tmp_path: Path, monkeypatch: 
         await end.close()
 
 
-def test_either_side_may_be_answered_in_several_ways(tmp_path: Path) -> None:
+def test_requests_of_either_side_may_have_several_result_types(tmp_path: Path) -> None:
     files = emit(Model(read(tmp_path, answered_in_several_ways())), DRAFT)
     try_import(files)
     assert {name for name, text in files.items() if "ExtensionResult" in text} == {"client.py", "server.py"}
 
 
-def test_requests_of_an_extension_may_be_answered_in_several_ways(tmp_path: Path) -> None:
+def test_requests_of_an_extension_may_have_several_result_types(tmp_path: Path) -> None:
     facts = tmp_path / "lend.toml"
     head = '[extension]\nid = "com.example/lend"\ncore = ["2026-07-28"]'
     facts.write_text(f'{head}\n[roles]\nLendBookRequest = "both"\n', "utf-8")
@@ -285,7 +283,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 @pytest.mark.full
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=examples(150, 800), deadline=None)
-def test_any_damage_is_read_as_a_schema_that_accepts_the_same_or_more(
+def test_a_damaged_schema_is_never_read_as_a_narrower_schema(
     seed: int, samples: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     schema = damaged(draft_of_a_library(), Random(seed))
@@ -304,7 +302,7 @@ def test_any_damage_is_read_as_a_schema_that_accepts_the_same_or_more(
 @pytest.mark.full
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=examples(8, 50), deadline=None)
-def test_any_damage_leaves_bindings_that_import(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_bindings_of_a_damaged_schema_can_be_imported(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     schema = damaged(draft_of_a_library(), Random(seed))
     protocol = read_or_refuse(tmp_path_factory.getbasetemp(), schema)
     if protocol is not None:

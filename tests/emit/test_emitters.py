@@ -74,7 +74,7 @@ def test_the_emitter_of_another_distribution_is_used(example: Path, tmp_path: Pa
 
 
 @pytest.mark.full
-def test_the_example_works_as_pip_installs_it(tmp_path: Path) -> None:
+def test_the_example_emitter_works_from_its_wheel(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel(tmp_path / "dist", EXAMPLE)) as built:
         built.extractall(tmp_path / "site")
     options = ("--out", "out", "--package", "pages", "--language", "markdown")
@@ -83,7 +83,7 @@ def test_the_example_works_as_pip_installs_it(tmp_path: Path) -> None:
     assert "| `tools/call` | request | client |" in (tmp_path / "out" / "pages" / "methods.md").read_text("utf-8")
 
 
-def test_it_gets_extensions_in_the_same_way(example: Path, tmp_path: Path) -> None:
+def test_an_external_emitter_supports_extensions(example: Path, tmp_path: Path) -> None:
     assert generate("2026-07-28", "--extension", "tasks").returncode == 0
     text = (tmp_path / "out" / "pages" / "methods.md").read_text("utf-8")
     assert "| `tasks/get` | request | client |" in text
@@ -96,14 +96,14 @@ def test_a_language_without_installed_bindings_needs_a_folder(example: Path) -> 
     assert "give --out DIR and --package NAME" in done.stderr
 
 
-def test_an_unknown_language_is_told_what_there_is(example: Path) -> None:
+def test_an_error_about_an_unknown_language_lists_the_known_languages(example: Path) -> None:
     done = generate("2026-07-28", language="pyton")
     assert done.returncode == 2
     says = "there is no emitter 'pyton'; did you mean python? known: markdown, python, typescript"
     assert done.stderr == f"error: {says}\n"
 
 
-def test_two_distributions_with_one_language_are_named(example: Path) -> None:
+def test_two_distributions_for_the_same_language_are_refused(example: Path) -> None:
     install(example, "other-pages", {}, "markdown = mcp_markdown:emit")
     done = generate("2026-07-28")
     assert done.returncode == 2
@@ -122,7 +122,7 @@ def test_two_distributions_with_one_language_are_named(example: Path) -> None:
         (PLAIN.replace("NAME", "'a.txt'").replace("HEADER", "words"), "plain:emit", "a.txt without our header"),
     ],
 )
-def test_a_broken_emitter_is_one_line(
+def test_a_broken_emitter_gives_a_one_line_error(
     site: Path, tmp_path: Path, code: str, entry: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(__import__("sys").modules, "plain", raising=False)
@@ -134,7 +134,7 @@ def test_a_broken_emitter_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_engine_of_an_extension_is_the_name_of_a_module() -> None:
+def test_an_extension_engine_that_is_no_module_name_is_refused() -> None:
     for bad in ["", "a b", "../x", "class", ".x", "a..b", "x:", "x:Other", "os import x\nimport os"]:
         extension = Extension("a.b/jobs", "1", "jobs", "", options=(("python_engine", bad),))
         with pytest.raises(BadInput, match="which names no module"):
@@ -151,7 +151,7 @@ def with_template(name: str, text: str, *more: object) -> Done:
     return inside("generate", "2024-11-05", "--out", "out", "--package", "acme", "--templates", "templates", *more)
 
 
-def test_a_template_takes_the_place_of_ours(site: Path, tmp_path: Path) -> None:
+def test_a_custom_template_replaces_the_default_template(site: Path, tmp_path: Path) -> None:
     codes = "{% for error in protocol.errors %}\n{{ constants[error.code] }} = {{ error.code }}\n{% endfor %}\n"
     text = '{{ header }}\n"""{{ title }} has {{ protocol.errors | length }} errors."""\n' + codes
     done = with_template("errors.py.jinja", text)
@@ -183,7 +183,9 @@ def test_the_templates_are_documented() -> None:
         ("errors.py.jinja", "VALUE = 1\n", "errors.py without our header"),
     ],
 )
-def test_a_wrong_template_is_one_line(site: Path, tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_an_invalid_template_gives_a_one_line_error(
+    site: Path, tmp_path: Path, name: str, text: str, said: str
+) -> None:
     done = with_template(name, text)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
@@ -191,7 +193,7 @@ def test_a_wrong_template_is_one_line(site: Path, tmp_path: Path, name: str, tex
     assert not (tmp_path / "out").exists()
 
 
-def test_templates_are_for_bindings_of_your_own(site: Path) -> None:
+def test_templates_require_an_output_folder_and_a_package(site: Path) -> None:
     done = inside("generate", "2024-11-05", "--templates", "templates")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "give --out DIR and --package NAME" in done.stderr

@@ -153,7 +153,7 @@ def written(tmp_path_factory: pytest.TempPathFactory, rendered: set[str]) -> dic
     return found
 
 
-def test_every_kind_of_file_is_written_here(written: dict[str, dict[str, bytes]], rendered: set[str]) -> None:
+def test_these_tests_cover_every_template(written: dict[str, dict[str, bytes]], rendered: set[str]) -> None:
     for folder in (emitted.TEMPLATES, rendering.TEMPLATES):
         assert {path.relative_to(folder).as_posix() for path in folder.rglob("*.py.jinja")} <= rendered
     for files in written.values():
@@ -164,7 +164,7 @@ def test_every_kind_of_file_is_written_here(written: dict[str, dict[str, bytes]]
 
 
 @pytest.mark.parametrize("text", DECLARATIONS)
-def test_the_words_of_others_never_choose_an_encoding(written: dict[str, dict[str, bytes]], text: str) -> None:
+def test_untrusted_text_never_chooses_an_encoding(written: dict[str, dict[str, bytes]], text: str) -> None:
     said = 0
     for name, raw in written[text].items():
         encoding, lines = tokenize.detect_encoding(io.BytesIO(raw).readline)

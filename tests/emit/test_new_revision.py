@@ -68,7 +68,7 @@ print(json.dumps({
 """
 
 
-def test_what_becomes_of_a_draft(folder: Path) -> None:
+def test_a_draft_becomes_methods_handlers_and_routes(folder: Path) -> None:
     names = json.loads(python(ASK_NAMES, folder / "out"))
     assert names["revision"] == "draft"
     assert names["Client"] == {
@@ -142,7 +142,7 @@ print(json.dumps([back(name, document) for name, document in json.load(sys.stdin
 """
 
 
-def test_models_accept_what_the_schema_accepts_and_give_it_back(folder: Path) -> None:
+def test_models_accept_valid_documents_and_return_them_unchanged(folder: Path) -> None:
     texts = json.loads(python(THERE_AND_BACK, folder / "out", stdin=json.dumps(GOOD + BAD)))
     for (name, document), text in zip(GOOD + BAD, texts, strict=True):
         judge = jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": DEFINITIONS})
@@ -307,13 +307,13 @@ def test_pyright_strict_finds_the_mistakes_and_nothing_else(project: Path) -> No
     assert report["summary"]["filesAnalyzed"] == modules(project)
 
 
-def test_check_knows_the_package(folder: Path) -> None:
+def test_check_reports_the_generated_package_as_in_sync(folder: Path) -> None:
     done = inside("check", *options(folder))
     assert (done.returncode, done.stdout) == (0, "draft  in sync\n")
 
 
 @pytest.mark.full
-def test_one_structure_gives_one_package(tmp_path: Path) -> None:
+def test_equal_schemas_generate_equal_packages(tmp_path: Path) -> None:
     """Two files with equal digests (every file header states the digest) give the same package."""
 
     def files(schema: Schema) -> dict[str, str]:
@@ -345,7 +345,7 @@ def test_a_draft_is_read_with_a_warning_for_each_decision(tmp_path: Path) -> Non
     assert inside("check", *options(tmp_path)).stderr.splitlines() == lines
 
 
-def test_strict_stops_where_a_draft_breaks_a_rule(tmp_path: Path) -> None:
+def test_strict_refuses_a_draft_that_breaks_a_rule(tmp_path: Path) -> None:
     check_refused(generate(tmp_path, HALF_FINISHED, "--strict"), "/$defs/Shelf/properties/book", "leads nowhere")
     assert not (tmp_path / "out").exists()
 
@@ -441,7 +441,7 @@ CONVENTIONAL = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", CONVENTIONAL)
-def test_what_breaks_no_convention_works(tmp_path: Path, name: str) -> None:
+def test_unusual_schemas_that_follow_the_conventions_work(tmp_path: Path, name: str) -> None:
     check_usable(generate(tmp_path, CONVENTIONAL[name]), tmp_path / "out", CONVENTIONAL[name])
 
 
@@ -466,7 +466,7 @@ asyncio.run(main())
 @pytest.mark.parametrize(
     "params", [True, {}, {"type": "object"}, {"type": "object", "additionalProperties": {}}, ref("Anything")], ids=repr
 )
-def test_params_that_name_no_member_are_an_open_object(tmp_path: Path, params: Any) -> None:
+def test_params_without_declared_members_become_an_open_object(tmp_path: Path, params: Any) -> None:
     messages = {"FindBookRequest": message("books/find", params), "FindBookRequestParams": None}
     lost = {"ClientNotification": union("LostNotification"), "LostNotification": message("notifications/lost", params)}
     schema = small({**messages, **lost}, Anything={"type": "object"})
@@ -476,7 +476,7 @@ def test_params_that_name_no_member_are_an_open_object(tmp_path: Path, params: A
     assert (title, kept) == ("Emma", {"title": "Emma", "year": 1.0})
 
 
-def test_an_argument_that_may_be_null_or_absent_is_given_in_the_params(tmp_path: Path) -> None:
+def test_an_optional_nullable_field_is_passed_in_the_params(tmp_path: Path) -> None:
     shelf = {"type": ["string", "null"]}
     for required, taken in (("title", "(self, params)"), ("title shelf", "(self, *, shelf, title)")):
         schema = small(FindBookRequestParams=record(required, title=TEXT, shelf=shelf))
@@ -484,7 +484,9 @@ def test_an_argument_that_may_be_null_or_absent_is_given_in_the_params(tmp_path:
         assert json.loads(python(ASK_NAMES, tmp_path / "out"))["Client"]["find_book"] == taken
 
 
-def test_bindings_that_cannot_be_imported_replace_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bindings_that_cannot_be_imported_replace_no_existing_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert generate(tmp_path, small()).returncode == 0
     before = snapshot(tmp_path / "out")
     monkeypatch.setattr("mcp_bindgen.emit.python.methods._generic", lambda part, method: "Lost[0]")
@@ -520,7 +522,7 @@ ROLE = '[unions]\nReaderRequest = { sender = "client", kind = "request" }'
     ],
     ids=["result", "role-union"],
 )
-def test_semantics_of_ones_own(tmp_path: Path, schema: Schema, facts: str) -> None:
+def test_a_semantics_file_resolves_strict_errors(tmp_path: Path, schema: Schema, facts: str) -> None:
     assert generate(tmp_path, schema, "--strict").returncode == 2
     file = tmp_path / "facts.toml"
     file.write_text(facts, "utf-8")
@@ -529,7 +531,7 @@ def test_semantics_of_ones_own(tmp_path: Path, schema: Schema, facts: str) -> No
 
 
 @pytest.mark.full
-def test_semantics_that_are_wrong(tmp_path: Path) -> None:
+def test_invalid_semantics_are_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "facts.toml"
     for facts in (
         *("[results", "[reslts]\nx = 1", "results = 3", "[unions]\nClientRequest = 3"),
@@ -545,7 +547,7 @@ def test_semantics_that_are_wrong(tmp_path: Path) -> None:
         assert re.fullmatch(rf"error: {re.escape(str(file))}\b[^\n]+\n", done.stderr)
 
 
-def test_semantics_that_are_missing(tmp_path: Path) -> None:
+def test_a_missing_semantics_file_is_reported(tmp_path: Path) -> None:
     done = generate(tmp_path, small(), "--semantics", tmp_path / "facts.toml")
     assert done.returncode == 2
     assert f"{tmp_path / 'facts.toml'}: cannot be read" in done.stderr

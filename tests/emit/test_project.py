@@ -80,7 +80,7 @@ def test_a_header_names_a_command_that_makes_the_same_files(project: Path, monke
 
 
 @pytest.mark.full
-def test_a_table_of_pyproject_is_the_same(project: Path) -> None:
+def test_a_pyproject_table_can_replace_the_configuration_file(project: Path) -> None:
     (project / "mcp-bindgen.toml").unlink()
     text = CONFIGURATION.replace("[schemas", "[tool.mcp-bindgen.schemas").replace("[[pack", "[[tool.mcp-bindgen.pack")
     (project / "pyproject.toml").write_text(f"[tool.mcp-bindgen]{text}", "utf-8")
@@ -95,7 +95,7 @@ def test_two_configurations_in_one_folder_are_refused(project: Path) -> None:
     assert "keep one of them" in inside("check", code=2).stderr
 
 
-def test_arguments_take_the_place_of_the_configuration(project: Path) -> None:
+def test_arguments_replace_the_configuration(project: Path) -> None:
     assert inside("generate", "2024-11-05", "--out", "own", "--package", "one").returncode == 0
     assert [path.name for path in (project / "src").iterdir()] == ["deep"]
     assert Path("own", "one", "types.py").exists()
@@ -120,7 +120,7 @@ def test_arguments_take_the_place_of_the_configuration(project: Path) -> None:
         ("revisions = ['2024-11-05']\nlanguages = ['pyton']\n[[packages]]\nname = 'a'", "did you mean python?"),
     ],
 )
-def test_a_wrong_configuration_is_one_line(project: Path, text: str, said: str) -> None:
+def test_an_invalid_configuration_gives_a_one_line_error(project: Path, text: str, said: str) -> None:
     configure(project, text)
     done = inside("generate")
     assert (done.returncode, done.stdout) == (2, "")
@@ -169,7 +169,7 @@ def shell(command: str, folder: Path, **variables: str) -> subprocess.CompletedP
 
 
 @pytest.mark.full
-def test_the_hooks_run(project: Path) -> None:
+def test_the_pre_commit_hooks_check_and_generate(project: Path) -> None:
     check, generate = yaml(".pre-commit-hooks.yaml")
     assert (check["id"], generate["id"]) == ("mcp-bindgen-check", "mcp-bindgen-generate")
     assert not check["pass_filenames"]
@@ -180,7 +180,7 @@ def test_the_hooks_run(project: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_action_runs(project: Path) -> None:
+def test_the_github_action_checks_and_compares(project: Path) -> None:
     action = yaml("action.yml")
     install, check, compare = action["runs"]["steps"]
     assert install["run"].startswith("python -m pip install ")

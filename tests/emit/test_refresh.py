@@ -40,7 +40,7 @@ def target(folder: Path, schema: Schema | None = None, revision: str = "draft") 
     return only
 
 
-def test_the_same_is_not_generated_again(tmp_path: Path, renders: list[str]) -> None:
+def test_an_unchanged_target_is_not_generated_again(tmp_path: Path, renders: list[str]) -> None:
     assert update(target(tmp_path)) == Update(files=9, changed=True)
     for _ in range(2):
         assert update(target(tmp_path)) == SAME
@@ -67,7 +67,7 @@ def test_a_package_that_was_changed_by_hand_is_generated_again(
     assert renders == ["acme", "acme"]
 
 
-def test_files_that_were_only_touched_are_the_same(tmp_path: Path, renders: list[str]) -> None:
+def test_touched_files_with_the_same_content_are_unchanged(tmp_path: Path, renders: list[str]) -> None:
     update(target(tmp_path))
     edit(tmp_path / "acme", more="")
     assert update(target(tmp_path)) == SAME
@@ -75,7 +75,7 @@ def test_files_that_were_only_touched_are_the_same(tmp_path: Path, renders: list
 
 
 @pytest.mark.full
-def test_another_schema_revision_or_description_is_generated(tmp_path: Path, renders: list[str]) -> None:
+def test_a_changed_schema_description_or_revision_name_is_generated(tmp_path: Path, renders: list[str]) -> None:
     result = {"type": "object", "properties": {"pages": {"type": "integer"}}}
     for schema in (small(), small(FindBookResult=result), small(FindBookResult={**result, "description": "Words."})):
         assert update(target(tmp_path, schema)) == Update(files=9, changed=True)
@@ -83,7 +83,7 @@ def test_another_schema_revision_or_description_is_generated(tmp_path: Path, ren
     assert renders == ["acme"] * 4
 
 
-def test_another_generator_generates_again(tmp_path: Path, renders: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_generator_renders_again(tmp_path: Path, renders: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     update(target(tmp_path))
     monkeypatch.setattr("mcp_bindgen.emit.refresh._generator", lambda emitter: "another one")
     assert update(target(tmp_path)) == SAME
@@ -106,7 +106,7 @@ def test_the_digest_of_the_generator_covers_its_code_and_its_templates(
     assert len(seen) == 5
 
 
-def test_the_sources_of_the_generator_are_its_own() -> None:
+def test_the_generator_sources_include_its_modules_and_templates() -> None:
     sources = refresh._sources(emitter())  # noqa: SLF001 - the same
     names = {path.name for root in sources for path in root.rglob("*") if path.is_file()}
     assert {"naming.py", "store.py", "types.py.jinja", "BaseModel.jinja2", "abi.py", "model.py"} <= names
@@ -114,21 +114,21 @@ def test_the_sources_of_the_generator_are_its_own() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("record", ["", "null", "[", '["x", "y"]', "\xff"])
-def test_a_damaged_record_only_costs_time(record: str, tmp_path: Path, renders: list[str]) -> None:
+def test_a_damaged_record_only_causes_another_rendering(record: str, tmp_path: Path, renders: list[str]) -> None:
     update(target(tmp_path))
     (tmp_path / "acme" / "__pycache__" / "mcp-bindgen.json").write_text(record, "latin-1")
     assert update(target(tmp_path)) == SAME
     assert renders == ["acme", "acme"]
 
 
-def test_a_record_does_not_speak_for_files_of_others(tmp_path: Path) -> None:
+def test_a_record_does_not_allow_foreign_files(tmp_path: Path) -> None:
     update(target(tmp_path))
     (tmp_path / "acme" / "notes.txt").write_text("mine", "utf-8")
     with pytest.raises(BadInput, match=r"notes\.txt"):
         update(target(tmp_path))
 
 
-def test_a_record_is_kept_where_python_keeps_no_compiled_modules(
+def test_a_record_is_written_even_if_python_writes_no_bytecode(
     tmp_path: Path, renders: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -138,7 +138,7 @@ def test_a_record_is_kept_where_python_keeps_no_compiled_modules(
     assert [path.name for path in (tmp_path / "acme" / "__pycache__").iterdir()] == ["mcp-bindgen.json"]
 
 
-def test_check_does_not_believe_a_record(tmp_path: Path) -> None:
+def test_check_does_not_trust_a_record(tmp_path: Path) -> None:
     """An attacker may edit a file and the record so that they agree."""
     update(target(tmp_path))
     edit(tmp_path / "acme")

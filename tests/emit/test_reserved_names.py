@@ -50,7 +50,7 @@ def bindings(folder: Path, name: str, schema: Schema) -> ModuleType:
 
 
 @pytest.mark.full
-def test_members_of_any_name_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_of_any_name_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     forms = {
         "Plain": MEMBERS,
@@ -106,7 +106,9 @@ def test_aliases_of_any_name_are_importable(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.full
-def test_methods_and_arguments_of_any_name_hide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_and_arguments_of_any_name_shadow_no_inherited_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     stems = dict.fromkeys(pascal(name) for name in STUBS if pascal(name).isidentifier())
     requests = {f"{stem}Request": message(f"any/{stem}") for stem in stems}
@@ -124,7 +126,7 @@ def test_methods_and_arguments_of_any_name_hide_nothing(tmp_path: Path, monkeypa
     assert "overload_" in vars(made[0].Context)
 
 
-def test_the_names_that_types_import_are_known() -> None:
+def test_the_list_of_imported_names_matches_the_template() -> None:
     template = (TEMPLATES / "types.py.jinja").read_text("utf-8")
     for name in naming.IMPORTED:
         assert f'imported("{name}")' in template

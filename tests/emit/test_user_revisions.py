@@ -114,14 +114,14 @@ def check_life(user: User | Installation, folder: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_life_of_a_draft(user: User, tmp_path: Path) -> None:
+def test_a_user_can_import_use_replace_and_remove_a_draft(user: User, tmp_path: Path) -> None:
     before = {name: snapshot(ROOT / name) for name in ("schema", "generated")}
     check_life(user, tmp_path)
     assert {name: snapshot(ROOT / name) for name in before} == before
 
 
 @pytest.mark.full
-def test_the_life_of_an_extension_of_a_user_who_keeps_no_revision(user: User, tmp_path: Path) -> None:
+def test_a_user_without_revisions_can_import_use_and_remove_an_extension(user: User, tmp_path: Path) -> None:
     facts = tmp_path / "jobs.toml"
     facts.write_text("[extension]\nid = 'com.example/jobs'\ncore = ['2026-07-28']\n", "utf-8")
     file = save(tmp_path / "jobs.json", {"$defs": {"Job": record(id={"type": "string"})}})
@@ -159,7 +159,9 @@ def test_an_emitter_that_pip_installs_is_used(installation: Installation, tmp_pa
 
 
 @pytest.mark.full
-def test_the_life_of_a_draft_beside_the_wheel(installation: Installation, tmp_path: Path) -> None:
+def test_the_life_cycle_of_a_draft_leaves_the_installed_wheel_unchanged(
+    installation: Installation, tmp_path: Path
+) -> None:
     before = installation.files()
     check_life(installation, tmp_path)
     assert installation.files() == before
@@ -167,7 +169,9 @@ def test_the_life_of_a_draft_beside_the_wheel(installation: Installation, tmp_pa
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["draft", "another"])
-def test_a_file_that_cannot_be_generated_leaves_everything_as_it_was(kept: User, name: str, tmp_path: Path) -> None:
+def test_a_schema_that_cannot_be_generated_leaves_the_user_folder_unchanged(
+    kept: User, name: str, tmp_path: Path
+) -> None:
     before = snapshot(kept.home)
     lost = save(tmp_path / "lost.json", small(LostRequest=message("lost")))
     assert f"{lost}#/$defs/LostRequest" in refused(kept.bindgen("schema", "import", name, lost, "--strict"))
@@ -186,7 +190,7 @@ def test_a_draft_that_breaks_rules_is_kept_with_a_warning_for_each(user: User, t
     assert user.bindgen("methods", "draft", "--strict").returncode == 2
 
 
-def test_facts_of_its_own_come_with_a_revision_and_stay(user: User, tmp_path: Path) -> None:
+def test_semantics_imported_with_a_revision_are_kept(user: User, tmp_path: Path) -> None:
     file = save(tmp_path / "draft.json", small(FindBookResult=None, Found=record("pages", pages={"type": "integer"})))
     facts = tmp_path / "facts.toml"
     facts.write_text('[results]\n"books/find" = "Found"\n', "utf-8")
@@ -212,13 +216,13 @@ def test_facts_of_its_own_come_with_a_revision_and_stay(user: User, tmp_path: Pa
         ("../draft", "'../draft' is not the name of a revision"),
     ],
 )
-def test_a_name_that_is_taken_or_none_is_refused(kept: User, name: str, says: str, tmp_path: Path) -> None:
+def test_a_taken_or_invalid_revision_name_is_refused(kept: User, name: str, says: str, tmp_path: Path) -> None:
     before = snapshot(kept.home)
     assert says in refused(kept.bindgen("schema", "import", name, tmp_path / "draft.json"))
     assert snapshot(kept.home) == before
 
 
-def test_what_the_installation_has_by_now_hides_what_the_user_kept(tmp_path: Path) -> None:
+def test_an_installed_revision_hides_the_revision_of_the_user(tmp_path: Path) -> None:
     users = Store(tmp_path / "schema")
     users.root.mkdir()
     for name in ("2026-07-28", "draft"):
@@ -256,13 +260,13 @@ def found(package: Path) -> Any:
         sys.modules.pop(name, None)
 
 
-def test_a_package_of_the_users_is_found(package: Path) -> None:
+def test_a_package_in_the_user_folder_is_found(package: Path) -> None:
     assert found(package) == "imported"
     assert bindings.user_packages() == [package.name]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
-def test_advice_about_a_file_that_others_named_is_safe_to_paste_and_to_print(package: Path) -> None:
+def test_advice_about_a_hostile_file_name_is_safe_to_paste_and_print(package: Path) -> None:
     strange = package / "a; touch \x1b[31m b"
     strange.touch()
     strange.chmod(0o666)
@@ -285,7 +289,7 @@ def test_advice_about_a_file_that_others_named_is_safe_to_paste_and_to_print(pac
         ("somebody else owns it", "belongs to another user"),
     ],
 )
-def test_code_that_others_could_have_written_is_not_imported(
+def test_code_that_other_users_could_have_written_is_not_imported(
     who: str,
     says: str,
     package: Path,
@@ -318,7 +322,7 @@ def test_code_that_others_could_have_written_is_not_imported(
     tmp_path.chmod(0o700)
 
 
-def test_a_package_that_is_damaged_stops_nobody_who_does_without_it(
+def test_a_damaged_user_package_does_not_affect_other_revisions(
     package: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (package / "__init__.py").write_text("not python", "utf-8")
@@ -327,7 +331,7 @@ def test_a_package_that_is_damaged_stops_nobody_who_does_without_it(
     assert "bindings are left out" in caplog.text
 
 
-def test_no_folder_depends_on_the_current_one(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_home_folder_is_refused(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MCP_BINDGEN_HOME", "home")
     with pytest.raises(ImportError, match="give it an absolute path"):
@@ -343,7 +347,7 @@ def test_no_folder_depends_on_the_current_one(package: Path, tmp_path: Path, mon
 
 @pytest.mark.full
 @pytest.mark.parametrize("flag", ["-s", "-I"])
-def test_python_can_be_told_to_leave_the_folder_out(kept: User, flag: str) -> None:
+def test_python_flags_can_exclude_the_user_folder(kept: User, flag: str) -> None:
     code = "import mcp_bindgen.runtime as runtime, mcp_bindgen.spec as spec; runtime.install(); "
     code += "print(*spec.Store().pins); import mcp_bindgen.vdraft"
     done = kept.run(flag, "-c", code)
@@ -351,7 +355,7 @@ def test_python_can_be_told_to_leave_the_folder_out(kept: User, flag: str) -> No
     assert "No module named 'mcp_bindgen.vdraft'" in done.stderr
 
 
-def test_what_is_installed_comes_first(package: Path) -> None:
+def test_installed_bindings_take_precedence_over_user_bindings(package: Path) -> None:
     package.rename(package.with_name("v2026_07_28"))
     code = "import mcp_bindgen.runtime; mcp_bindgen.runtime.install(); "
     code += "import mcp_bindgen.v2026_07_28 as it; print(it.__file__)"
@@ -360,7 +364,7 @@ def test_what_is_installed_comes_first(package: Path) -> None:
 
 
 @pytest.mark.full
-def test_bindings_of_another_generation_say_how_to_regenerate_them_and_that_works(user: User, tmp_path: Path) -> None:
+def test_outdated_bindings_fail_with_the_command_that_regenerates_them(user: User, tmp_path: Path) -> None:
     assert user.bindgen("schema", "import", "draft", save(tmp_path / "draft.json", small())).returncode == 0
     package = user.home / "generated" / "mcp_bindgen" / "vdraft" / "__init__.py"
     text = package.read_text("utf-8")

@@ -44,7 +44,7 @@ def test_replaces_files_and_removes_stale_ones(folder: Path, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_the_same_again_changes_nothing(folder: Path) -> None:
+def test_writing_the_same_files_again_changes_nothing(folder: Path) -> None:
     before = folder.stat()
     assert not write(folder, OLD)
     assert not write(folder, dict(reversed(OLD.items())))
@@ -73,7 +73,7 @@ def test_a_link_is_foreign_wherever_it_leads(folder: Path, target: str) -> None:
     assert "gone.py" in snapshot(folder)
 
 
-def test_what_python_caches_is_not_foreign(folder: Path) -> None:
+def test_python_cache_files_are_not_foreign(folder: Path) -> None:
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "gone.cpython-311.pyc").write_bytes(b"\0")
     assert write(folder, NEW)
@@ -103,7 +103,7 @@ def test_another_package_inside_the_folder_stays(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_file_is_no_folder(tmp_path: Path, force: bool) -> None:
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, force: bool) -> None:
     (tmp_path / "acme").write_text("mine", "utf-8")
     for folder in (tmp_path / "acme", tmp_path / "acme" / "mcp"):
         with pytest.raises(BadInput) as caught:
@@ -126,7 +126,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, count: in
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (Path, "replace")])
-def test_a_full_disk_leaves_everything_as_it_was(
+def test_a_full_disk_leaves_the_folder_unchanged(
     folder: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, nth: int
 ) -> None:
     fail_at(monkeypatch, owner, name, nth)
@@ -162,7 +162,9 @@ write(Path(sys.argv[1]), {"__init__.py": f"{mark}VALUE = 3\\n", "new.py": mark})
     [("os", "fsync", 1, 1), ("os", "fsync", 2, 1), ("shutil", "rmtree", 1, 3)],
     ids=["first-file", "last-file", "in-place-but-not-cleaned-up"],
 )
-def test_a_kill_leaves_the_old_or_the_new(folder: Path, module: str, function: str, nth: int, value: int) -> None:
+def test_a_killed_writer_leaves_the_old_or_the_new_package(
+    folder: Path, module: str, function: str, nth: int, value: int
+) -> None:
     done = execute(sys.executable, "-c", KILL, folder, module, function, nth)
     assert done.returncode == -signal.SIGKILL, done.stderr
     if value == 1:
@@ -197,7 +199,7 @@ def test_a_missing_folder_is_all_drift(tmp_path: Path) -> None:
     assert drift(tmp_path / "acme", OLD).count("--- /dev/null\n") == len(OLD)
 
 
-def test_a_file_whose_header_was_removed_is_drift(folder: Path) -> None:
+def test_a_file_without_its_header_is_drift(folder: Path) -> None:
     (folder / "same.py").write_text("", "utf-8")
     assert f"+{MARK} 0\n" in drift(folder, OLD)
 

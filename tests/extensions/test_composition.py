@@ -82,7 +82,7 @@ def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **
 # --- several extensions at once -------------------------------------------------------------------------------
 
 
-async def test_a_class_offers_all_that_its_bases_add() -> None:
+async def test_a_class_supports_all_extensions_of_its_bases() -> None:
     server, client = price(extends={"SubscriptionFilter": "PriceFilter"}, filter=Filter("price_items", compares="item"))
 
     class Both(Shop, server):  # type: ignore[misc, valid-type]
@@ -112,7 +112,7 @@ async def test_a_class_offers_all_that_its_bases_add() -> None:
     assert found.heard == ["the price of pear"]
 
 
-def test_what_is_not_overridden_is_not_offered() -> None:
+def test_methods_without_an_overridden_handler_are_not_offered() -> None:
     server, _ = price()
     stub, own = server(), type("Own", (server,), {"get_price": lambda self, params, ctx: Price(price=1)})()
     for target, names in ((stub, []), (own, ["price/get"])):
@@ -128,12 +128,12 @@ def test_what_is_not_overridden_is_not_offered() -> None:
         ({"core": v2025_11_25}, "com.example/price extends MCP 2025-11-25, not MCP 2026-07-28"),
     ],
 )
-def test_what_is_taken_twice_is_an_error_that_names_both(clash: Any, said: str) -> None:
+def test_a_name_that_is_taken_twice_raises_an_error_with_both_owners(clash: Any, said: str) -> None:
     with pytest.raises(TypeError, match=rf"^\w+: {said}"):
         type("Both", (bindings.Server, type("Other", (), {"adds": vars(price(**clash)[0])["adds"]})), {})
 
 
-def test_one_handler_and_one_member_are_not_for_two_extensions() -> None:
+def test_two_extensions_cannot_share_a_handler_or_a_field() -> None:
     one, _ = price(extends={"SubscriptionFilter": "PriceFilter"})
     two, _ = price(id_="com.example/other", name="other/get", extends={"SubscriptionFilter": "PriceFilter"})
     with pytest.raises(TypeError, match=r"^Both: the handler 'get_price' is taken by com.example/price and by com.exa"):
@@ -143,14 +143,14 @@ def test_one_handler_and_one_member_are_not_for_two_extensions() -> None:
         type("Both", (one, type("Third", (), {"adds": three})), {})
 
 
-def test_a_handler_of_an_extension_that_is_not_called_so_is_found() -> None:
+def test_a_misspelled_extension_handler_is_refused_with_a_suggestion() -> None:
     with pytest.raises(TypeError, match=r"get_stok handles nothing of MCP 2026-07-28.*get_stock"):
 
         class Wrong(bindings.Server):  # type: ignore[misc]
             async def get_stok(self, params: Any, ctx: Any) -> Any: ...
 
 
-def test_two_kinds_of_answers_are_told_apart() -> None:
+def test_a_method_gets_the_result_types_of_all_extensions() -> None:
     server, _ = price(alternatives={"tools/call": ("Offered",)})
     both: Any = type("Both", (bindings.Server, server), {})
     call = both.dispatcher.extended(both).routes["tools/call"].method
@@ -162,7 +162,7 @@ def test_two_kinds_of_answers_are_told_apart() -> None:
 # --- engines --------------------------------------------------------------------------------------------------
 
 
-async def test_an_engine_has_a_part_in_what_others_handle() -> None:
+async def test_an_engine_wraps_handlers_and_filters_subscriptions() -> None:
     seen: list[Any] = []
 
     class Engine:
@@ -200,7 +200,7 @@ async def test_an_engine_has_a_part_in_what_others_handle() -> None:
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-async def test_a_handler_tells_only_who_declares_it(is_declared: bool) -> None:
+async def test_a_handler_notifies_only_clients_that_declare_the_extension(is_declared: bool) -> None:
     server, _ = price()
 
     class Tells(server):  # type: ignore[misc, valid-type]
@@ -221,7 +221,7 @@ async def test_a_handler_tells_only_who_declares_it(is_declared: bool) -> None:
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-async def test_a_connection_declares_once(is_declared: bool) -> None:
+async def test_a_stateful_connection_declares_its_extensions_once(is_declared: bool) -> None:
     server, _ = price(v2025_11_25)
 
     class Older(server):  # type: ignore[misc, valid-type]
@@ -251,7 +251,7 @@ async def test_a_connection_declares_once(is_declared: bool) -> None:
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-async def test_a_client_asks_only_whom_it_may(is_declared: bool) -> None:
+async def test_a_client_sends_extension_requests_only_to_declaring_servers(is_declared: bool) -> None:
     _, kind = price(v2025_11_25)
     client = kind()
     left, right = pair()
@@ -271,7 +271,7 @@ async def test_a_client_asks_only_whom_it_may(is_declared: bool) -> None:
     await raw.close()
 
 
-async def test_a_class_of_two_extensions_tells_a_client_of_one_nothing_of_the_other() -> None:
+async def test_a_client_may_use_only_the_extensions_that_it_declares() -> None:
     server, _ = price()
 
     class Both(Shop, server):  # type: ignore[misc, valid-type]

@@ -74,7 +74,7 @@ def raw() -> AbstractAsyncContextManager[Raw]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("way", [in_memory, over_http, over_stdio])
-async def test_all_that_an_extension_adds_works(way: Way) -> None:
+async def test_requests_results_notifications_and_filters_of_an_extension_work(way: Way) -> None:
     async with way(Customer()) as client:
         assert (client.extension(bindings.EXTENSION), (await client.get_stock("pear")).count) == ({}, 4)
         reserved = await client.request(
@@ -91,7 +91,7 @@ async def test_all_that_an_extension_adds_works(way: Way) -> None:
     assert client.heard == ["apple"]  # filters match whole items, not parts of names
 
 
-async def test_filters_of_core_and_extensions_go_together() -> None:
+async def test_a_subscription_combines_core_and_extension_filters() -> None:
     async with in_memory(Customer()) as client:
         both = types.StockSubscription(stock_items=["pear"])
         async with client.subscribed(mcp.SubscriptionFilter(tools_list_changed=True), both) as agreed:
@@ -112,14 +112,14 @@ async def test_settings_are_typed() -> None:
     assert "the settings of com.example/stock are not valid: currency" in error["message"]
 
 
-def test_settings_that_are_not_valid_are_found_when_they_are_declared() -> None:
+def test_settings_of_an_unknown_extension_fail_at_class_definition() -> None:
     with pytest.raises(TypeError, match=r"Odd.extension_settings: 'com.example/other' is no extension of its bases"):
 
         class Odd(bindings.Client):  # type: ignore[misc]
             extension_settings: ClassVar[Any] = {"com.example/other": {}}
 
 
-async def test_both_sides_declare_what_their_bases_say(raw: Raw) -> None:
+async def test_both_sides_declare_the_extensions_of_their_bases(raw: Raw) -> None:
     offered = (await raw.ask(lone(1, "server/discover")))["result"]["capabilities"]
     assert offered == {"tools": {"listChanged": True}, "logging": {}, "extensions": {ID: {}}}
     left, right = pair()
@@ -148,24 +148,26 @@ UNDECLARED: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "params"), UNDECLARED)
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {"com.example/other": {}}}])
-async def test_who_does_not_declare_it_is_told_so(raw: Raw, method: str, params: Any, capabilities: Any) -> None:
+async def test_a_request_without_the_extension_gets_a_missing_capability_error(
+    raw: Raw, method: str, params: Any, capabilities: Any
+) -> None:
     error = (await raw.ask(lone(1, method, capabilities, **params)))["error"]
     assert (error["code"], error["data"]) == (MISSING, LACKING)
 
 
-async def test_a_server_may_do_without() -> None:
+async def test_a_server_still_serves_clients_without_the_extension() -> None:
     async with in_memory(v2026_07_28.Client()) as client:
         assert (await client.call_tool("reserve")).content[0].text == "come to the counter"
         async with client.subscribed(mcp.SubscriptionFilter(tools_list_changed=True)):
             assert (await client.call_tool("sell")).content[0].text == "[]"  # a broadcast leaves out this client
 
 
-async def test_each_request_declares_for_itself(raw: Raw) -> None:
+async def test_each_request_declares_its_own_extensions(raw: Raw) -> None:
     assert "result" in await raw.ask(lone(1, "stock/get", DECLARED, item="pear"))
     assert (await raw.ask(lone(2, "stock/get", {}, item="pear")))["error"]["code"] == MISSING
 
 
-async def test_params_of_an_extension_are_validated_as_those_of_core(raw: Raw) -> None:
+async def test_extension_params_are_validated_like_core_params(raw: Raw) -> None:
     for params in ({}, {"item": 1}):
         error = (await raw.ask(lone(1, "stock/get", DECLARED, **params)))["error"]
         assert (error["code"], error["data"][0]["path"]) == (-32602, "params.item")
@@ -195,7 +197,7 @@ async def at(client: Any, capabilities: Any) -> AsyncGenerator[Raw]:
     await raw.close()
 
 
-async def test_nothing_is_sent_to_a_server_that_does_not_declare_it() -> None:
+async def test_a_client_sends_no_extension_message_to_a_server_without_the_extension() -> None:
     client = Customer()
     async with at(client, {}) as raw:
         assert client.extension(bindings.EXTENSION) is None
@@ -217,7 +219,7 @@ async def _answered(raw: Raw, method: str, result: Any, kind: str | None = "comp
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {ID: {}}}])
-async def test_a_result_of_an_extension_is_taken_from_who_declares_it(capabilities: Any) -> None:
+async def test_an_extension_result_is_accepted_only_from_a_server_that_declares_it(capabilities: Any) -> None:
     client = Customer()
     async with at(client, capabilities) as raw, running(_answered(raw, "tools/call", {"resultType": "reserved"})):
         if capabilities:
@@ -243,7 +245,7 @@ async def test_a_result_without_a_type_is_complete() -> None:
 
 
 @pytest.mark.parametrize("capabilities", [{}, DECLARED])
-async def test_news_of_an_extension_is_taken_from_who_declares_it(capabilities: Any) -> None:
+async def test_extension_notifications_are_handled_only_if_the_server_declares_them(capabilities: Any) -> None:
     client = Customer()
     async with at(client, capabilities) as raw:
         await raw.send(notification("notifications/stock", {"item": "pear", "count": 1}))
@@ -255,7 +257,7 @@ async def test_news_of_an_extension_is_taken_from_who_declares_it(capabilities: 
 # --- results --------------------------------------------------------------------------------------------------
 
 
-async def test_a_result_with_questions_inside_is_no_question() -> None:
+async def test_a_result_of_another_type_with_input_requests_is_an_ordinary_result() -> None:
     """For both sides, a result with `inputRequests` but another `resultType` is an ordinary result."""
     settled: list[Any] = []
 
@@ -269,7 +271,7 @@ async def test_a_result_with_questions_inside_is_no_question() -> None:
     assert settled == [("tools/call", "reserve", {"colour": {"method": "no question"}})]
 
 
-async def test_only_what_core_calls_cacheable_is_kept() -> None:
+async def test_a_result_of_an_extension_is_not_cached() -> None:
     """A result of an extension with a member `ttlMs` is not cached."""
     counted: list[str] = []
 
@@ -296,14 +298,14 @@ def stock_params(item: str) -> Any:
     return types.GetStockRequestParams.model_validate({"item": item, "_meta": stating(DECLARED)})
 
 
-def test_the_name_of_what_an_extension_is_asked_about_is_repeated() -> None:
+def test_the_target_of_an_extension_request_is_mirrored_in_its_name_header() -> None:
     params = stock_params("pear")
     assert HeaderMirror(v2026_07_28.REVISION).headers(bindings.methods.GET_STOCK, params)["Mcp-Name"] == "pear"
     assert operations(bindings.methods.GET_STOCK, params) == [("stock/get", "pear")]
 
 
 @pytest.mark.parametrize(("name", "status"), [("pear", 200), (None, 400), ("fig", 400)])
-async def test_the_header_must_say_what_the_body_says(name: str | None, status: int) -> None:
+async def test_the_name_header_must_match_the_body(name: str | None, status: int) -> None:
     app = HttpApp(Shop())
     async with app.lifespan():
         visit = http.begin(app, lone(1, "stock/get", DECLARED, item="pear"), {"mcp-name": name})
@@ -311,7 +313,7 @@ async def test_the_header_must_say_what_the_body_says(name: str | None, status: 
     assert visit.status == status
 
 
-async def test_scopes_hold_for_methods_of_extensions() -> None:
+async def test_required_scopes_apply_to_extension_methods() -> None:
     asked: list[Operation] = []
 
     class Guarded(Shop):
@@ -350,7 +352,7 @@ async def test_clients_of_other_revisions_see_no_extension() -> None:
         assert "result" in await raw.ask(request(4, "tools/call", {"name": "sell"}))
 
 
-async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() -> None:
+async def test_servers_of_other_revisions_get_no_extension_requests() -> None:
     class Older(v2025_11_25.Server):
         info = v2025_11_25.types.Implementation(name="older", version="1")
 
@@ -372,7 +374,7 @@ async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() ->
 # --- several processes ----------------------------------------------------------------------------------------
 
 
-async def test_a_broadcast_to_all_processes_has_notifications_of_extensions() -> None:
+async def test_a_broadcast_to_all_processes_includes_extension_notifications() -> None:
     shop, told = Shop(), list[Any]()
 
     async def publish(server: Any, tell: Any) -> None:
@@ -383,7 +385,7 @@ async def test_a_broadcast_to_all_processes_has_notifications_of_extensions() ->
     assert told == [("2026-07-28", "notifications/stock", "pear")]
 
 
-async def test_news_of_an_extension_before_a_connection_is_ready_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_extension_broadcast_without_subscribers_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with in_memory(Customer()) as client:
         await client.call_tool("sell")
@@ -398,7 +400,7 @@ LATER = mcp.CallToolResult(content=[], result_type="later")
 
 
 @pytest.mark.parametrize("result", [types.ReservedResult(by="nobody"), {"resultType": "reserved"}, LATER])
-async def test_a_server_without_an_extension_gives_no_result_of_it(result: Any, caplog: Any) -> None:
+async def test_an_extension_result_from_a_server_without_it_is_an_internal_error(result: Any, caplog: Any) -> None:
     class Plain(v2026_07_28.Server):
         info = mcp.Implementation(name="plain", version="1")
 

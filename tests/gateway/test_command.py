@@ -28,7 +28,7 @@ def notes(tmp_path: Path) -> str:
     return shlex.join([PYTHON, str(tmp_path / "notes.py")])
 
 
-def test_bad_input_is_one_line(notes: str) -> None:
+def test_bad_input_is_reported_in_one_line(notes: str) -> None:
     for words, reason in (
         (["/no/such/program"], "cannot connect to '/no/such/program'"),
         ([notes, "--serve", "2031-01-01"], "2031-01-01 cannot be served; there are 2024-11-05"),
@@ -50,7 +50,7 @@ async def test_only_the_stated_revisions_are_served(notes: str) -> None:
 
 
 @pytest.mark.full
-async def test_it_serves_http_to_this_machine_alone(notes: str) -> None:
+async def test_http_requests_for_foreign_hosts_or_origins_are_refused(notes: str) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
     async with listening(str(COMMAND), "gateway", notes, "--http", f"127.0.0.1:{port}", port=port):
@@ -63,7 +63,7 @@ async def test_it_serves_http_to_this_machine_alone(notes: str) -> None:
                 assert (await connected.call_tool("count", {})).content[0].text == "2 notes"
 
 
-def test_the_page_names_real_options() -> None:
+def test_the_documentation_page_names_real_options() -> None:
     text = inside("gateway", "--help").stdout
     for option in set(re.findall(r"--[a-z][a-z-]+", PAGE.read_text("utf-8"))) - {"--revision"}:
         assert option in text, option

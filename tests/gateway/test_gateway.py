@@ -179,7 +179,9 @@ async def text(client: Any, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.full
-async def test_every_entry_passes_in_every_pair_of_revisions(client: Any, package: Any, revision: str) -> None:
+async def test_tools_prompts_and_resources_work_in_every_pair_of_revisions(
+    client: Any, package: Any, revision: str
+) -> None:
     assert (client.server_info.name, client.instructions) == ("books", "Read.")
     assert [tool.name for tool in (await client.list_tools()).tools][:2] == ["add", "keep"]
     added = await client.call_tool("add", {"a": 1, "b": 2})
@@ -203,7 +205,7 @@ async def test_every_entry_passes_in_every_pair_of_revisions(client: Any, packag
 
 @pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28])
-async def test_questions_reach_the_client_and_run_a_stateful_server_once(
+async def test_elicitations_reach_the_client_and_run_a_stateful_server_once(
     books: Books, client: Any, revision: str
 ) -> None:
     said = await text(client, "greet")
@@ -240,7 +242,7 @@ async def test_a_cancelled_request_is_cancelled_at_the_server(books: Books, clie
 
 
 @pytest.mark.parametrize("package", [v2025_11_25])
-async def test_changes_reach_stateful_clients(books: Books, client: Any) -> None:
+async def test_change_notifications_reach_stateful_clients(books: Books, client: Any) -> None:
     await client.list_tools()
     await client.subscribe("book://first")  # the gateway listens from now on
     books.app.updated("book://first")
@@ -275,7 +277,7 @@ class Held(Transport):
         await self._inner.close()
 
 
-async def test_a_session_follows_a_resource_once_the_stateless_server_has_acknowledged_it(books: Books) -> None:
+async def test_a_resource_subscription_waits_for_the_stateless_servers_acknowledgement(books: Books) -> None:
     """A change between the response and the acknowledgement would be lost."""
     released, subscribed = anyio.Event(), anyio.Event()
     inner: Any = books.at("2026-07-28")
@@ -307,7 +309,7 @@ class Refused(Held):
         await super().send([one.replace(names[False], names[b"book://secret" in one]) for one in messages])
 
 
-async def test_a_refused_or_cancelled_subscription_leaves_the_others_as_they_are(books: Books) -> None:
+async def test_a_refused_or_cancelled_subscription_leaves_other_subscriptions_intact(books: Books) -> None:
     """Each resource is told of once, as only one subscription at the server goes on."""
     released = anyio.Event()
     inner: Any = books.at("2026-07-28")
@@ -334,7 +336,7 @@ async def test_a_refused_or_cancelled_subscription_leaves_the_others_as_they_are
 
 
 @pytest.mark.parametrize("package", [v2026_07_28])
-async def test_changes_reach_subscriptions_of_stateless_clients(books: Books, client: Any) -> None:
+async def test_change_notifications_reach_subscriptions_of_stateless_clients(books: Books, client: Any) -> None:
     wanted = v2026_07_28.types.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["book://first"])
     async with client.subscribed(wanted) as agreed:
         assert agreed == wanted
@@ -365,7 +367,7 @@ def user(url: str, name: str, package: Any = v2026_07_28, **members: Any) -> Abs
 
 @pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
-async def test_users_do_not_see_each_others_state(package: Any, books: Books) -> None:
+async def test_users_share_no_state(package: Any, books: Books) -> None:
     async with (
         over_http(books) as url,
         user(url, "bob", package) as bob,
@@ -387,7 +389,7 @@ async def test_isolated_requests_share_no_state(books: Books) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
-async def test_questions_reach_the_user_who_called(package: Any, books: Books) -> None:
+async def test_elicitations_reach_the_user_that_made_the_call(package: Any, books: Books) -> None:
     """Many users at once: each reads the own answers alone."""
     said: dict[str, str] = {}
 
@@ -402,7 +404,7 @@ async def test_questions_reach_the_user_who_called(package: Any, books: Books) -
     assert books.runs == 8
 
 
-async def test_a_call_that_waits_for_an_answer_is_resumed_by_its_user_alone(books: Books) -> None:
+async def test_only_its_own_user_can_resume_a_call_that_waits_for_input(books: Books) -> None:
     methods, types = v2026_07_28.methods, v2026_07_28.types
 
     async def rounds(client: Any, **more: Any) -> Any:
@@ -466,7 +468,7 @@ run(app)
 
 @pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
-async def test_a_server_that_died_is_told_and_started_again(package: Any, tmp_path: Path) -> None:
+async def test_a_dead_server_is_reported_and_restarted(package: Any, tmp_path: Path) -> None:
     (tmp_path / "fragile.py").write_text(FRAGILE, "utf-8")
     gateway = Gateway([sys.executable, str(tmp_path / "fragile.py")])
     async with connected(gateway, package) as client:
@@ -478,7 +480,7 @@ async def test_a_server_that_died_is_told_and_started_again(package: Any, tmp_pa
                 await client.call_tool("change", {})
 
 
-async def test_extensions_whose_requests_do_not_pass_are_not_declared() -> None:
+async def test_extensions_that_the_gateway_cannot_forward_are_not_declared() -> None:
     class Extended(v2026_07_28.Server):
         def extra_capabilities(self) -> Any:
             return {"extensions": {f"io.modelcontextprotocol/{name}": {} for name in ("ui", "tasks")}}

@@ -155,14 +155,14 @@ def own_functions(cls: type) -> set[str]:
 
 
 @every_revision
-def test_counts(revision: str) -> None:
+def test_methods_and_definitions_have_the_expected_counts(revision: str) -> None:
     assert len(table(revision)) == METHODS[revision]
     assert len(module(revision, "methods").METHODS) == METHODS[revision]
     assert len(definitions_of(revision)) == DEFINITIONS[revision]
 
 
 @every_revision
-def test_every_message_is_in_the_table(revision: str) -> None:
+def test_every_message_definition_is_in_the_method_table(revision: str) -> None:
     bases = {"Request", "Notification", "PaginatedRequest", *ROLES}
     named = {name for name in definitions_of(revision) if name.endswith(("Request", "Notification"))}
     messages = {name for name in named - bases if not name.startswith("JSONRPC")}
@@ -170,7 +170,7 @@ def test_every_message_is_in_the_table(revision: str) -> None:
 
 
 @every_revision
-def test_methods_are_those_of_the_schema(revision: str) -> None:
+def test_methods_match_the_schema(revision: str) -> None:
     types, methods = module(revision, "types"), module(revision, "methods").METHODS
     assert set(methods) == set(table(revision))
     for name, row in table(revision).items():
@@ -220,46 +220,46 @@ def test_required_members_come_first_and_metadata_last(revision: str) -> None:
 
 
 @every_revision
-def test_docstrings_say_more_than_the_kind_of_a_message(revision: str) -> None:
+def test_no_docstring_states_only_the_kind_of_a_message(revision: str) -> None:
     for name in ("types", "server", "client", "methods"):
         text = Path(module(revision, name).__file__).read_text("utf-8")
         assert re.search(r'"""(Request|Notification|Result)(, sent by (the \w+|either side))?\.?"""', text) is None
 
 
 @every_revision
-def test_another_name_of_a_class_makes_it_too(revision: str) -> None:
+def test_an_alias_of_a_class_constructs_it(revision: str) -> None:
     types = module(revision, "types")
     assert types.EmptyResult(meta={"a": 1}) == types.Result(meta={"a": 1})
 
 
 @every_revision
-def test_all_lists_what_there_is(revision: str) -> None:
+def test_dunder_all_is_sorted_and_lists_only_existing_names(revision: str) -> None:
     types = module(revision, "types")
     assert sorted(types.__all__) == types.__all__
     assert len(set(types.__all__)) == len(types.__all__)
     assert all(hasattr(types, name) for name in types.__all__)
 
 
-def test_the_oldest_revision_has_its_own_annotated() -> None:
+def test_the_oldest_revision_defines_its_type_annotated() -> None:
     annotated = module("2024-11-05", "types").Annotated
     assert annotated(annotations=None).model_dump() == {}
     assert "annotations" in annotated.model_fields
 
 
 @every_revision
-def test_a_server_handles_what_clients_send(revision: str) -> None:
+def test_a_server_has_a_handler_for_each_client_message(revision: str) -> None:
     names = {("" if row.kind == "request" else "on_") + stub(row.definition) for row in sent_by(revision, "client")}
     assert own_functions(module(revision, "server").Server) == names
 
 
 @every_revision
-def test_a_client_handles_what_servers_send_and_calls_what_they_handle(revision: str) -> None:
+def test_a_client_has_a_handler_per_server_message_and_a_call_per_own_message(revision: str) -> None:
     handlers = {f"on_{stub(row.definition)}" for row in sent_by(revision, "server")}
     assert own_functions(module(revision, "client").Client) == handlers | calls(revision, "client")
 
 
 @every_revision
-def test_a_context_calls_what_clients_handle(revision: str) -> None:
+def test_a_context_has_a_call_for_each_server_message(revision: str) -> None:
     assert own_functions(module(revision, "server").Context) == calls(revision, "server") | {"ask_params"}
 
 
@@ -300,7 +300,7 @@ NEEDS: dict[str, dict[str, str]] = {
 
 
 @every_revision
-def test_capabilities(revision: str) -> None:
+def test_methods_require_the_expected_capabilities(revision: str) -> None:
     methods = module(revision, "methods").METHODS
     for method, needs in NEEDS.items():
         assert (method in methods) == (method in table(revision)), method
@@ -309,6 +309,6 @@ def test_capabilities(revision: str) -> None:
 
 
 @every_revision
-def test_completions_became_a_capability(revision: str) -> None:
+def test_completions_require_a_capability_after_the_oldest_revision(revision: str) -> None:
     needs = {} if revision == "2024-11-05" else {"client": ("server", "completions")}
     assert module(revision, "methods").METHODS["completion/complete"].capabilities == needs

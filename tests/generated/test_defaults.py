@@ -138,7 +138,7 @@ def models_of(module: Any, whole: Mapping[str, Any], stem: str) -> dict[str, Any
 @pytest.mark.full
 @given(arguments=ARGUMENTS)
 @settings(max_examples=60, deadline=None)
-def test_the_wire_has_what_was_given_and_nothing_else(arguments: dict[str, Any]) -> None:
+def test_the_wire_has_exactly_the_given_values(arguments: dict[str, Any]) -> None:
     client, server = (importlib.import_module(f"defaults_of.{name}") for name in ("client", "server"))
 
     async def talk() -> tuple[Any, list[bytes], list[bytes]]:
@@ -168,7 +168,7 @@ def test_the_wire_has_what_was_given_and_nothing_else(arguments: dict[str, Any])
 @pytest.mark.full
 @given(arguments=ARGUMENTS)
 @settings(max_examples=100, deadline=None)
-def test_a_model_is_the_same_made_here_or_read(arguments: dict[str, Any]) -> None:
+def test_a_constructed_model_equals_the_model_read_from_json(arguments: dict[str, Any]) -> None:
     models = importlib.import_module("defaults_of.contract.models")
     here = models.EditInput(**models_of(models, arguments, "EditInput"))
     there = models.EditInput.model_validate_json(json.dumps(arguments))
@@ -176,13 +176,13 @@ def test_a_model_is_the_same_made_here_or_read(arguments: dict[str, Any]) -> Non
     assert here == there
 
 
-def test_docstrings_tell_the_defaults() -> None:
+def test_docstrings_state_the_defaults() -> None:
     doc = importlib.import_module("defaults_of.client").DefaultsClient.edit.__doc__
     for name, schema in PROPERTIES.items():
         assert f"{name}: (default of the server: {json.dumps(schema['default'])})" in " ".join(doc.split())
 
 
-def test_a_required_constant_must_be_there() -> None:
+def test_a_required_constant_must_be_present_in_json() -> None:
     models = importlib.import_module("defaults_of.contract.models")
     assert models.EditInputInner().model_dump() == {"type": "block"}
     with pytest.raises(ValueError, match="type"):
@@ -200,7 +200,7 @@ def fields(protocol: PythonProtocol) -> Iterator[tuple[str, set[str]]]:
 
 
 @pytest.mark.full
-def test_constructors_of_a_revision_fill_in_what_is_required_and_nothing_else() -> None:
+def test_constructors_of_a_revision_fill_in_only_required_fields() -> None:
     for revision in REVISIONS:
         module = bindings(revision).types
         for name, required in fields(lower(build(Store().effective(revision)))):
@@ -213,7 +213,7 @@ def test_constructors_of_a_revision_fill_in_what_is_required_and_nothing_else() 
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", [REVISIONS[0], REVISIONS[-1]])
-def test_a_default_in_the_schema_of_a_revision_fills_in_nothing(tmp_path: Path, revision: str) -> None:
+def test_a_default_in_the_schema_of_a_revision_does_not_change_the_types(tmp_path: Path, revision: str) -> None:
     plain = json.loads((Store().root / revision / "schema.json").read_text("utf-8"))
     defaulted = copy.deepcopy(plain)
     values = {"boolean": True, "string": "x", "integer": 1, "number": 1, "array": [], "object": {}}

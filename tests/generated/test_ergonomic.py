@@ -14,7 +14,7 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import types as stateless
 
 
-def test_constants_need_not_be_said_but_must_be_on_the_wire() -> None:
+def test_constants_are_optional_in_constructors_but_required_on_the_wire() -> None:
     assert mcp.TextContent(text="hi").model_dump_json() == '{"text":"hi","type":"text"}'
     with pytest.raises(ValidationError, match="type"):
         mcp.TextContent.model_validate_json('{"text": "hi"}')
@@ -30,13 +30,13 @@ def test_absent_optionals_read_as_none_and_stay_absent() -> None:
     assert json.loads(page.model_dump_json()) == {"tools": [], "nextCursor": "more"}
 
 
-def test_python_names_in_python_and_wire_names_on_the_wire() -> None:
+def test_attributes_have_python_names_and_json_has_wire_names() -> None:
     page = mcp.ListToolsResult.model_validate_json('{"tools": [], "nextCursor": "a", "next_cursor": "b"}')
     assert page.next_cursor == "a"
     assert json.loads(page.model_dump_json()) == {"tools": [], "nextCursor": "a", "next_cursor": "b"}
 
 
-def test_the_wire_form_is_the_default_everywhere() -> None:
+def test_all_dumps_use_the_wire_form_by_default() -> None:
     tool = mcp.Tool(name="t", input_schema=mcp.ToolInputSchema(), meta={"a/b": None})
     wire = {"_meta": {"a/b": None}, "inputSchema": {"type": "object"}, "name": "t"}
     assert tool.model_dump() == wire
@@ -51,7 +51,7 @@ def test_required_nulls_are_kept() -> None:
     assert json.loads(task.model_dump_json())["ttl"] is None
 
 
-def test_a_null_that_is_data_is_told_from_absence() -> None:
+def test_an_explicit_null_differs_from_an_absent_member() -> None:
     silent = stateless.CallToolResult(content=[])
     null = stateless.CallToolResult(content=[], structured_content=None)
     assert silent.structured_content is None
@@ -60,7 +60,7 @@ def test_a_null_that_is_data_is_told_from_absence() -> None:
     assert json.loads(null.model_dump_json())["structuredContent"] is None
 
 
-def test_repr_shows_what_was_said() -> None:
+def test_repr_shows_only_the_given_fields() -> None:
     result = mcp.CallToolResult(content=[mcp.TextContent(text="hi")], is_error=False)
     assert repr(result) == "CallToolResult(content=[TextContent(text='hi')], is_error=False)"
 
@@ -81,7 +81,7 @@ def test_unions_narrow_with_match() -> None:
     assert seen == ["hi", "image/png"]
 
 
-def test_errors_name_the_place_and_the_tag() -> None:
+def test_errors_name_the_location_and_the_union_tag() -> None:
     with pytest.raises(ValidationError) as caught:
         mcp.CallToolResult.model_validate_json('{"content": [{"type": "text"}]}')
     assert [error["loc"] for error in caught.value.errors()] == [("content", 0, "text", "text")]
@@ -99,7 +99,7 @@ def test_plain_dicts_may_stand_for_nested_objects() -> None:
     assert tool.input_schema.model_dump() == {"type": "object", "x-order": [1, 2]}
 
 
-def test_a_json_schema_is_built_alike_whether_the_protocol_names_its_members_or_not() -> None:
+def test_a_json_schema_is_built_alike_with_declared_and_undeclared_members() -> None:
     members: Any = {"properties": {"a": {"type": "string"}}, "required": ["a"]}
     schemas: list[Any] = [types.ToolInputSchema(**members) for types in (mcp, stateless)]
     assert schemas[0].model_dump() == schemas[1].model_dump()
@@ -117,7 +117,7 @@ def test_copies_and_pickles_are_equal() -> None:
     assert tool.model_copy(update={"name": "u"}).name == "u"
 
 
-def test_stateless_results_are_complete_unless_they_say_otherwise() -> None:
+def test_stateless_results_are_complete_by_default() -> None:
     filled = {"cacheScope": "private", "resultType": "complete", "ttlMs": 0}
     assert stateless.ListToolsResult(tools=[]).model_dump() == {**filled, "tools": []}
     assert stateless.InputRequiredResult().result_type == "input_required"

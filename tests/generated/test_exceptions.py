@@ -70,18 +70,18 @@ EXCEPTIONS: dict[str, Callable[[], None]] = {
 }
 
 
-def test_exception() -> None:
+def test_models_differ_from_schemas_as_documented() -> None:
     for name in EXCEPTIONS:
         EXCEPTIONS[name]()
 
 
-def test_there_are_at_most_five_and_all_are_documented() -> None:
+def test_there_are_at_most_five_exceptions_and_all_are_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "explanation" / "faithfulness.md").read_text("utf-8")
     assert re.findall(r"^### `([a-z-]+)`$", text, re.MULTILINE) == list(EXCEPTIONS)
     assert len(EXCEPTIONS) <= 5
 
 
-def test_half_a_surrogate_pair_is_no_text() -> None:
+def test_a_string_with_a_lone_surrogate_is_refused() -> None:
     """RFC 8259, 8.2: such a string is not Unicode; the schema validator refuses it as well."""
     for text in ['"\\ud800"', '"\\udc00x"']:
         with pytest.raises(ValidationError):

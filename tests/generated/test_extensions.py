@@ -36,13 +36,13 @@ def loaded(code: str) -> set[str]:
     return set(json.loads(python(f"{code}\n{told}", Path())))
 
 
-def test_what_is_pinned_has_a_package() -> None:
+def test_every_pinned_extension_has_a_package() -> None:
     store = Store()
     assert sorted(one.module for one in store.extensions_of(store.effective("2026-07-28"))) == NAMES
 
 
 @every_extension
-def test_nothing_of_the_core_is_repeated(name: str) -> None:
+def test_an_extension_package_repeats_no_core_type(name: str) -> None:
     types = package(name).types
     assert {one for one in types.__all__ if one not in core.types.__all__} == set(types.__all__)
     classes = [one for _, one in getmembers(types, isclass) if issubclass(one, Model)]
@@ -55,7 +55,7 @@ def test_nothing_of_the_core_is_repeated(name: str) -> None:
 
 @pytest.mark.full
 @every_extension
-def test_the_core_reads_the_same_with_it_and_without(name: str) -> None:
+def test_an_extension_does_not_change_the_core_definitions(name: str) -> None:
     store = Store()
     revision = store.effective("2026-07-28")
     alone, extended = build(revision), build(extend(revision, store.extension_schema(name, revision)))
@@ -65,7 +65,7 @@ def test_the_core_reads_the_same_with_it_and_without(name: str) -> None:
 
 @pytest.mark.full
 @every_extension
-def test_an_import_costs_only_itself(name: str) -> None:
+def test_an_import_loads_no_other_extension(name: str) -> None:
     here = f"{PACKAGE}.{name}"
     facts = loaded(f"from {here} import EXTENSION")
     assert {module for module in facts if module.startswith("mcp_bindgen.v")} == {
@@ -83,7 +83,7 @@ def test_an_import_costs_only_itself(name: str) -> None:
 
 
 @pytest.mark.full
-def test_types_that_need_none_of_the_core_import_none() -> None:
+def test_types_without_core_references_do_not_import_the_core_types() -> None:
     assert "mcp_bindgen.v2026_07_28.types" not in loaded(f"import {PACKAGE}.apps.types")
 
 
@@ -93,7 +93,7 @@ def test_the_core_imports_no_extension() -> None:
     assert not [module for module in whole if module.startswith(PACKAGE)]
 
 
-def test_only_results_that_say_what_they_are_are_open_in_the_core() -> None:
+def test_only_methods_that_may_require_input_accept_extension_results() -> None:
     source = (ROOT / "generated" / "mcp_bindgen" / "v2026_07_28" / "server.py").read_text("utf-8")
     assert source.count("| ExtensionResult]") == 3
     assert source.count("InputRequiredResult | ExtensionResult]") == 3
@@ -102,13 +102,13 @@ def test_only_results_that_say_what_they_are_are_open_in_the_core() -> None:
         assert "ExtensionResult" not in text
 
 
-def test_what_answers_otherwise_is_told_by_its_base_and_its_type() -> None:
+def test_an_extension_result_is_an_alternative_only_in_the_extension_methods() -> None:
     assert issubclass(tasks.types.CreateTaskResult, ExtensionResult)
     assert tasks.types.CreateTaskResult in tasks.methods.CALL_TOOL.alternatives
     assert tasks.types.CreateTaskResult not in core.methods.CALL_TOOL.alternatives
 
 
-def test_several_go_together_in_one_class() -> None:
+def test_one_class_can_combine_several_extensions() -> None:
     class Weather(tasks.Server, apps.Server):
         info = core.types.Implementation(name="weather", version="1")
 

@@ -110,7 +110,7 @@ def test_valid_documents_come_back_unchanged(revision: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("revision", "name"), cases(DEFINITIONS, quick=QUICK))
-def test_damaged_documents_are_judged_as_the_schema_judges_them(revision: str, name: str) -> None:
+def test_models_and_schemas_agree_on_damaged_documents(revision: str, name: str) -> None:
     """The model accepts the documents that the validator accepts, and besides only explicit nulls."""
     types = adapter(revision, name)
 

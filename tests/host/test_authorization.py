@@ -85,7 +85,7 @@ async def logged_in(servers: Guarded, store: MemoryStore, settings: AuthSettings
 # --- logins -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_host_asks_nobody_and_says_which_command_does(
+async def test_a_host_reports_the_login_command_instead_of_asking_the_user(
     servers: Guarded, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "my mcp.json"
@@ -106,7 +106,7 @@ async def test_a_host_asks_nobody_and_says_which_command_does(
         assert await whoami(host, "files") == "ada"  # without a restart of the host
 
 
-async def test_a_host_that_may_ask_waits_for_the_user_as_long_as_it_takes(servers: Guarded) -> None:
+async def test_a_login_may_take_longer_than_the_start_timeout_of_the_host(servers: Guarded) -> None:
     options: dict[str, Any] = {"store": MemoryStore(), "start_timeout": 2}
     async with Host({"a": {"url": servers.url}}, Client, login=Manual(slowly, CALLBACK), **options) as host:
         assert host.failures == {}
@@ -115,13 +115,13 @@ async def test_a_host_that_may_ask_waits_for_the_user_as_long_as_it_takes(server
         assert await whoami(host) == "ada"  # from the store
 
 
-async def test_a_server_is_not_taken_for_an_old_one_because_its_user_takes_long_to_log_in(servers: Guarded) -> None:
+async def test_a_slow_login_does_not_change_the_negotiated_revision(servers: Guarded) -> None:
     auth = OAuth(login=Manual(slowly, CALLBACK), store=MemoryStore())
     async with connect(servers.url, Client, Stateless, auth=auth, probe_timeout=1, timeout=2) as client:
         assert client.revision == "2026-07-28"
 
 
-async def test_a_call_that_needs_more_says_which_scopes_and_the_host_goes_on(servers: Guarded) -> None:
+async def test_a_call_without_the_required_scopes_names_them_and_the_host_continues(servers: Guarded) -> None:
     store = MemoryStore()
     await logged_in(servers, store)
     async with Host({"a": {"url": servers.url}}, Stateless, store=store) as host:
@@ -133,7 +133,7 @@ async def test_a_call_that_needs_more_says_which_scopes_and_the_host_goes_on(ser
         assert result.content[0].text == "deleted"
 
 
-async def test_a_login_that_ends_while_connected_is_named_and_the_next_one_is_used(servers: Guarded) -> None:
+async def test_a_login_revoked_while_connected_is_reported_and_a_new_login_is_used(servers: Guarded) -> None:
     store = MemoryStore()
     await logged_in(servers, store)
     async with Host({"a": {"url": servers.url}}, Stateless, store=store) as host:
@@ -147,7 +147,7 @@ async def test_a_login_that_ends_while_connected_is_named_and_the_next_one_is_us
 # --- configuration ----------------------------------------------------------------------------------------------
 
 
-async def test_programs_are_authorized_without_anybody(
+async def test_client_credentials_authorize_a_host_without_a_user(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -161,7 +161,7 @@ async def test_programs_are_authorized_without_anybody(
     assert not any(secret in caplog.text for secret in ("secret-of-the-robot", *servers.secrets()))
 
 
-async def test_a_token_comes_from_the_environment(servers: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bearer_token_is_read_from_the_environment(servers: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     known(servers, "key-123")
     monkeypatch.setenv("KEY", "key-123")
     given = {"url": servers.url, "auth": {"type": "bearer", "token": "${KEY}"}}
@@ -177,7 +177,7 @@ async def test_a_token_comes_from_the_environment(servers: Guarded, monkeypatch:
     assert "key-124" not in str(caught.value)
 
 
-async def test_a_workload_shows_the_token_that_its_platform_wrote_last(
+async def test_a_workload_sends_the_latest_token_of_its_platform(
     servers: Guarded, answer_token: list[dict[str, str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "token"
@@ -201,7 +201,7 @@ async def test_a_workload_shows_the_token_that_its_platform_wrote_last(
     assert {form["resource"] for form in answer_token} == {servers.url}
 
 
-async def test_a_provider_decides_for_the_users_of_an_enterprise(
+async def test_an_enterprise_identity_provider_authorizes_its_users(
     servers: Guarded, answer_token: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One server is both identity provider and issuer here; the request forms tell the two roles apart."""
@@ -219,7 +219,7 @@ async def test_a_provider_decides_for_the_users_of_an_enterprise(
     assert exchanged["resource"] == granted["resource"] == servers.url
 
 
-async def test_connect_names_the_command_for_an_entry_that_wants_a_login(
+async def test_connect_names_the_command_for_an_entry_that_needs_a_login(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyring_store, "default_store", MemoryStore)
@@ -228,7 +228,7 @@ async def test_connect_names_the_command_for_an_entry_that_wants_a_login(
             pass
 
 
-async def test_a_token_is_not_sent_where_others_can_read_it() -> None:
+async def test_a_token_is_not_sent_over_plain_http() -> None:
     async with Host({"a": {"url": "http://example.com/mcp", "auth": {"type": "bearer", "token": "x"}}}, Client) as host:
         assert isinstance(host.failures["a"], AuthorizationError)
         assert "only sent over https" in str(host.failures["a"])
@@ -268,7 +268,7 @@ BAD: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("auth", "said"), BAD, ids=lambda part: "" if isinstance(part, str) else json.dumps(part))
-def test_an_auth_that_cannot_be_used_is_refused_in_one_line(auth: Any, said: str) -> None:
+def test_invalid_auth_settings_are_refused_in_one_line(auth: Any, said: str) -> None:
     headers = {} if auth else {"headers": {"authorization": "Bearer x"}}
     with pytest.raises(BadConfig) as caught:
         read_entry("x", {"url": "https://example.com/mcp", "auth": auth, **headers})
@@ -278,7 +278,7 @@ def test_an_auth_that_cannot_be_used_is_refused_in_one_line(auth: Any, said: str
     assert "hidden" not in str(caught.value)
 
 
-def test_auth_is_for_urls() -> None:
+def test_auth_settings_of_a_program_are_refused() -> None:
     with pytest.raises(BadConfig, match='"auth" is for URLs; a program takes its credentials from "env"'):
         read_entry("x", {"command": "x", "auth": {}})
 
@@ -302,6 +302,6 @@ PROVIDER: dict[str, Any] = {"provider": "e", "provider_client_id": "f", "provide
         AuthSettings("enterprise_managed", token="hidden", token_type="d", client_id="a", issuer="c", **PROVIDER),
     ],
 )
-def test_settings_are_read_as_they_were_written(settings: AuthSettings) -> None:
+def test_written_settings_are_read_back_unchanged(settings: AuthSettings) -> None:
     assert AuthSettings.read(json.loads(json.dumps(settings.written()))) == settings
     assert "hidden" not in repr(settings)

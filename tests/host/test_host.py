@@ -123,7 +123,7 @@ Entry = Callable[..., dict[str, Any]]
 
 
 @pytest.mark.full
-async def test_the_union_of_all_pages(entry: Entry, tmp_path: Path) -> None:
+async def test_a_host_lists_all_pages_of_all_servers(entry: Entry, tmp_path: Path) -> None:
     servers = {"second": entry("two", "more,b,c"), "first": entry("one", "a,b")}
     async with Host.from_config(config(tmp_path, servers), client=Client) as host:
         tools: list[Offer[mcp.Tool]] = await host.tools()
@@ -147,7 +147,7 @@ async def test_a_server_that_cannot_list_is_left_out(entry: Entry, caplog: pytes
 # --- routing --------------------------------------------------------------------------------------------------
 
 
-async def test_calls_find_their_server(entry: Entry) -> None:
+async def test_calls_are_routed_to_their_server(entry: Entry) -> None:
     async with Host({"one": entry("one", "a,shared"), "two": entry("two", "b,shared,die,last")}, Client) as host:
         assert (text(await host.call_tool("a")), text(await host.call_tool("b", {"x": 1}))) == ("one: a", "two: b")
         assert text(await host.call_tool("shared", server="one")) == "one: shared"
@@ -160,7 +160,7 @@ async def test_calls_find_their_server(entry: Entry) -> None:
         assert text(await host.call_tool("shared")) == "one: shared"
 
 
-async def test_a_host_without_servers() -> None:
+async def test_a_host_without_servers_offers_no_tools() -> None:
     async with Host[Client]({}, Client) as host:
         assert await host.tools() == []
         await refused(host.call_tool("a"), NotRouted, "no server offers a tool 'a'; there are none")
@@ -171,7 +171,9 @@ async def test_a_host_without_servers() -> None:
 
 
 @pytest.mark.full
-async def test_servers_that_do_not_start(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
+async def test_servers_that_do_not_start_are_reported_as_failures(
+    entry: Entry, caplog: pytest.LogCaptureFixture
+) -> None:
     old = {"command": PYTHON, "args": [str(ROOT / "benchmarks" / "echo_server.py"), "2024-11-05"]}
     exits, talks = program("raise SystemExit(3)"), program("print('Welcome!')")
     servers = {"missing": {"command": "no-such-program"}, "old": old, "exits": exits, "talks": talks}
@@ -199,7 +201,7 @@ class Fine(Server):
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"fine: {params.name}")])
 
 
-async def test_a_slow_server_holds_up_nobody(tmp_path: Path) -> None:
+async def test_a_slow_server_is_stopped_and_does_not_block_other_servers(tmp_path: Path) -> None:
     slow = {"command": "sh", "args": ["-c", f"echo $$ >> {tmp_path / 'pids'}; cat > {os.devnull}"]}
     async with listening(HttpApp(Fine())) as port:
         servers = {"slow": slow, "fine": {"url": f"http://127.0.0.1:{port}/mcp"}}
@@ -210,7 +212,9 @@ async def test_a_slow_server_holds_up_nobody(tmp_path: Path) -> None:
     await until(lambda: not any(map(alive, processes(tmp_path))))
 
 
-async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_that_dies_during_a_call_becomes_a_failure(
+    entry: Entry, caplog: pytest.LogCaptureFixture
+) -> None:
     async with Host({"frail": entry("frail", "die,a"), "fine": entry("fine", "b")}, Client, restarts=0) as host:
         await refused(host.call_tool("die"), ConnectionClosed)
         assert (list(host.failures), list(host.clients)) == (["frail"], ["fine"])
@@ -223,7 +227,7 @@ async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytes
 
 
 @pytest.mark.full
-async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Path) -> None:
+async def test_a_server_that_dies_while_idle_becomes_a_failure(entry: Entry, tmp_path: Path) -> None:
     entry = partial(entry, command=sys.executable)
     async with Host({"frail": entry("frail", "a")}, Client) as host:
         server, child = processes(tmp_path)
@@ -277,7 +281,7 @@ async def test_a_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Pat
 
 
 @pytest.mark.full
-async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path) -> None:
+async def test_a_cancelled_call_does_not_stop_a_restart(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "die,a")}, Client, restarts=1, restart_pause=0) as host:
         await refused(host.call_tool("die"), ConnectionClosed)
         for _ in range(3):
@@ -287,7 +291,7 @@ async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path
 
 
 @pytest.mark.full
-async def test_nobody_waits_for_a_restart_when_the_host_ends(entry: Entry) -> None:
+async def test_closing_the_host_ends_calls_that_wait_for_a_restart(entry: Entry) -> None:
     host = Host({"frail": entry("frail", "die,a")}, Client, restart_pause=600)
     async with anyio.create_task_group() as tasks, host:
         await refused(host.call_tool("die"), ConnectionClosed)
@@ -300,7 +304,7 @@ async def test_nobody_waits_for_a_restart_when_the_host_ends(entry: Entry) -> No
 
 
 @pytest.mark.full
-async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entry) -> None:
+async def test_calls_to_an_unknown_tool_do_not_list_the_tools_each_time(entry: Entry) -> None:
     async with Host({"one": entry("one", "a,b")}, Client, relist_after=0.3) as host:
         client = host.clients["one"]
 
@@ -318,7 +322,7 @@ async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entr
 
 
 @pytest.mark.full
-async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
+async def test_a_tool_error_is_not_a_failure_of_the_server(entry: Entry) -> None:
     weather = {"command": PYTHON, "args": [str(ROOT / "examples" / "weather_server.py")]}
     async with Host({"weather": weather}, Client) as host:
         await refused(host.call_tool("nothing", server="weather"), ProtocolError, "no tool")
@@ -330,7 +334,7 @@ async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
 
 
 @pytest.mark.full
-async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
+async def test_closing_the_host_leaves_no_process_running(entry: Entry, tmp_path: Path) -> None:
     entry = partial(entry, command=sys.executable)
     async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client) as host:
         assert len(host.clients) == 2
@@ -342,7 +346,7 @@ async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-async def test_an_error_in_the_block_comes_out_as_it_is(entry: Entry, tmp_path: Path) -> None:
+async def test_an_error_in_the_with_block_is_raised_unchanged(entry: Entry, tmp_path: Path) -> None:
     entry = partial(entry, command=sys.executable)
     with pytest.raises(LookupError, match="mine"):
         async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client):
@@ -351,7 +355,7 @@ async def test_an_error_in_the_block_comes_out_as_it_is(entry: Entry, tmp_path: 
 
 
 @pytest.mark.full
-async def test_a_call_that_is_given_up_stops_nothing_else(entry: Entry, tmp_path: Path) -> None:
+async def test_a_cancelled_call_leaves_its_server_usable(entry: Entry, tmp_path: Path) -> None:
     async with Host({"one": entry("one", "wait,a")}, Client) as host:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
@@ -378,7 +382,7 @@ async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path
 
 
 @pytest.mark.full
-async def test_environment_folder_and_unknown_members(
+async def test_an_entry_sets_environment_and_folder_and_unknown_members_are_ignored(
     entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET", "s3cret")
@@ -397,7 +401,7 @@ async def test_environment_folder_and_unknown_members(
 
 
 @pytest.mark.full
-async def test_a_server_behind_a_url(entry: Entry) -> None:
+async def test_a_host_connects_to_a_server_by_url(entry: Entry) -> None:
     async with listening(SseApp(Fine())) as port:
         far = {"url": f"http://127.0.0.1:{port}/sse", "headers": {"x-test": "1"}}
         servers = {"far": far, "off": {"url": "http://127.0.0.1:9/sse"}, "near": entry("near", "b")}
@@ -430,7 +434,7 @@ BAD: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("document", "message"), BAD, ids=lambda part: part if isinstance(part, str) else "")
-async def test_a_bad_configuration(document: object, message: str, tmp_path: Path) -> None:
+async def test_a_bad_configuration_is_reported_in_one_line(document: object, message: str, tmp_path: Path) -> None:
     """An invalid file fails the host; an invalid entry fails only its own server."""
     path = tmp_path / "mcp.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document), "utf-8")
@@ -447,7 +451,7 @@ async def test_a_bad_configuration(document: object, message: str, tmp_path: Pat
     assert "\n" not in str(found)
 
 
-def test_a_missing_configuration(tmp_path: Path) -> None:
+def test_a_missing_configuration_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"nope\.json: No such file or directory"):
         Host.from_config(tmp_path / "nope.json", client=Client)
 
@@ -465,7 +469,7 @@ BROKEN = {
 
 
 @pytest.mark.full
-async def test_four_broken_servers_of_twenty_cost_the_others_nothing(entry: Entry) -> None:
+async def test_four_broken_servers_do_not_affect_sixteen_working_servers(entry: Entry) -> None:
     """Sixteen servers are ready while one server hangs; a killed server is restarted."""
     good = {f"good{number}": entry(f"good{number}", f"tool{number}") for number in range(16)}
     async with Host({**BROKEN, **good}, Client, start_timeout=45, restart_pause=0.05, background=True) as host:
@@ -492,7 +496,7 @@ async def test_four_broken_servers_of_twenty_cost_the_others_nothing(entry: Entr
         assert "tool3" in {offer.item.name for offer in await host.tools()}
 
 
-async def test_a_hanging_server_is_told_of_with_the_end_of_its_stderr() -> None:
+async def test_the_failure_of_a_hanging_server_includes_the_end_of_its_stderr() -> None:
     shout = "for n in range(9): print('line', n, '\\x1b[2J', file=sys.stderr, flush=True)"
     async with Host({"slow": program(f"import sys, time\n{shout}\ntime.sleep(600)")}, Client, start_timeout=1) as host:
         said = str(host.failures["slow"])
@@ -502,7 +506,7 @@ async def test_a_hanging_server_is_told_of_with_the_end_of_its_stderr() -> None:
 
 
 @pytest.mark.full
-async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
+async def test_servers_can_be_added_and_removed_while_the_host_runs(entry: Entry) -> None:
     off = {**entry("off", "z"), "disabled": True}
     async with Host({"one": entry("one", "a"), "off": off}, Client, background=True) as host:
         seen = [(status.name, status.state) async for status in host.started()]
@@ -524,7 +528,7 @@ async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
 
 
 @pytest.mark.full
-async def test_a_name_that_is_used_again_stands_for_one_process(entry: Entry, tmp_path: Path) -> None:
+async def test_a_reused_server_name_has_only_one_process(entry: Entry, tmp_path: Path) -> None:
     entry = partial(entry, command=sys.executable)
     async with Host({"one": entry("one", "die")}, Client, background=True, restart_pause=0.3) as host:
         with pytest.raises(ConnectionClosed):
@@ -541,7 +545,7 @@ async def test_a_name_that_is_used_again_stands_for_one_process(entry: Entry, tm
         assert ({pid for pid in processes(tmp_path)[::2] if alive(pid)}, len(processes(tmp_path))) == (now, 6)
 
 
-async def test_what_a_server_writes_to_stderr_forges_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_stderr_of_a_server_cannot_forge_log_lines(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     hostile = program(r"import sys, time; sys.stderr.write('\x1b[2J\r' + 'x' * 50_000 + '\n'); time.sleep(60)")
     async with Host({"hostile": hostile}, Client, background=True):
@@ -552,7 +556,7 @@ async def test_what_a_server_writes_to_stderr_forges_no_line_of_the_log(caplog: 
 
 
 @pytest.mark.full
-async def test_one_that_keeps_dying_in_the_background_is_given_up(entry: Entry, tmp_path: Path) -> None:
+async def test_a_background_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Path) -> None:
     changes: list[str] = []
     async with Host({"frail": entry("frail", "die")}, Client, restarts=2, restart_pause=0.05, background=True) as host:
         async with anyio.create_task_group() as tasks:
@@ -581,7 +585,7 @@ async def first(changes: AsyncIterator[Status], state: str, times: int) -> Async
 
 
 @pytest.mark.full
-async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_background(tmp_path: Path) -> None:
+async def test_a_server_that_crashes_at_its_first_start_is_restarted_in_the_background(tmp_path: Path) -> None:
     """The pause before each restart grows, and the missing tool is available in the end."""
     code = (
         f"if not __import__('os').path.exists({str(tmp_path / 'ready')!r}): raise SystemExit('not yet')\n"
@@ -604,7 +608,7 @@ async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_backg
         await refused(host.call_tool("hello", server="late"), ConnectionClosed, "its stderr ends: not yet")
 
 
-def test_variables_stand_in_command_and_arguments_and_may_have_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_in_entries_are_expanded_and_may_have_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLACE", "/opt")
     monkeypatch.setenv("EMPTY", "")
     monkeypatch.delenv("UNSET", raising=False)

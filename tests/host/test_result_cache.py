@@ -114,7 +114,7 @@ async def read_everything(client: Any) -> None:
 # --- cacheable results ----------------------------------------------------------------------------------------
 
 
-async def test_without_a_cache_everything_is_asked() -> None:
+async def test_without_a_cache_every_call_sends_a_request() -> None:
     library = Library()
     async with reading(library) as client:
         for _ in range(2):
@@ -122,7 +122,7 @@ async def test_without_a_cache_everything_is_asked() -> None:
     assert library.asked == ["tools None"] * 2
 
 
-async def test_a_result_is_asked_for_once_while_it_is_fresh() -> None:
+async def test_a_result_is_requested_only_once_while_it_is_fresh() -> None:
     library, clock = Library(ttl_ms=1500), Clock()
     async with reading(library, ResultCache(clock=clock)) as client:
         first = await client.list_tools()
@@ -136,7 +136,7 @@ async def test_a_result_is_asked_for_once_while_it_is_fresh() -> None:
     assert library.asked == ["tools None"] * 2
 
 
-async def test_everything_that_may_be_kept_is_and_nothing_else() -> None:
+async def test_exactly_the_cacheable_results_are_cached() -> None:
     library = Library()
     async with reading(library, ResultCache()) as client:
         asked = mcp.RequestParams(meta=client.metadata(mcp.RequestMetaObject, None))
@@ -148,7 +148,7 @@ async def test_everything_that_may_be_kept_is_and_nothing_else() -> None:
     assert library.asked == [*once, "call"]
 
 
-async def test_what_the_server_says_is_stale_is_not_kept() -> None:
+async def test_a_result_with_a_ttl_of_zero_is_not_cached() -> None:
     library, cache = Library(ttl_ms=0), ResultCache()
     async with reading(library, cache) as client:
         await client.list_tools()
@@ -157,7 +157,7 @@ async def test_what_the_server_says_is_stale_is_not_kept() -> None:
     assert len(library.asked) == 2
 
 
-async def test_a_result_that_needed_answers_is_not_kept() -> None:
+async def test_a_result_that_required_input_is_not_cached() -> None:
     library, cache = Library(), ResultCache()
     async with reading(library, cache) as client:
         for _ in range(2):
@@ -166,14 +166,14 @@ async def test_a_result_that_needed_answers_is_not_kept() -> None:
     assert library.asked == ["read book:asks"] * 4
 
 
-async def test_stateful_results_are_not_kept() -> None:
+async def test_stateful_results_are_not_cached() -> None:
     cache = ResultCache()
     async with reading(echo("2025-11-25"), cache, OldClient) as client:
         await client.list_tools()
         assert len(cache) == 0
 
 
-async def test_params_make_a_difference_and_their_meta_does_not() -> None:
+async def test_the_cache_key_includes_the_params_without_their_meta() -> None:
     library = Library()
     async with reading(library, ResultCache()) as client:
         await client.list_tools()
@@ -184,7 +184,7 @@ async def test_params_make_a_difference_and_their_meta_does_not() -> None:
         assert library.asked == ["tools None", "tools 2"]
 
 
-async def test_callers_cannot_spoil_what_is_kept() -> None:
+async def test_callers_cannot_modify_cached_results() -> None:
     library = Library()
     async with reading(library, ResultCache()) as client:
         for _ in range(3):
@@ -195,7 +195,7 @@ async def test_callers_cannot_spoil_what_is_kept() -> None:
     assert library.asked == ["tools None"]
 
 
-async def test_a_fresh_result_can_be_demanded() -> None:
+async def test_the_option_fresh_bypasses_and_updates_the_cache() -> None:
     library = Library()
     async with reading(library, ResultCache()) as client:
         await client.list_tools()
@@ -209,7 +209,7 @@ async def test_a_fresh_result_can_be_demanded() -> None:
         assert len(library.asked) == 4
 
 
-async def test_those_that_nobody_asked_for_the_longest_go_first() -> None:
+async def test_the_least_recently_used_results_are_evicted_first() -> None:
     library, cache = Library(), ResultCache(limit=2)
     async with reading(library, cache) as client:
         for uri in ("book:1", "book:2", "book:1", "book:3", "book:1", "book:2"):
@@ -218,7 +218,7 @@ async def test_those_that_nobody_asked_for_the_longest_go_first() -> None:
     assert library.asked == ["read book:1", "read book:2", "read book:3", "read book:2"]
 
 
-async def test_an_endless_lifetime_has_an_end() -> None:
+async def test_a_huge_ttl_is_limited() -> None:
     clock = Clock()
     library, cache = Library(ttl_ms=10**30), ResultCache(clock=clock)
     async with reading(library, cache) as client:
@@ -232,7 +232,7 @@ async def test_an_endless_lifetime_has_an_end() -> None:
 # --- scope ----------------------------------------------------------------------------------------------------
 
 
-async def test_private_results_are_for_one_connection() -> None:
+async def test_private_results_are_cached_per_connection() -> None:
     for scope, asked in (("private", 2), ("public", 1)):
         library, cache = Library(scope=scope), ResultCache()
         app = HttpApp(library)
@@ -246,7 +246,7 @@ async def test_private_results_are_for_one_connection() -> None:
             assert len(cache) == (1 if scope == "public" else 0)  # private results are removed with their connection
 
 
-async def test_servers_do_not_share() -> None:
+async def test_servers_do_not_share_cached_results() -> None:
     one, two, cache = Library(scope="public"), Library(scope="public"), ResultCache()
     two.edition = 2
     async with reading(one, cache) as first, reading(two, cache) as second:
@@ -259,7 +259,7 @@ async def test_servers_do_not_share() -> None:
                 assert (await client.list_tools()).tools[0].name == name
 
 
-async def test_a_class_can_have_a_cache() -> None:
+async def test_a_client_class_can_define_a_cache() -> None:
     library = Library()
     async with reading(library, kind=type("Remembering", (Reading,), {"cache": ResultCache()})) as client:
         await client.list_tools()
@@ -267,7 +267,7 @@ async def test_a_class_can_have_a_cache() -> None:
     assert library.asked == ["tools None"]
 
 
-async def test_tools_that_want_headers_are_known_from_the_cache() -> None:
+async def test_header_parameters_of_tools_are_known_from_the_cached_list() -> None:
     """The second client gets the list from the cache, and needs its schemas for the header of each call."""
 
     class Choosy(Library):
@@ -287,7 +287,7 @@ async def test_tools_that_want_headers_are_known_from_the_cache() -> None:
         assert posted(heard).count("tools/list") == 1
 
 
-async def test_what_tools_want_in_headers_is_read_again_past_the_cache() -> None:
+async def test_a_header_mismatch_reloads_the_tool_list_past_the_cache() -> None:
     async def play(heard: Heard) -> None:
         hints = {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "private"}
         if heard.name == "server/discover":
@@ -321,7 +321,9 @@ CHANGES: list[tuple[Any, Any, set[str]]] = [
 
 
 @pytest.mark.parametrize(("tell", "arguments", "again"), CHANGES)
-async def test_news_of_a_change_make_stale_what_they_are_about(tell: str, arguments: Any, again: set[str]) -> None:
+async def test_a_change_notification_invalidates_only_the_affected_results(
+    tell: str, arguments: Any, again: set[str]
+) -> None:
     heard: list[str] = []
 
     class Listener(Reading):
@@ -343,7 +345,7 @@ async def test_news_of_a_change_make_stale_what_they_are_about(tell: str, argume
         assert heard == (["tools"] if "tools None" in again else [])
 
 
-async def test_a_result_that_is_older_than_the_news_is_not_kept() -> None:
+async def test_a_result_older_than_a_change_notification_is_not_cached() -> None:
     class Changing(Library):
         async def list_tools(self, params: mcp.PaginatedRequestParams, ctx: Any) -> mcp.ListToolsResult:
             await self.broadcast(lambda client: client.notify_tool_list_changed())
@@ -358,7 +360,7 @@ async def test_a_result_that_is_older_than_the_news_is_not_kept() -> None:
             assert len(cache) == 0
 
 
-async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -> None:
+async def test_an_invalid_cursor_invalidates_its_cached_list() -> None:
     library, cache = Library(), ResultCache()
     async with reading(library, cache) as client:
         await client.list_prompts()
@@ -370,7 +372,7 @@ async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -
     assert library.asked == ["prompts", "tools None", "tools 2", "tools 3", "tools None", "tools 2"]
 
 
-async def test_other_errors_take_nothing_with_them() -> None:
+async def test_other_errors_invalidate_no_cached_result() -> None:
     class Refusing(Library):
         async def list_tools(self, params: mcp.PaginatedRequestParams, ctx: Any) -> mcp.ListToolsResult:
             if self.asked:
@@ -397,7 +399,9 @@ STEP = st.one_of(
 @pytest.mark.full
 @given(st.lists(STEP, max_size=40), st.integers(1, 5), st.sampled_from(["private", "public"]))
 @settings(max_examples=150, deadline=None)
-def test_a_cache_behaves_like_its_description(steps: list[Any], limit: int, scope: Any) -> None:
+def test_a_cache_returns_no_stale_or_foreign_result_and_keeps_to_its_limit(
+    steps: list[Any], limit: int, scope: Any
+) -> None:
     """Cached results are never stale, never from another user, and never more than the limit."""
 
     @bounded()

@@ -45,7 +45,7 @@ def test_the_best_tools_are_first(words: str, names: list[str]) -> None:
     assert (found[: len(names)], bool(found)) == (names, bool(names))
 
 
-def test_results_are_limited_and_none_are_needed() -> None:
+def test_search_limits_its_results_and_accepts_an_empty_list() -> None:
     assert len(search("tool", TOOLS, limit=3)) == 3
     assert search("x", []) == []
 

@@ -47,7 +47,9 @@ def feed(data: bytes, sizes: list[int], limit: int = 10_000) -> tuple[EventDecod
         (b"data: half\n", [], None, 1.0),
     ],
 )
-def test_streams_are_read_by_the_book(data: bytes, expected: list[bytes], last_id: str | None, retry: float) -> None:
+def test_streams_are_decoded_as_specified(
+    data: bytes, expected: list[bytes], last_id: str | None, retry: float
+) -> None:
     for size in (1, 2, 3, 7, 1000):
         stream, found = feed(data, [size] * len(data))
         assert (found, stream.last_id, stream.retry, stream.received) == (expected, last_id, retry, len(data))
@@ -57,7 +59,7 @@ MESSAGE = st.text(alphabet=st.characters(blacklist_categories=["Cs"], blacklist_
 
 
 @given(st.lists(MESSAGE), st.lists(st.integers(1, 9)), st.sampled_from([b"\n", b"\r\n", b"\r"]))
-def test_pieces_do_not_matter(texts: list[str], sizes: list[int], end: bytes) -> None:
+def test_messages_may_be_split_into_chunks_of_any_size(texts: list[str], sizes: list[int], end: bytes) -> None:
     data = b"".join(b"data: " + text.encode() + end + end for text in texts)
     assert feed(data, list(sizes))[1] == [text.encode() for text in texts]
 
@@ -71,7 +73,9 @@ JSON = st.recursive(
 
 @pytest.mark.full
 @given(st.lists(JSON), st.sampled_from([None, 1, "\r", "\r\n\t"]), st.booleans(), st.lists(st.integers(1, 9)))
-def test_what_is_encoded_is_decoded(values: list[Any], indent: Any, ascii: bool, sizes: list[int]) -> None:
+def test_encoded_json_values_are_decoded_unchanged(
+    values: list[Any], indent: Any, ascii: bool, sizes: list[int]
+) -> None:
     texts = [json.dumps(value, indent=indent, ensure_ascii=ascii).encode("utf-8", "ignore") for value in values]
     written = b"".join([encode(text, id=f"{number}") + KEEP_ALIVE for number, text in enumerate(texts)])
     stream, found = feed(written, list(sizes))
@@ -81,7 +85,7 @@ def test_what_is_encoded_is_decoded(values: list[Any], indent: Any, ascii: bool,
 
 
 @given(st.binary(min_size=1), st.lists(st.integers(1, 9)))
-def test_any_bytes_arrive(data: bytes, sizes: list[int]) -> None:
+def test_any_bytes_are_decoded_with_normalized_line_ends(data: bytes, sizes: list[int]) -> None:
     assert feed(encode(data), sizes)[1] == [data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")]
 
 
@@ -95,7 +99,7 @@ def test_any_bytes_arrive(data: bytes, sizes: list[int]) -> None:
         ({"data": b"/post?x=1", "event": "endpoint"}, b"event: endpoint\ndata: /post?x=1\n\n"),
     ],
 )
-def test_fields_are_written_as_they_are(fields: dict[str, Any], written: bytes) -> None:
+def test_all_fields_of_an_event_are_encoded(fields: dict[str, Any], written: bytes) -> None:
     assert encode(**fields) == written
 
 
@@ -106,7 +110,7 @@ def test_events_have_a_type() -> None:
 
 
 @given(st.binary(), st.lists(st.integers(1, 9)))
-def test_no_bytes_make_it_fail(data: bytes, sizes: list[int]) -> None:
+def test_the_decoder_accepts_any_bytes(data: bytes, sizes: list[int]) -> None:
     stream, _ = feed(data, list(sizes), limit=10)
     stream.connect()
     assert stream.feed(b"data: ok\n\n") == [Event("message", b"ok")]
@@ -128,7 +132,7 @@ def test_large_messages_are_skipped_in_little_memory(size: int) -> None:
     assert stream.last_id is None, "an id that no header can hold"
 
 
-def test_pauses() -> None:
+def test_the_reconnection_pause_grows_and_follows_the_retry_field() -> None:
     stream = EventDecoder(10)
     assert [stream.retry_after(failures) for failures in (0, 1, 2, 5, 10_000)] == [1, 2, 4, 30, 30]
     stream.feed(b"retry: 60000\n")

@@ -92,7 +92,7 @@ async def client_of(way: str, kind: Clients, url: str) -> AsyncGenerator[Any]:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("way", "heard"), [("connect", 0), ("http", 25), ("connect", 200)])
-async def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, way: str, heard: int) -> None:
+async def test_a_session_survives_a_server_that_is_killed_during_a_stream(tmp_path: Path, way: str, heard: int) -> None:
     """Messages sent before the kill arrive once and in order, then one clear error; the session survives."""
     port = free_port()
     kept = {"WORKER_STORE": str(tmp_path / "events.db"), "WORKER_JOURNAL": str(tmp_path / "journal")}
@@ -126,7 +126,7 @@ async def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, way: str, hea
 
 @pytest.mark.full
 @pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
-async def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str) -> None:
+async def test_without_sessions_a_killed_server_fails_a_call_with_one_clear_error(tmp_path: Path, parser: str) -> None:
     """A call fails at once; later calls work, and the client subscribes again."""
     port, news = free_port(), tmp_path / "news"
 
@@ -157,7 +157,7 @@ async def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser
 
 
 @pytest.mark.parametrize("cuts", [0, 1, 3, 4])
-async def test_what_nobody_answers_is_said_again(cuts: int) -> None:
+async def test_an_interrupted_post_is_repeated_up_to_three_times(cuts: int) -> None:
     """A lost response would leave a handler of the server waiting forever."""
 
     async def play(heard: Heard) -> None:
@@ -273,7 +273,9 @@ WORK = [_echo, _count, _ask, _list]
 @pytest.mark.parametrize(
     ("clients", "seconds"), [(50, 3), pytest.param(200, 60, marks=pytest.mark.slow)], ids=["short", "long"]
 )
-def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float, parser: str) -> None:
+def test_every_call_over_cut_connections_ends_with_a_result_or_one_error(
+    tmp_path: Path, clients: int, seconds: float, parser: str
+) -> None:
     """Every call ends in the right result or in one clear error, and all resources are freed."""
     port, tally, dice = free_port(), Tally(), random.Random(6)
     cutter = Cutter(port, 0.05, dice)
@@ -374,7 +376,7 @@ LINE = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json
         b"X\x00: y\r\nContent-Length: 4\r\n",
     ],
 )
-def test_requests_within_requests(smuggling: int, head: bytes) -> None:
+def test_an_ambiguous_http_request_is_refused_and_its_connection_is_closed(smuggling: int, head: bytes) -> None:
     """Refuse an ambiguous HTTP request and close the connection, so that no second request is smuggled."""
     with socket.create_connection(("127.0.0.1", smuggling)) as connection:
         connection.settimeout(PATIENCE)
@@ -389,7 +391,7 @@ def test_requests_within_requests(smuggling: int, head: bytes) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("lines", [True, False], ids=["many", "one"])
-def test_headers_without_end(tmp_path: Path, lines: bool) -> None:
+def test_a_client_that_sends_endless_headers_is_disconnected(tmp_path: Path, lines: bool) -> None:
     """A client that sends endless headers and no request is disconnected before that costs memory."""
     port = free_port()
     command = [PYTHON, "benchmarks/echo_server.py", "--http", port]

@@ -51,7 +51,7 @@ def packed(value: str) -> str:
         *((value, packed(value)) for value in ("=?base64?literal?=", "=?base64?=")),
     ],
 )
-def test_how_values_are_written(value: str, header: str) -> None:
+def test_values_are_encoded_and_decoded(value: str, header: str) -> None:
     assert (encode(value), decode(header), decode(f" \t{header} ")) == (header, value, value)
 
 
@@ -64,19 +64,19 @@ def test_how_values_are_written(value: str, header: str) -> None:
         *("caf\xe9", "a\rb", "a\nb", "a\0b", "a\x7fb"),
     ],
 )
-def test_headers_that_say_nothing(header: str) -> None:
+def test_invalid_header_values_are_refused(header: str) -> None:
     with pytest.raises(HeaderMismatch):
         decode(header)
 
 
-def test_markers_alone_are_literal() -> None:
+def test_incomplete_base64_markers_are_literal() -> None:
     for header in ("=?base64?", "?=", "=?base64?=", "=?base64?x", "x?=", "x=?base64?eA==?="):
         assert decode(header) == header
     assert decode("=?base64??=") == ""
 
 
 @given(st.text())
-def test_every_text_comes_back_and_none_can_break_out(value: str) -> None:
+def test_every_text_is_decoded_unchanged_and_cannot_break_its_header(value: str) -> None:
     header = encode(value)
     assert re.fullmatch(r"[\x20-\x7e]*", header)
     assert header == header.strip()
@@ -85,7 +85,7 @@ def test_every_text_comes_back_and_none_can_break_out(value: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(min_codepoint=0, max_codepoint=255)))
-def test_reading_never_fails_in_another_way(header: str) -> None:
+def test_decoding_fails_only_with_header_mismatch(header: str) -> None:
     try:
         value = decode(header)
     except HeaderMismatch:
@@ -94,7 +94,7 @@ def test_reading_never_fails_in_another_way(header: str) -> None:
 
 
 @given(st.binary())
-def test_base64_is_read_as_it_is_written_or_not_at_all(data: bytes) -> None:
+def test_base64_is_decoded_exactly_or_refused(data: bytes) -> None:
     header = f"=?base64?{base64.b64encode(data).decode()}?="
     try:
         assert decode(header).encode() == data
@@ -103,7 +103,7 @@ def test_base64_is_read_as_it_is_written_or_not_at_all(data: bytes) -> None:
             data.decode()
 
 
-def test_half_a_surrogate_pair_is_no_text() -> None:
+def test_a_lone_surrogate_cannot_be_encoded() -> None:
     with pytest.raises(ValueError, match="surrogates"):
         encode("\ud800")
 
@@ -116,12 +116,12 @@ def test_half_a_surrogate_pair_is_no_text() -> None:
         *((2**53 - 1, "9007199254740991"), (-(2**53) + 1, "-9007199254740991")),
     ],
 )
-def test_the_text_of_values(value: object, expected: str | None) -> None:
+def test_scalar_values_are_converted_to_text(value: object, expected: str | None) -> None:
     assert text(value) == expected
 
 
 @each("value", [2**53, -(2**53), 10**400, 0.5, 1e300, float("inf"), float("nan"), [], {}, ["a"]])
-def test_values_without_text(value: object) -> None:
+def test_values_that_have_no_text_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match="can be repeated"):
         text(value)
 
@@ -129,7 +129,7 @@ def test_values_without_text(value: object) -> None:
 # --- schemas --------------------------------------------------------------------------------------------------
 
 
-def test_what_a_tool_wants_to_see() -> None:
+def test_header_parameters_are_found_in_the_schema_of_a_tool() -> None:
     assert header_params(SCHEMA) == {
         ("region",): "Mcp-Param-Region",
         ("count",): "Mcp-Param-Count",
@@ -140,7 +140,7 @@ def test_what_a_tool_wants_to_see() -> None:
     assert header_params({"properties": {"a": annotated()}}) == {("a",): "Mcp-Param-A"}
 
 
-def test_data_is_no_schema() -> None:
+def test_data_in_a_schema_is_not_read_as_a_schema() -> None:
     """A property may have the name of the keyword, and values may look like schemas."""
     assert header_params({"properties": {"x-mcp-header": {"type": "number"}, "properties": {"type": "string"}}}) == {}
     for keyword in ("default", "const", "enum", "examples", "x-other"):
@@ -150,20 +150,20 @@ def test_data_is_no_schema() -> None:
 
 
 @each("name", ["", " ", "My Region", "A:B", "Région", "A\t1", "A\r\nB", "a/b", "a,b", "A\n", 7, None, ["A"]])
-def test_names_that_are_none(name: object) -> None:
+def test_invalid_header_names_are_refused(name: object) -> None:
     with pytest.raises(ValueError, match=r"x-mcp-header of 'a' is not the name of a header"):
         header_params({"properties": {"a": {"type": "string", "x-mcp-header": name}}})
 
 
 @each("kind", ["number", "object", "array", "null", ["string", "null"], ["string"], None, 1])
-def test_types_that_cannot_be_repeated(kind: object) -> None:
+def test_types_that_cannot_be_mirrored_in_headers_are_refused(kind: object) -> None:
     with pytest.raises(ValueError, match="only a string, integer or boolean"):
         header_params({"properties": {"a": annotated(type=kind)}})
     with pytest.raises(ValueError, match="only a string, integer or boolean"):
         header_params({"properties": {"a": {"x-mcp-header": "A", "anyOf": [{"type": "string"}]}}})
 
 
-def test_names_are_unique_in_any_case() -> None:
+def test_header_names_that_differ_only_in_case_are_refused() -> None:
     schema = {"properties": {"a": annotated(), "b": {"properties": {"c": annotated(**{"x-mcp-header": "a"})}}}}
     with pytest.raises(ValueError, match="have the same x-mcp-header"):
         header_params(schema)
@@ -188,7 +188,7 @@ def test_names_are_unique_in_any_case() -> None:
         ),
     ],
 )
-def test_places_where_no_argument_can_be_told(schema: dict[str, Any]) -> None:
+def test_header_annotations_that_belong_to_no_single_argument_are_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="does not belong to one argument"):
         header_params(schema)
 
@@ -205,7 +205,7 @@ def test_references_are_not_followed_and_depth_does_not_matter() -> None:
 # --- calls ----------------------------------------------------------------------------------------------------
 
 
-def test_the_headers_of_a_call() -> None:
+def test_the_arguments_of_a_call_are_mirrored_in_headers() -> None:
     arguments = {"region": "us-west1", "count": 3, "dry": False, "where": {"city": "Zürich"}, "query": "secret"}
     headers = param_headers(SCHEMA, arguments)
     assert headers == {
@@ -217,7 +217,7 @@ def test_the_headers_of_a_call() -> None:
     check_params(SCHEMA, arguments, as_sent(headers))
 
 
-def test_what_is_not_there_has_no_header() -> None:
+def test_absent_arguments_have_no_header() -> None:
     absent: list[Any] = [None, {}, {"region": None}, {"where": None}, {"where": "x"}, {"where": {}}, {"query": "x"}]
     for arguments in absent:
         assert param_headers(SCHEMA, arguments) == {}
@@ -225,7 +225,7 @@ def test_what_is_not_there_has_no_header() -> None:
     assert param_headers(SCHEMA, {"region": ""}) == {"Mcp-Param-Region": ""}
 
 
-def test_arguments_that_cannot_be_repeated() -> None:
+def test_arguments_that_cannot_be_mirrored_are_refused() -> None:
     for arguments in ({"count": 2**53}, {"count": 1.5}, {"region": ["a"]}):
         with pytest.raises(ValueError, match=r"^'(count|region)': only"):
             param_headers(SCHEMA, arguments)
@@ -245,7 +245,7 @@ def test_arguments_that_cannot_be_repeated() -> None:
         *(({}, {"region": "a"}), ({"region": "a"}, {}), ({"where": {"city": "a"}}, {})),
     ],
 )
-def test_headers_and_bodies_that_differ(arguments: dict[str, Any], headers: dict[str, str]) -> None:
+def test_headers_that_differ_from_the_arguments_are_refused(arguments: dict[str, Any], headers: dict[str, str]) -> None:
     sent = {f"mcp-param-{name}".encode(): value.encode("utf-8") for name, value in headers.items()}
     with pytest.raises(HeaderMismatch):
         check_params(SCHEMA, arguments, sent)
@@ -261,7 +261,7 @@ def test_headers_and_bodies_that_differ(arguments: dict[str, Any], headers: dict
         ({"dry": True}, {"dry": "true"}),
     ],
 )
-def test_headers_and_bodies_that_agree(arguments: dict[str, Any], headers: dict[str, str]) -> None:
+def test_headers_that_match_the_arguments_are_accepted(arguments: dict[str, Any], headers: dict[str, str]) -> None:
     check_params(SCHEMA, arguments, {f"mcp-param-{name}".encode(): value.encode() for name, value in headers.items()})
 
 
@@ -277,14 +277,14 @@ ARGUMENTS = st.fixed_dictionaries(
 
 
 @given(ARGUMENTS)
-def test_a_server_accepts_what_a_client_sends(arguments: dict[str, Any]) -> None:
+def test_a_server_accepts_the_headers_of_a_client(arguments: dict[str, Any]) -> None:
     headers = param_headers(SCHEMA, arguments)
     assert all(re.fullmatch(r"[\x20-\x7e]*", value) for value in headers.values())
     check_params(SCHEMA, arguments, as_sent(headers))
 
 
 @given(ARGUMENTS, ARGUMENTS)
-def test_a_server_accepts_nothing_else(arguments: dict[str, Any], others: dict[str, Any]) -> None:
+def test_a_server_refuses_the_headers_of_different_arguments(arguments: dict[str, Any], others: dict[str, Any]) -> None:
     ours, theirs = param_headers(SCHEMA, arguments), param_headers(SCHEMA, others)
     if ours == theirs:
         check_params(SCHEMA, arguments, as_sent(theirs))

@@ -257,7 +257,7 @@ def text_of(result: mcp.CallToolResult) -> str:
     return content.text
 
 
-async def test_a_conversation(url: str, tools: Tools) -> None:
+async def test_calls_progress_sampling_errors_and_timeouts_work(url: str, tools: Tools) -> None:
     seen: list[float] = []
 
     async with Model.connect(sse(f"{url}/sse")) as client:
@@ -281,7 +281,7 @@ async def test_a_conversation(url: str, tools: Tools) -> None:
 
 
 @pytest.mark.full
-async def test_many_calls_at_once(url: str) -> None:
+async def test_concurrent_calls_get_their_own_results(url: str) -> None:
     results: dict[int, str] = {}
 
     async def one(number: int) -> None:
@@ -293,7 +293,7 @@ async def test_many_calls_at_once(url: str) -> None:
     assert results == {number: str(number) for number in range(100)}
 
 
-async def test_the_client_of_the_caller_and_headers_are_used(url: str) -> None:
+async def test_the_http_client_and_the_headers_of_the_caller_are_used(url: str) -> None:
     sent: list[httpx2.Request] = []
 
     async def keep(request: httpx2.Request) -> None:
@@ -328,7 +328,7 @@ async def test_no_log_shows_a_session_id(url: str, caplog: pytest.LogCaptureFixt
 # --- event stream ---------------------------------------------------------------------------------------------
 
 
-async def test_streams_begin_with_an_endpoint_of_their_own(url: str) -> None:
+async def test_each_stream_begins_with_a_unique_endpoint(url: str) -> None:
     async with raw(url, ready=False) as one, raw(url, ready=False) as two:
         path, _, id_ = one.endpoint.partition("?session_id=")
         assert path == "/messages"
@@ -343,7 +343,7 @@ async def test_idle_streams_get_comments() -> None:
         await client.lives()
 
 
-async def test_there_is_a_limit_to_streams() -> None:
+async def test_the_number_of_streams_is_limited() -> None:
     with running(SseApp(Tools(), limits=HttpLimits(sessions=1))) as url:
         async with raw(url) as client:
             assert (await refused(f"{url}/sse")).startswith(f"{url}/sse answered 429 Too Many Requests: ")
@@ -382,7 +382,7 @@ def test_a_client_that_vanishes_ends_its_session(url: str, tools: Tools, how: st
 
 @pytest.mark.full
 @each("wait", [False, True])
-async def test_who_does_not_read_is_not_read(url: str, wait: bool) -> None:
+async def test_the_server_stops_reading_from_a_client_that_does_not_read(url: str, wait: bool) -> None:
     async with raw(url) as client:
         taken, stuck = 0, False
         while not stuck:
@@ -396,7 +396,7 @@ async def test_who_does_not_read_is_not_read(url: str, wait: bool) -> None:
         await client.lives()
 
 
-async def test_a_session_that_the_server_closes(url: str, tools: Tools) -> None:
+async def test_a_session_closed_by_the_server_fails_pending_and_later_calls(url: str, tools: Tools) -> None:
     async with Model.connect(sse(f"{url}/sse")) as client:
         with pytest.raises(ConnectionClosed):
             await client.call_tool("leave")
@@ -405,7 +405,7 @@ async def test_a_session_that_the_server_closes(url: str, tools: Tools) -> None:
     eventually(lambda: not tools.connections)
 
 
-async def test_a_closed_session_does_not_wait_for_ever_to_be_read() -> None:
+async def test_a_closed_session_does_not_wait_forever_for_its_reader() -> None:
     async with raw_of(SseApp(Tools(), limits=HttpLimits(sessions=1, write_timeout=0.1))) as client:
         assert await client.call("flood", 1) == 202
         while (await client.http.head("/sse")).status_code != 200:
@@ -453,7 +453,7 @@ async def test_a_client_that_never_reads_is_given_up() -> None:
         ({"host": "[::1]:8000", "origin": "http://localhost:3000"}, 200),
     ],
 )
-def test_hosts_and_origins(url: str, headers: dict[str, str], status: int) -> None:
+def test_foreign_hosts_and_origins_are_refused(url: str, headers: dict[str, str], status: int) -> None:
     with httpx2.Client(timeout=PATIENCE) as http:
         assert http.head(f"{url}/sse", headers=headers).status_code == status
         with http.stream("GET", f"{url}/sse", headers=headers) as stream:
@@ -462,7 +462,7 @@ def test_hosts_and_origins(url: str, headers: dict[str, str], status: int) -> No
         assert posted.status_code == (404 if status == 200 else status)
 
 
-def test_hosts_and_origins_may_be_chosen() -> None:
+def test_allowed_hosts_and_origins_can_be_configured() -> None:
     app = SseApp(Tools(), allowed_hosts=["api.example:8000"], allowed_origins=["https://app.example"])
     fine = {"host": "api.example:8000", "origin": "https://app.example"}
     with running(app) as url, httpx2.Client(timeout=PATIENCE) as http:
@@ -471,15 +471,15 @@ def test_hosts_and_origins_may_be_chosen() -> None:
 
 
 @each("query", ["", "?session_id=", "?session_id=guess", "?session=x"])
-def test_unknown_sessions(url: str, query: str) -> None:
+def test_unknown_sessions_get_404(url: str, query: str) -> None:
     assert httpx2.post(f"{url}/messages{query}", json=INITIALIZE, timeout=PATIENCE).status_code == 404
 
 
-def test_other_methods(url: str) -> None:
+def test_unsupported_http_methods_get_405(url: str) -> None:
     assert (httpx2.post(f"{url}/sse").status_code, httpx2.get(f"{url}/messages").status_code) == (405, 405)
 
 
-async def test_a_message_that_is_too_large_is_refused_and_the_session_lives_on(url: str) -> None:
+async def test_a_message_that_is_too_large_is_refused_and_the_session_continues(url: str) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(11):
             yield b" " * 10_000
@@ -492,7 +492,7 @@ async def test_a_message_that_is_too_large_is_refused_and_the_session_lives_on(u
 
 
 @each("how", ["stall", "close"])
-async def test_a_message_that_does_not_arrive(how: str) -> None:
+async def test_an_incomplete_message_does_not_end_the_session(how: str) -> None:
     with running(SseApp(Tools(), limits=HttpLimits(arrival=0.1 if how == "stall" else PATIENCE))) as url:
         host, port = url.removeprefix("http://").split(":")
         async with raw(url) as client, await anyio.connect_tcp(host, int(port)) as connection:
@@ -504,7 +504,7 @@ async def test_a_message_that_does_not_arrive(how: str) -> None:
             await client.lives()
 
 
-async def test_too_many_messages_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_concurrent_messages_get_429(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with raw(url) as client:
         monkeypatch.setattr(runtime_sse, "_MAX_POSTS", 0)
         assert await client.call("echo", 1, text="x") == 429
@@ -558,7 +558,7 @@ class Announcing(Tools):
 
 @pytest.mark.full
 @each(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-async def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals, code: int) -> None:
+async def test_a_process_serves_until_it_gets_a_stop_signal(number: signal.Signals, code: int) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -578,7 +578,7 @@ async def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals,
 
 
 @each("address", ["", "localhost", "localhost:", "localhost:http", "localhost:65536"])
-async def test_addresses_that_are_none(address: str) -> None:
+async def test_invalid_addresses_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="not an address"):
         await serve_sse(Tools(), address=address)
 
@@ -586,7 +586,7 @@ async def test_addresses_that_are_none(address: str) -> None:
 # --- errors of the client -------------------------------------------------------------------------------------
 
 
-async def test_servers_that_cannot_be_connected_to(url: str) -> None:
+async def test_connection_failures_have_clear_messages_without_secrets(url: str) -> None:
     elsewhere = "event: endpoint\ndata: http://u:p@evil.example/messages?secret\n\n"
     origins = "event: endpoint\ndata: https://here.example/messages\n\n"
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -622,7 +622,7 @@ async def test_servers_that_cannot_be_connected_to(url: str) -> None:
     assert "no answer from" in await refused(f"http://127.0.0.1:{port}/sse")
 
 
-async def test_what_a_client_makes_of_a_stream() -> None:
+async def test_a_client_decodes_the_stream_and_posts_to_its_endpoint() -> None:
     text = (
         "\ufeff: hello\r\nevent: endpoint\r\ndata: post?x=1\r\n\r\n: a comment\n\n"
         'event: message\ndata: {"a":\ndata: "é"}\n\nevent: other\ndata: {}\n\n'
@@ -648,14 +648,14 @@ async def test_what_a_client_makes_of_a_stream() -> None:
     assert posted == [("http://here.example/mcp/post?x=1", data) for data in (b"1", b"2", b"3")]
 
 
-async def test_no_log_shows_where_messages_go(caplog: pytest.LogCaptureFixture, url: str) -> None:
+async def test_no_log_shows_the_session_id_or_the_query(caplog: pytest.LogCaptureFixture, url: str) -> None:
     with caplog.at_level(logging.DEBUG, "httpx2"):
         async with Model.connect(sse(f"{url}/sse?token=query")) as client:
             await client.list_tools()
     assert not any(secret in caplog.text for secret in ("session_id", "token=query"))
 
 
-async def test_closing_wakes_who_receives(url: str) -> None:
+async def test_closing_ends_a_waiting_receive(url: str) -> None:
     async def close(transport: SseClientTransport) -> None:
         await anyio.wait_all_tasks_blocked()
         await transport.close()
@@ -667,7 +667,7 @@ async def test_closing_wakes_who_receives(url: str) -> None:
         assert await transport.receive() == ()
 
 
-async def test_a_server_that_dies_ends_what_is_pending(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_that_dies_ends_pending_requests(caplog: pytest.LogCaptureFixture) -> None:
     streams: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -688,7 +688,7 @@ async def test_a_server_that_dies_ends_what_is_pending(caplog: pytest.LogCapture
     assert "the stream of the server ended" in caplog.text
 
 
-async def test_the_server_end_by_itself() -> None:
+async def test_a_closed_session_keeps_its_events_and_refuses_messages() -> None:
     transport = SseSession("id", "key", HttpLimits(), Budget(1, "too many"))
     with transport.standing.reading():
         await transport.send([b'{\n"a":\r\n1}', b"2"])

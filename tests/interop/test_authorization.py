@@ -90,7 +90,7 @@ def example(issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
             yield server
 
 
-def test_the_example_takes_its_tokens(issuer: str, example: Protected) -> None:
+def test_the_example_accepts_only_tokens_for_its_resource_and_scopes(issuer: str, example: Protected) -> None:
     reader, writer = (token(issuer, example.url, f"mcp:{scope}") for scope in ("read", "write"))
     assert said(example.call("whoami", token=reader)) == "machine"
     assert example.call("delete", token=reader).status_code == 403
@@ -104,14 +104,14 @@ def test_the_example_takes_its_tokens(issuer: str, example: Protected) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["http://example.org", "https://10.1.2.3", "x"])
-def test_the_example_wants_an_issuer_that_can_be_trusted(wrong: str) -> None:
+def test_the_example_refuses_an_issuer_that_cannot_be_trusted(wrong: str) -> None:
     command = [PYTHON, str(EXAMPLE), "--port", "1", "--issuer", wrong]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert "the issuer cannot be used" in ran.stderr.splitlines()[-1]
 
 
-def test_opaque_tokens_are_looked_up_until_they_are_revoked(issuer: str) -> None:
+def test_opaque_tokens_are_accepted_until_they_are_revoked(issuer: str) -> None:
     resource = "http://127.0.0.1:1/opaque"
     verifier = Introspection(issuer, "resource", SECRET, audience=resource, keep=0.3)
     with running(verifier) as server:
@@ -161,7 +161,7 @@ class Memory:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_client_of_the_official_sdk_finds_its_way(issuer: str, example: Protected, mode: Any) -> None:
+async def test_the_official_python_client_gets_a_token_and_steps_up(issuer: str, example: Protected, mode: Any) -> None:
     memory = Memory()
     auth = ClientCredentialsOAuthProvider(
         server_url=example.url, storage=memory, client_id="machine", client_secret=SECRET, issuer=issuer
@@ -220,7 +220,7 @@ def inspected(url: str, home: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, text=True, env=env, **pipes)
 
 
-async def test_the_inspector_shows_a_bearer_token(issuer: str, example: Protected, tmp_path: Path) -> None:
+async def test_the_inspector_sends_a_bearer_token(issuer: str, example: Protected, tmp_path: Path) -> None:
     needed("@modelcontextprotocol/inspector")
     good, reader = token(issuer, example.url, "mcp:write"), token(issuer, example.url)
     tried = {good: "deleted", reader: "Insufficient scope: required", f"{reader}x": "auth_required"}

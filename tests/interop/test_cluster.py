@@ -31,7 +31,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-def test_the_typescript_sdk(two: Cluster) -> None:
+def test_the_typescript_sdk_works_with_two_workers(two: Cluster) -> None:
     needed("@modelcontextprotocol/sdk")
     command = [node(), "--require", "./public_name.cjs", "cluster_client.mjs", two.url, str(ROUNDS)]
     here = {**os.environ, "PUBLIC_NAME": PUBLIC_NAME, "NODE_EXTRA_CA_CERTS": os.environ["SSL_CERT_FILE"]}
@@ -44,7 +44,7 @@ def test_the_typescript_sdk(two: Cluster) -> None:
     }
 
 
-async def test_the_python_sdk(two: Cluster) -> None:
+async def test_the_python_sdk_works_with_two_workers(two: Cluster) -> None:
     updates: list[Any] = []
 
     async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:

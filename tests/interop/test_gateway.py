@@ -27,7 +27,7 @@ PUBLISHED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("version", ["1.6.0", pytest.param("1.23.3", marks=pytest.mark.slow)])
-async def test_official_clients_of_older_revisions(version: str) -> None:
+async def test_official_clients_of_older_revisions_use_a_2026_07_28_server(version: str) -> None:
     gateway = [str(COMMAND), "gateway", shlex.join(server())]
     command = [sys.executable, str(HERE / "dated_client.py"), "stdio", *gateway]
     judge_dated(await run(command, PYTHONPATH=str(dated.folder(version))), SPOKEN[version])
@@ -36,7 +36,7 @@ async def test_official_clients_of_older_revisions(version: str) -> None:
 @pytest.mark.parametrize(
     "name", [name if name == "server-memory" else pytest.param(name, marks=pytest.mark.slow) for name in PUBLISHED]
 )
-async def test_published_servers_and_a_client_of_2026_07_28(name: str) -> None:
+async def test_published_servers_serve_a_2026_07_28_client(name: str) -> None:
     """Lists and results equal the direct connection, except for tools that must run as tasks, which are omitted."""
     needed(f"@modelcontextprotocol/{name}")
     arguments, tool, given = PUBLISHED[name]

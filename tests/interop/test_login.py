@@ -118,7 +118,7 @@ async def is_active(issuer: str, token: str | None) -> bool:
     return active
 
 
-async def test_a_client_is_known_by_its_metadata_document(example: str) -> None:
+async def test_a_client_is_identified_by_its_metadata_document(example: str) -> None:
     person = Person("grace")
     browser = Browser(port=CALLBACK_PORT, open=person.open)
     auth = login(person, client_metadata_url=DOCUMENT, login=browser)
@@ -127,7 +127,7 @@ async def test_a_client_is_known_by_its_metadata_document(example: str) -> None:
     person.close()
 
 
-async def test_bound_tokens_of_a_person_with_nonces_of_both_servers(issuer: str) -> None:
+async def test_a_person_uses_bound_tokens_with_nonces_of_both_servers(issuer: str) -> None:
     with running(JwtVerifier(issuer), dpop="required", nonces=Nonces()) as server:
         person, store = Person("hedy"), MemoryStore()
         assert await called(server.url, login(person, store, dpop=True), "whoami", "whoami") == ["hedy", "hedy"]
@@ -188,7 +188,7 @@ async def grants(store: Store) -> list[Grant]:
 
 
 @pytest.mark.parametrize("way", ["basic", "post", "jwt", "dpop"])
-async def test_programs_are_authorized(issuer: str, example: str, way: str) -> None:
+async def test_programs_are_authorized_with_client_credentials(issuer: str, example: str, way: str) -> None:
     known: dict[str, KnownClient] = {
         "basic": ClientSecret("machine", issuer, secret=SECRET),
         "post": ClientSecret("poster", issuer, secret=SECRET, method="client_secret_post"),
@@ -242,7 +242,7 @@ async def test_a_machine_without_a_browser_uses_another_device(example: str) -> 
     assert "and enter" in told[0]
 
 
-async def test_the_example_logs_in_and_asks_nobody_the_second_time(example: str, tmp_path: Path) -> None:
+async def test_the_example_logs_in_once_and_reuses_its_stored_token(example: str, tmp_path: Path) -> None:
     opener = tmp_path / "browser"
     opener.write_text(
         f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\n"
@@ -297,7 +297,7 @@ uvicorn.run(server.streamable_http_app(), port=int(port), log_level="warning")
 """
 
 
-async def test_a_server_of_the_official_sdk(issuer: str, tmp_path: Path) -> None:
+async def test_persons_and_programs_log_in_to_a_server_of_the_official_sdk(issuer: str, tmp_path: Path) -> None:
     port = free_port()
     with process([PYTHON, "-c", SDK_SERVER, port, issuer], port, tmp_path / "log"):
         url = f"http://127.0.0.1:{port}/mcp"

@@ -148,7 +148,7 @@ def refused(done: Done, words: str) -> None:
 # --- in a browser -------------------------------------------------------------------------------------------------
 
 
-def test_from_the_login_to_the_logout(user: User, issuer: str, example: Protected, tmp_path: Path) -> None:
+def test_a_user_logs_in_steps_up_and_logs_out(user: User, issuer: str, example: Protected, tmp_path: Path) -> None:
     url = example.url
     refused(user.run("call", url, "tools/call", "whoami"), f"run: mcp-bindgen login {url}\n")
     done = user.log_in(url)
@@ -179,7 +179,7 @@ def test_from_the_login_to_the_logout(user: User, issuer: str, example: Protecte
     assert not [secret for one in shown for secret in secrets if secret in one.stdout + one.stderr]
 
 
-def test_two_processes_refresh_at_once_and_both_go_on(user: User, example: Protected) -> None:
+def test_concurrent_processes_share_one_refresh(user: User, example: Protected) -> None:
     user.log_in(example.url)
     before = set(user.tokens())
     for path in user.store.glob("*.json"):
@@ -196,7 +196,7 @@ def test_two_processes_refresh_at_once_and_both_go_on(user: User, example: Prote
     assert {path.stat().st_mode & 0o777 for path in user.store.iterdir()} == {0o600}
 
 
-def test_a_client_that_is_known_with_a_secret_and_one_address_to_come_back_to(user: User, example: Protected) -> None:
+def test_a_registered_client_logs_in_with_a_secret_and_a_fixed_redirect_uri(user: User, example: Protected) -> None:
     options = ("--client-id", "desk", "--redirect-uri", "http://localhost:8099/callback")
     user.log_in(example.url, *options, MCP_BINDGEN_CLIENT_SECRET=SECRET)
     called = user.run("call", example.url, "tools/call", "whoami")
@@ -264,7 +264,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, issuer: str) -> Iterator
         yield f"http://127.0.0.1:{port}/mcp"
 
 
-def test_where_no_browser_is_the_address_is_pasted(user: User, elsewhere: str) -> None:
+def test_without_a_browser_the_user_pastes_the_callback_address(user: User, elsewhere: str) -> None:
     terminal = Terminal(user, "login", elsewhere, "--no-browser", "--port", "8098")
     url = terminal.read(r"(http://\S+)\r\n.*The address: ")
     assert not user.opened.exists()
@@ -293,7 +293,7 @@ def test_a_login_can_be_interrupted(user: User, elsewhere: str) -> None:
     assert not user.tokens()
 
 
-def test_another_device_is_enough_where_the_server_knows_device_codes(user: User, example: Protected) -> None:
+def test_without_a_browser_the_user_logs_in_with_a_device_code(user: User, example: Protected) -> None:
     running = user.start("login", example.url, "--no-browser")
     assert running.stderr is not None
     told = "".join(running.stderr.readline() for _ in range(3))

@@ -37,13 +37,13 @@ def packages() -> None:
 @pytest.mark.parametrize(
     ("peer", "over"), [pytest.param(*case, id=f"{case[0].name}-{case[1]}") for case in cases(NODE)]
 )
-def test_everything_works_with(peer: Peer, over: str) -> None:
+def test_each_peer_works_in_selected_revisions(peer: Peer, over: str) -> None:
     verify(peer, over, peer.few(over))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("peer", "over"), cases(NODE))
-def test_everything_works_in_every_revision_with(peer: Peer, over: str) -> None:
+def test_each_peer_works_in_every_revision(peer: Peer, over: str) -> None:
     verify(peer, over, TRANSPORTS[over])
 
 
@@ -70,11 +70,11 @@ async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_t
         ("server-filesystem (TypeScript SDK 1)", "stdio", LATEST),
     ],
 )
-async def test_our_clients_find_the_way_to(name: str, over: str, revision: str) -> None:
+async def test_our_clients_negotiate_the_revision_of_each_server(name: str, over: str, revision: str) -> None:
     assert await found(BY_NAME[name], over) == revision
 
 
-async def test_a_server_that_still_speaks_when_we_leave_does_not_fail() -> None:
+async def test_a_server_that_still_sends_when_its_client_closes_exits_cleanly() -> None:
     started = stdio(node(), EVERYTHING, stderr=subprocess.DEVNULL)
     async with started as child, client(LATEST, ROOTS).connected(child):
         pass  # the server requests our roots shortly after

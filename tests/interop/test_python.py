@@ -29,13 +29,13 @@ LATEST = STATEFUL[-1]
         for peer, over in cases(PYTHON)
     ],
 )
-def test_everything_works_with(peer: Peer, over: str) -> None:
+def test_each_peer_works_in_selected_revisions(peer: Peer, over: str) -> None:
     verify(peer, over, peer.few(over))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("peer", "over"), cases(PYTHON))
-def test_everything_works_in_every_revision_with(peer: Peer, over: str) -> None:
+def test_each_peer_works_in_every_revision(peer: Peer, over: str) -> None:
     verify(peer, over, TRANSPORTS[over])
 
 
@@ -68,5 +68,5 @@ async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_t
 
 @pytest.mark.full
 @pytest.mark.parametrize(("over", "revision"), [("stdio", STATELESS), ("sse", LATEST), ("http", STATELESS)])
-async def test_our_clients_find_the_way_to_its_servers(over: str, revision: str) -> None:
+async def test_our_clients_negotiate_the_revision_of_the_sdk_server(over: str, revision: str) -> None:
     assert await found(SERVER, over) == revision

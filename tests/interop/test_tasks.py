@@ -56,7 +56,7 @@ ENDS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("revision", ["2026-07-28", pytest.param("2025-11-25", marks=pytest.mark.full)])
-async def test_the_tasks_client_for_typescript_learns_all_ends(revision: str) -> None:
+async def test_the_typescript_tasks_client_gets_every_outcome(revision: str) -> None:
     needed("@modelcontextprotocol/ext-tasks")
     port = free_port()
     async with listening(*SERVER, "--port", str(port), port=port):

@@ -131,12 +131,12 @@ async def try_ours(way: AbstractAsyncContextManager[Any], revision: str) -> None
     "revision",
     [each if each in ("2024-11-05", STATELESS) else pytest.param(each, marks=pytest.mark.full) for each in REVISIONS],
 )
-async def test_our_clients_of_every_revision_over_stdio(revision: str) -> None:
+async def test_our_clients_of_every_revision_work_over_stdio(revision: str) -> None:
     await try_ours(stdio(*server(), stderr=subprocess.DEVNULL), revision)
 
 
 @pytest.mark.full
-async def test_our_clients_of_every_revision_over_http_at_the_same_time() -> None:
+async def test_our_clients_of_every_revision_work_over_http_concurrently() -> None:
     async with served() as port, anyio.create_task_group() as tasks:
         for revision in REVISIONS[1:]:
             tasks.start_soon(try_ours, http(f"http://127.0.0.1:{port}/mcp"), revision)
@@ -194,7 +194,7 @@ def judge_dated(saw: dict[str, Any], revision: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("version", "over"), list(zip(dated.VERSIONS, ["http", "stdio", "http"], strict=True)))
-async def test_official_clients_of_each_era_of_the_python_sdk(version: str, over: str, tmp_path: Path) -> None:
+async def test_official_python_clients_of_older_versions_work(version: str, over: str, tmp_path: Path) -> None:
     place = str(dated.folder(version))
     script, revision = str(HERE / "dated_client.py"), SPOKEN[version]
     if over == "stdio":
@@ -212,7 +212,7 @@ async def test_official_clients_of_each_era_of_the_python_sdk(version: str, over
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-async def test_the_official_client_that_is_installed_speaks_the_newest_revision_with_it(tmp_path: Path) -> None:
+async def test_the_installed_official_client_uses_the_newest_revision(tmp_path: Path) -> None:
     from mcp import Client, StdioServerParameters, types
     from mcp.client.stdio import stdio_client
 
@@ -235,7 +235,7 @@ async def test_the_official_client_that_is_installed_speaks_the_newest_revision_
 
 @pytest.mark.full
 @pytest.mark.parametrize("version", list(dated.VERSIONS)[::2])
-async def test_a_fresh_skeleton_answers_official_clients_of_each_era(version: str, tmp_path: Path) -> None:
+async def test_a_new_skeleton_serves_official_clients_of_older_versions(version: str, tmp_path: Path) -> None:
     started = execute(sys.executable, "-c", SCAFFOLD, "scaffold", "server", "weather", cwd=tmp_path)
     assert started.returncode == 0, started.stderr
     code = f"{BRIEF}\nanyio.run(main, {sys.executable!r}, {str(tmp_path / 'weather' / 'src')!r})"
@@ -291,7 +291,7 @@ def judge_node(saw: dict[str, Any], revision: str, conversations: Sequence[Overh
 
 @pytest.mark.full
 @pytest.mark.parametrize("package", SPOKEN_BY)
-async def test_official_clients_in_typescript_at_every_revision_that_they_speak(package: str) -> None:
+async def test_official_typescript_clients_work_in_each_of_their_revisions(package: str) -> None:
     needed()
     script = str(HERE / "node_client.mjs")
 
@@ -313,7 +313,7 @@ async def test_official_clients_in_typescript_at_every_revision_that_they_speak(
 @pytest.mark.parametrize(
     ("package", "revision"), [("sdk", STATEFUL[-1]), ("client", STATEFUL[-1]), ("client", STATELESS)]
 )
-async def test_official_clients_in_typescript_over_stdio(package: str, revision: str, tmp_path: Path) -> None:
+async def test_official_typescript_clients_work_over_stdio(package: str, revision: str, tmp_path: Path) -> None:
     needed()
     command = [node(), str(HERE / "node_client.mjs"), package, revision, "stdio", *tapped(tmp_path)]
     saw = await run(command, WRITTEN_ONCE="1")

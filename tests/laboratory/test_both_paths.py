@@ -25,7 +25,7 @@ BUSY = "busy"
 @pytest.mark.full
 @pytest.mark.parametrize("role", ["server", "client"])
 @pytest.mark.parametrize("revision", cases(["2025-03-26", "2025-11-25", STATELESS], quick=["2025-03-26", STATELESS]))
-def test_both_ways_mean_the_same(role: Role, revision: str) -> None:
+def test_the_fast_and_the_slow_path_return_the_same_events(role: Role, revision: str) -> None:
     dice = random.Random(f"{role} {revision}")
     recorded = traffic(revision)
     messages = [*(recorded.client if role == "server" else recorded.server), request(BUSY, "ping")]
@@ -52,7 +52,7 @@ def test_both_ways_mean_the_same(role: Role, revision: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("role", ["client", "server"])
-def test_nothing_but_a_handshake_begins_a_connection(role: Any) -> None:
+def test_only_a_handshake_begins_a_connection(role: Any) -> None:
     dice = random.Random(role)
     fresh = Peer(role, ready("2025-11-25", role).dispatchers)
     recorded = traffic("2025-11-25")

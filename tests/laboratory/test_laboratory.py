@@ -33,13 +33,13 @@ def every(count: int) -> list[Any]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("trial", every(examples(1_000, 20_000)), ids=str)
-def test_what_is_owed_is_said_once_and_nothing_else(trial: Trial) -> None:
+def test_each_request_gets_one_response_and_no_other_message_is_sent(trial: Trial) -> None:
     run(trial)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trial", trials(1_000_000, seed=1_000_000), ids=str)
-def test_a_million_messages(trial: Trial) -> None:
+def test_a_million_messages_get_only_the_required_responses(trial: Trial) -> None:
     run(trial)
 
 
@@ -58,7 +58,7 @@ def result(id_: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": id_, "result": {}}).encode()
 
 
-def test_answers_that_are_owed() -> None:
+def test_the_checker_counts_the_outstanding_responses() -> None:
     found = judge(request(1, "ping"), request("1", "ping"), request(2.0, "ping"), request(1, "x"), b'{"id":3,"id":4}')
     assert found.outstanding == {1: 2, "1": 1, 2: 1, 4: 1}
     for id_ in (1, "1", 2, 1, 4):
@@ -67,7 +67,7 @@ def test_answers_that_are_owed() -> None:
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"null", b'{"id":"\\ud800"}', b'{"id":NaN}', b'{"id":true}', b"\xff"])
-def test_what_has_no_id_is_owed_nothing_but_may_be_complained_about(data: bytes) -> None:
+def test_a_message_without_an_id_gets_at_most_one_error(data: bytes) -> None:
     found = judge(data)
     assert not found.outstanding
     error = b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"no"}}'
@@ -86,13 +86,13 @@ def test_what_has_no_id_is_owed_nothing_but_may_be_complained_about(data: bytes)
         (json.dumps(notification("notifications/progress", {"progressToken": 1, "progress": 1})).encode(), "waits"),
     ],
 )
-def test_what_must_not_be_said(said: bytes, wrong: str) -> None:
+def test_the_checker_reports_invalid_messages(said: bytes, wrong: str) -> None:
     found = judge(request(1, "tools/list"))
     with pytest.raises(Violation, match=wrong):
         found.received(said)
 
 
-def test_an_answer_may_come_once_and_not_at_all_when_it_is_cancelled() -> None:
+def test_a_cancelled_request_gets_at_most_one_response() -> None:
     found = judge(request(1, "ping"), notification("notifications/cancelled", {"requestId": 1}))
     assert not found.outstanding
     found.received(result(1))
@@ -101,7 +101,7 @@ def test_an_answer_may_come_once_and_not_at_all_when_it_is_cancelled() -> None:
 
 
 @pytest.mark.full
-def test_a_failure_becomes_one_line_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_with_a_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer with a wrong id in one response is found, and the failure is reduced to few messages."""
     traffic(REVISION)  # recorded before the peer makes mistakes
     respond = Peer.respond

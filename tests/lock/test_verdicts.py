@@ -88,14 +88,14 @@ def false_alarms(outcomes: Counter[str]) -> float:
 
 
 @pytest.mark.full
-def test_mutated_tools_of_examples() -> None:
+def test_verdicts_on_mutated_tools_of_examples_are_correct() -> None:
     outcomes = judged(list(of_examples()), 50, seed=1)
     assert false_alarms(outcomes) <= MAX_FALSE_ALARMS
     assert min(outcomes["compatible"], outcomes["breaking"]) > 10, "both occur"
 
 
 @pytest.mark.full
-def test_mutated_tools_of_published_servers(record_property: Any) -> None:
+def test_verdicts_on_mutated_tools_of_published_servers_are_correct(record_property: Any) -> None:
     tools = [*of_examples(), *of_published_servers()]
     assert len(tools) > 50
     for count, seed in ((200, 2), (100, 20261126)):
@@ -132,7 +132,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("old", "new", "status"), [pytest.param(*rest, id=name) for name, *rest in CASES])
-def test_rules(old: Schema, new: Schema, status: str) -> None:
+def test_each_schema_change_gets_its_verdict(old: Schema, new: Schema, status: str) -> None:
     pair = Pair(tool(old), tool(new))
     found = checked(pair)
     assert found.verdict.status.name == status
@@ -140,14 +140,14 @@ def test_rules(old: Schema, new: Schema, status: str) -> None:
         require_witness(pair, found)
 
 
-def test_a_witness_is_small() -> None:
+def test_a_witness_contains_only_the_member_that_breaks() -> None:
     old: Schema = {"type": "object", "properties": {name: {"type": "string"} for name in "abcdef"}}
     new = {**old, "properties": {**old["properties"], "c": {"type": "string", "maxLength": 3}}}
     (witness,) = checked(Pair(tool(old), tool(new))).witnesses
     assert list(witness.value) == ["c"]
 
 
-def test_modes_and_history() -> None:
+def test_the_mode_and_the_history_decide_the_verdict() -> None:
     wide, narrow = tool(RECORD), tool({**RECORD, "required": ["a"]})
     for old, new, expected in (
         (wide, narrow, {"backward": True, "forward": False, "full": True}),

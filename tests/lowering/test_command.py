@@ -44,7 +44,7 @@ def test_json_has_the_schema_and_the_reasons(contract: Path) -> None:
     assert (never["verdict"], never["schema"]) == ("refused", None)
 
 
-def test_text_shows_sizes_places_and_witnesses(contract: Path) -> None:
+def test_text_shows_sizes_locations_and_witnesses(contract: Path) -> None:
     shown = " ".join(inside("contract", "lower", contract, "--for", "openai-strict", code=1).stdout.split())
     assert "3 tools for OpenAI, function calling with strict mode: 1 exact, 1 narrowed, 1 refused." in shown
     assert "Estimated tokens of names and schemas: " in shown
@@ -53,7 +53,7 @@ def test_text_shows_sizes_places_and_witnesses(contract: Path) -> None:
     assert "ping" not in shown
 
 
-def test_annotations_of_a_workflow(contract: Path) -> None:
+def test_github_annotations_report_errors_and_warnings(contract: Path) -> None:
     done = inside("contract", "lower", contract, "--for", "openai-strict", "--format", "github")
     error, warning = (line for line in done.stdout.splitlines() if not line.startswith("::notice"))
     assert warning.startswith("::warning file=")
@@ -61,7 +61,7 @@ def test_annotations_of_a_workflow(contract: Path) -> None:
     assert "::never: /inputSchema: no arguments are accepted; correct the schema" in error
 
 
-def test_exit_codes(contract: Path) -> None:
+def test_exit_codes_distinguish_success_from_usage_errors(contract: Path) -> None:
     assert inside("contract", "lower", contract, "--for", "cursor").returncode == 0
     done = inside("contract", "lower", contract, "--for", "gpt", code=2)
     assert "unknown profile 'gpt'; use a TOML file or one of anthropic, " in done.stderr

@@ -50,7 +50,9 @@ def lowered(profile: str, /, root: dict[str, Any] | None = None, **properties: A
         ("anthropic-strict", {"enum": ["Oslo", "Rome"]}, {"restore-case"}, "Oslo", "Oslo"),
     ],
 )  # fmt: skip
-def test_coded_values_come_back(profile: str, schema: Any, rules: set[str], arguments: Any, encoded: Any) -> None:
+def test_coded_values_are_decoded_unchanged(
+    profile: str, schema: Any, rules: set[str], arguments: Any, encoded: Any
+) -> None:
     found = lowered(profile, value=schema)
     assert {one.rule for one in found.reasons} - {"drop-unknown"} == rules
     assert found.verdict is Verdict.CODED
@@ -58,14 +60,14 @@ def test_coded_values_come_back(profile: str, schema: Any, rules: set[str], argu
     assert found.decode({"value": encoded}) == {"value": arguments}
 
 
-def test_a_least_number_of_members_is_lost_where_entries_may_repeat_a_key() -> None:
+def test_min_properties_above_one_is_dropped_where_entries_may_repeat_a_key() -> None:
     for least in (1, 2):
         found = lowered("openai-strict", value={**MAP, "minProperties": least})
         pointers = {one.pointer for one in found.reasons if one.rule == "drop-keyword"}
         assert ("/inputSchema/properties/value/minProperties" in pointers) == (least == 2)
 
 
-def test_null_stands_for_an_absent_member_unless_null_means_something() -> None:
+def test_null_represents_an_absent_member_unless_null_is_a_valid_value() -> None:
     optional: dict[str, Any] = {"required": []}
     absent = lowered("openai-strict", optional, value=TEXT)
     assert absent.schema is not None
@@ -121,7 +123,7 @@ def test_names_of_members_are_restored() -> None:
     assert all(re.fullmatch("[a-zA-Z0-9_.-]+", name) for name in found.schema["properties"])
 
 
-def test_a_guard_names_the_place_for_the_model() -> None:
+def test_a_guard_reports_the_location_of_an_invalid_argument() -> None:
     found = lowered("azure-strict", count={"type": "integer", "minimum": 1, "description": "How many."})
     assert found.verdict is Verdict.GUARDED
     assert found.schema is not None
@@ -140,7 +142,7 @@ def test_a_condition_at_the_root_is_guarded() -> None:
         found.decode({"a": 1, "b": 2})
 
 
-def test_dropped_defaults_are_told_to_the_model() -> None:
+def test_dropped_defaults_are_added_to_the_description() -> None:
     found = lowered("openai-strict", {"required": []}, count={"type": "integer", "default": 5})
     assert found.schema is not None
     assert found.schema["properties"]["count"] == {"type": ["integer", "null"], "description": "Default: 5."}
@@ -157,7 +159,7 @@ def test_dropped_defaults_are_told_to_the_model() -> None:
         ("no schema", "/inputSchema", "bad-schema"),
     ],
 )
-def test_a_refusal_names_its_place(schema: Any, pointer: str, rule: str) -> None:
+def test_a_refusal_names_its_location(schema: Any, pointer: str, rule: str) -> None:
     found = lower({"name": "tool", "inputSchema": schema}, "azure-strict")
     assert (found.verdict, found.schema) == (Verdict.REFUSED, None)
     assert [(one.pointer, one.rule) for one in found.reasons] == [(pointer, rule)]
@@ -166,13 +168,13 @@ def test_a_refusal_names_its_place(schema: Any, pointer: str, rule: str) -> None
         found.decode({})
 
 
-def test_tools_of_every_revision_are_taken() -> None:
+def test_tools_of_every_revision_are_accepted() -> None:
     older = old.Tool(name="a", input_schema=old.ToolInputSchema())
     for tool in (older, new.Tool(name="a", input_schema=new.ToolInputSchema())):
         assert lower(tool, "openai-strict").schema == {**CLOSED, "properties": {}, "required": []}
 
 
-def test_names_are_accepted_unique_and_stable() -> None:
+def test_function_names_are_valid_unique_and_stable() -> None:
     pairs = [
         *[("s", "t"), ("", "t"), ("s", "a.b"), ("s", "a_b"), ("s", "a/b"), ("s", "x" * 200), ("s", "x" * 201)],
         *[("a", "b__c"), ("a__b", "c"), ("a_", "b"), ("a", "_b"), ("", "a__b"), ("", ""), ("s", "ü")],
@@ -196,7 +198,7 @@ def test_budgets_of_a_request_are_checked() -> None:
     )
 
 
-def test_a_profile_of_ones_own(tmp_path: Path) -> None:
+def test_a_custom_profile_extends_a_built_in_profile(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     entry = '[{0}]\nvalue = {1}\nsource = "a measurement"\ndate = 2026-01-01\n'
     file.write_text('base = "gemini"\n' + entry.format("max_tools", 3), "utf-8")

@@ -16,7 +16,7 @@ PROFILES = [profile(name) for name in names()]
 
 
 @pytest.mark.parametrize("known", PROFILES, ids=lambda one: str(one.name))
-def test_no_verdict_promises_too_much(known: Profile) -> None:
+def test_no_random_value_contradicts_a_verdict(known: Profile) -> None:
     tally = Tally()
 
     for seed in range(25):
@@ -27,7 +27,7 @@ def test_no_verdict_promises_too_much(known: Profile) -> None:
 
 
 @pytest.mark.full
-def test_reasons_name_a_place_of_the_tool_and_an_edit() -> None:
+def test_each_reason_has_a_pointer_into_the_tool_and_a_fix() -> None:
     seen: set[Verdict] = set()
     for lowered, tool in _random_tools(60):
         seen.add(lowered.verdict)
@@ -42,7 +42,7 @@ def test_reasons_name_a_place_of_the_tool_and_an_edit() -> None:
     assert seen == set(Verdict)
 
 
-def test_witnesses_are_accepted_by_the_tool_and_lost_by_the_lowered_schema() -> None:
+def test_the_lowered_schema_cannot_express_the_witness_of_a_narrowing() -> None:
     found = 0
     for lowered, _ in _random_tools(40):
         for reason in lowered.reasons:

@@ -51,7 +51,7 @@ def filled(template: str, name: str) -> str:
     return template.replace("{{", "\0").replace("}}", "\1").replace("{P}", name).replace("\0", "{").replace("\1", "}")
 
 
-def test_the_name_of_the_package_moves_and_nothing_else() -> None:
+def test_only_the_package_name_is_rewritten() -> None:
     for template in SNIPPETS:
         before, after = (filled(HEADER + template, name).encode() for name in (OLD, NEW))
         moved = rewrite_imports(before, OLD, NEW, OWN)
@@ -71,7 +71,7 @@ ENCODINGS = [
 
 @settings(max_examples=examples(25, 240), deadline=None)
 @given(st.data())
-def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
+def test_a_rewrite_keeps_the_encoding_the_line_ends_and_every_other_byte(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(SNIPPETS), max_size=8))
     encoding, mark, cookie = data.draw(st.sampled_from(ENCODINGS))
     new = data.draw(st.sampled_from([NEW, "draft", "v2027_01_01_rc"]))
@@ -90,7 +90,7 @@ def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
     assert rewrite_imports(after, new, OLD, OWN).raw == before
 
 
-def test_what_is_not_clear_is_left() -> None:
+def test_an_ambiguous_or_invalid_file_is_left_unchanged_with_the_reason() -> None:
     for code, why in [
         ("from mcp_bindgen import v2025_11_25\ndef f(v2025_11_25): return v2025_11_25\n", "line 2 calls something"),
         ("from mcp_bindgen import v2025_11_25\nv2025_11_25 = 1\n", "line 2 calls something else"),
@@ -112,7 +112,7 @@ def test_what_is_not_clear_is_left() -> None:
         assert (moved.raw, moved.lines) == (raw, ())
 
 
-def test_names_that_are_not_ours_are_no_concern() -> None:
+def test_unrelated_names_are_not_rewritten() -> None:
     for line in [
         "",
         "# v2025_11_25",

@@ -57,7 +57,7 @@ def line(path: Path, text: str) -> int:
     return next(number for number, one in enumerate(path.read_text("utf-8").splitlines(), 1) if text in one)
 
 
-def test_the_code_works_before_and_after() -> None:
+def test_the_code_works_before_and_after_its_migration() -> None:
     async def visits() -> None:
         before, after = shop_before.Shop(), shop_after.Shop()
         old, new = reader_before.Reader(), reader_after.Reader()
@@ -75,7 +75,7 @@ def test_the_code_works_before_and_after() -> None:
 
 
 @pytest.mark.full
-def test_a_charge_before_the_question_happens_twice_and_is_pointed_at() -> None:
+def test_code_before_a_request_for_input_runs_again_and_gets_a_warning() -> None:
     """With only its imports and types updated, the server charges twice; the warning points at the charge."""
     found = advice(FOLDER / "shop_before.py")
     charge = line(FOLDER / "shop_before.py", "self.till.charge(price)")
@@ -127,7 +127,7 @@ def test_advice_for_the_client() -> None:
 
 
 @pytest.mark.parametrize("name", ["shop_before", "reader_before"])
-def test_no_advice_is_for_the_other_side(name: str) -> None:
+def test_no_advice_tells_code_to_send_fields_that_it_reads(name: str) -> None:
     """No advice tells code to send members that it reads, nor uses a wire name instead of the Python name."""
     for (_, used), use in advice(FOLDER / f"{name}.py").items():
         assert "Stop sending" not in use["hint"], use
@@ -138,7 +138,7 @@ def test_no_advice_is_for_the_other_side(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shop_after", "reader_after"])
-def test_nothing_is_left_to_say_afterwards(name: str) -> None:
+def test_migrated_code_has_findings_only_about_new_names(name: str) -> None:
     """Read as code of the old revision, the migrated file only has findings about new names."""
     left = {name for (_, name), use in advice(FOLDER / f"{name}.py").items() if use["kind"] != "repeated"}
     assert left <= {"types.CallToolResult.structured_content", "Client.on_list_roots", "Client.call_tool(meta=)"}
@@ -159,7 +159,7 @@ REPEATED = {
 }
 
 
-def test_lines_that_run_again() -> None:
+def test_the_warning_lists_the_lines_that_run_again() -> None:
     for number, lines in enumerate(REPEATED.values()):
         uses = migrated().get(f"repeated{number}", {}).values()
         repeated = (one for one in uses if one["kind"] == "repeated")

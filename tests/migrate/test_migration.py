@@ -51,7 +51,7 @@ STEPS = [*pairwise(REVISIONS), (REVISIONS[-1], REVISIONS[0])]
 
 
 @pytest.mark.parametrize(("old", "new"), cases(STEPS, quick=[REVISIONS[-2:]]))
-def test_all_that_differs_between_two_packages_is_found_and_nothing_else(old: str, new: str) -> None:
+def test_all_removed_names_and_only_real_differences_are_reported(old: str, new: str) -> None:
     uses = found_in_everything(old, new)
     classes = [use for use in uses if use["kind"] == "renamed" and re.fullmatch(r"types\.\w+", use["name"])]
     renames = {use["name"].removeprefix("types."): use["new"] for use in classes}
@@ -86,7 +86,7 @@ def uses_in_each(
     return uses
 
 
-def test_all_forms_of_imports_and_calls_by_position(tmp_path: Path) -> None:
+def test_uses_are_found_for_each_form_of_import_and_positional_calls(tmp_path: Path) -> None:
     expected = {
         "from mcp_bindgen.v2025_06_18 import types\nx = types.JSONRPCError()\n": "2:11",
         "from mcp_bindgen.v2025_06_18 import types as mcp\nx = mcp.JSONRPCError()\n": "2:9",
@@ -113,7 +113,7 @@ def test_all_forms_of_imports_and_calls_by_position(tmp_path: Path) -> None:
     assert found == {code: [f"{where} types.JSONRPCError"] for code, where in expected.items()}
 
 
-def test_arguments_by_position_that_are_keywords_now(tmp_path: Path) -> None:
+def test_a_positional_argument_that_became_keyword_only_is_reported(tmp_path: Path) -> None:
     draft, facts = tmp_path / "draft.json", tmp_path / "facts.toml"
     save(draft, {"$defs": dict(Store().effective("2025-11-25").definitions)})
     facts.write_text('[arguments]\n"tools/call" = ["name"]\n', "utf-8")
@@ -127,7 +127,7 @@ def test_arguments_by_position_that_are_keywords_now(tmp_path: Path) -> None:
     assert found == ["3:33 Client.call_tool(arguments=)", "4:11 "], "`*more` gets no name: the checker's message stays"
 
 
-def test_an_override_that_does_not_fit_is_told_at_its_name(tmp_path: Path) -> None:
+def test_an_incompatible_override_is_reported_at_its_name(tmp_path: Path) -> None:
     code = (
         "from mcp_bindgen.v2025_11_25 import Context, Server, types as mcp\nclass Own(Server):\n"
         "    async def on_initialized(self, params: mcp.NotificationParams, ctx: Context) -> None: ...\n"
@@ -136,7 +136,7 @@ def test_an_override_that_does_not_fit_is_told_at_its_name(tmp_path: Path) -> No
 
 
 @pytest.mark.full
-def test_bindings_of_ones_own(tmp_path: Path) -> None:
+def test_the_package_option_selects_custom_bindings(tmp_path: Path) -> None:
     code = "from acme.mcp import types\nx = types.JSONRPCError\n"
     assert uses(code, tmp_path) == []
     assert uses(code, tmp_path, OLD, NEW, "--package", "acme.mcp") == ["2:11 types.JSONRPCError"]
@@ -146,7 +146,7 @@ HEAD = "from mcp_bindgen.v2025_11_25 import Client, Context, Server, types as mc
 
 
 @pytest.mark.full
-def test_the_type_of_a_value_is_followed_where_and_only_where_it_is_clear(tmp_path: Path) -> None:
+def test_a_use_is_found_only_if_the_type_of_the_value_is_known(tmp_path: Path) -> None:
     codes = [
         "def f(tool: mcp.Tool): return tool.execution",
         "def f(tools: list[mcp.Tool]):\n    for tool in tools:\n        tool.execution",
@@ -204,13 +204,13 @@ def test_the_type_of_a_value_is_followed_where_and_only_where_it_is_clear(tmp_pa
 
 
 @pytest.mark.full
-def test_the_encoding_of_a_file_counts(tmp_path: Path) -> None:
+def test_the_encoding_of_a_file_is_respected(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_bytes(f"# coding: latin-1\n{TASK}'\u00e4'; mcp.Task\n".encode("latin-1"))
     assert [(use["line"], use["column"]) for use in found("2025-11-25", "2026-07-28", tmp_path)] == [(3, 5), (4, 10)]
 
 
 @pytest.mark.full
-def test_modules_of_the_project_know_each_other(tmp_path: Path) -> None:
+def test_uses_are_found_through_imports_between_modules(tmp_path: Path) -> None:
     package = tmp_path / "src" / "acme"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("from .protocol import mcp\n")
@@ -227,7 +227,7 @@ TASK = "from mcp_bindgen.v2025_11_25 import types as mcp\nmcp.Task\n"
 
 
 @pytest.mark.full
-def test_modules_may_have_any_names_and_any_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_may_have_any_name_and_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in ("one", "two", "test", "src/acme/inner"):
         (tmp_path / folder).mkdir(parents=True)
     for file in ("types.py", "builtins.py", "stub.py", "stub.pyi", "one/main.py", "two/main.py", "test/__init__.py"):
@@ -241,7 +241,7 @@ def test_modules_may_have_any_names_and_any_place(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.full
-def test_what_a_type_checker_cannot_go_past_is_skipped(tmp_path: Path) -> None:
+def test_a_file_that_stops_the_type_checker_is_skipped_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(f"from {'.' * 50} import x\n")
     (tmp_path / "good.py").write_text(TASK)
     done = inside("migrate", "2025-11-25", "2026-07-28", tmp_path, code=1)
@@ -250,7 +250,7 @@ def test_what_a_type_checker_cannot_go_past_is_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_bindings_inside_of_the_project(tmp_path: Path) -> None:
+def test_uses_of_bindings_inside_the_project_are_found(tmp_path: Path) -> None:
     package = tmp_path / "src" / "acme"
     (package / "mcp").mkdir(parents=True)
     (package / "__init__.py").touch()
@@ -260,7 +260,9 @@ def test_bindings_inside_of_the_project(tmp_path: Path) -> None:
     assert [(use["line"], use["name"]) for use in names] == [(2, "types.Task"), (3, "types.Task")]
 
 
-def test_without_a_type_checker_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_type_checker_is_reported_with_the_install_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "code.py").write_text(TASK)
     monkeypatch.setitem(sys.modules, "mypy", None)
     done = inside("migrate", "2025-11-25", "2026-07-28", tmp_path)
@@ -269,14 +271,14 @@ def test_without_a_type_checker_it_says_what_to_install(tmp_path: Path, monkeypa
 
 
 @pytest.mark.full
-def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_works_with_an_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "no-folder").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-folder"))
     found = check({tmp_path / "code.py": b"x: int = ''\n"}, tmp_path, {})
     assert [(one.line, one.code) for one in found.diagnostics] == [(1, "assignment")]
 
 
-def test_runs_at_the_same_time_have_caches_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_runs_have_separate_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     pool = tmp_path / "mcp-bindgen" / "mypy"
     with exclusive_cache("own") as first, exclusive_cache("own") as second:
@@ -295,7 +297,7 @@ def test_runs_at_the_same_time_have_caches_of_their_own(tmp_path: Path, monkeypa
     assert len([*pool.iterdir()]) == 3
 
 
-def test_a_new_cache_begins_with_what_another_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_cache_starts_as_a_copy_of_another_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with exclusive_cache("own") as first:
         assert first is not None
@@ -308,7 +310,7 @@ def test_a_new_cache_begins_with_what_another_knows(tmp_path: Path, monkeypatch:
         assert (first / "known").read_text() == "1"
 
 
-def test_each_kind_of_packages_has_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_kind_of_packages_has_its_own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for kind, content in [("old", ""), ("new", "old"), ("old", "old"), ("new", "new")]:
         with exclusive_cache(kind) as cache:
@@ -337,7 +339,7 @@ GONE = "from mcp_bindgen.v2025_06_18 import types\ntypes.JSONRPCError\n"
 
 
 @pytest.mark.full
-def test_only_python_that_is_the_projects_own_is_read(tmp_path: Path) -> None:
+def test_only_the_python_files_of_the_project_are_read(tmp_path: Path) -> None:
     for folder in (".hidden", "node_modules", "venv", "lib", "site-packages"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "code.py").write_text(GONE)
@@ -378,7 +380,9 @@ def test_a_single_file_must_be_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_text_fits_80_columns_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_report_fits_80_columns_and_contains_instructions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("code.py").write_text(GONE)
     done = inside("migrate", OLD, NEW)
@@ -394,7 +398,7 @@ def test_text_fits_80_columns_and_says_what_to_do(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.full
-def test_nothing_to_change(tmp_path: Path) -> None:
+def test_the_report_states_that_there_is_nothing_to_change(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("from mcp_bindgen.v2025_06_18 import types\nprint(types.Tool)\n")
     done = inside("migrate", OLD, NEW, tmp_path)
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"MCP {OLD} -> {NEW}: nothing to change in 1 file")
@@ -408,7 +412,7 @@ def test_nothing_to_change(tmp_path: Path) -> None:
         ("import mcp_bindgen.v2024_11_05\n", "imports mcp_bindgen.v2024_11_05"),
     ],
 )
-def test_code_without_the_old_bindings_is_not_called_finished(tmp_path: Path, code: str, imports: str) -> None:
+def test_code_without_the_old_bindings_is_not_reported_as_migrated(tmp_path: Path, code: str, imports: str) -> None:
     (tmp_path / "code.py").write_text(code)
     done = inside("migrate", OLD, NEW, tmp_path)
     title = f"MCP {OLD} -> {NEW}: no bindings of MCP {OLD} found in 1 file, as mcp_bindgen.v2025_06_18 "
@@ -417,7 +421,7 @@ def test_code_without_the_old_bindings_is_not_called_finished(tmp_path: Path, co
     assert json.loads(inside("migrate", OLD, NEW, tmp_path, "--format", "json").stdout)["found"] is False
 
 
-def test_advice_is_for_the_side_that_has_the_code(tmp_path: Path) -> None:
+def test_advice_depends_on_the_side_that_contains_the_code(tmp_path: Path) -> None:
     call = "await ctx.list_roots(); print(params.task); return mcp.CallToolResult(content=[])"
     (tmp_path / "code.py").write_text(
         f"{HEAD}class Weather(Server):\n"
@@ -437,7 +441,7 @@ def test_advice_is_for_the_side_that_has_the_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_annotations_of_a_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_github_format_prints_workflow_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a,b.py").write_text(GONE)
     lines = inside("migrate", OLD, NEW, "--format", "github").stdout.splitlines()
@@ -448,7 +452,7 @@ def test_annotations_of_a_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(lines) == 3
 
 
-def test_bad_input() -> None:
+def test_bad_input_is_reported_in_one_line() -> None:
     for arguments, message in [
         ((OLD, NEW, "no-such-folder"), "no-such-folder: there is no such file or folder"),
         ((OLD, "2025-11-52"), "did you mean 2025-11-25?"),
@@ -459,7 +463,7 @@ def test_bad_input() -> None:
 
 
 @pytest.mark.full
-def test_findings_are_those_of_the_comparison() -> None:
+def test_reported_uses_refer_to_findings_of_diff() -> None:
     reported = found_in_everything("2025-11-25", "2026-07-28")
     findings = json.loads(inside("diff", "2025-11-25", "2026-07-28", "--format", "json").stdout)["comparisons"][0]
     known = {finding["fingerprint"]: finding["rule"] for finding in findings["findings"]}

@@ -69,7 +69,7 @@ def client() -> AbstractAsyncContextManager[Any]:
 
 
 @EVERY_REVISION
-async def test_every_entry_is_answered_in_every_revision(package: Any) -> None:
+async def test_a_mock_answers_for_every_contract_entry_in_every_revision(package: Any) -> None:
     async with connected(package.Client(), mock()) as client:
         assert client.server_info.name == "shop"
         assert {tool.name for tool in (await client.list_tools()).tools} >= {"find", "buy"}
@@ -105,7 +105,7 @@ async def test_completions_come_from_enums_or_samples(client: Any) -> None:
         assert (await client.complete(ref, argument)).completion.values == wanted
 
 
-async def test_arguments_are_validated_with_the_messages_of_every_app(client: Any) -> None:
+async def test_invalid_arguments_get_the_error_messages_of_an_app(client: Any) -> None:
     wrong = await client.call_tool("find", {"words": 1})
     assert wrong.is_error
     assert "arguments.words: wanted string" in wrong.content[0].text
@@ -113,7 +113,7 @@ async def test_arguments_are_validated_with_the_messages_of_every_app(client: An
     await refused(client.get_prompt("plan", {"day": "sun"}), match="day")
 
 
-async def test_a_schema_without_sample_is_said_when_the_tool_is_called(client: Any) -> None:
+async def test_a_call_of_a_tool_without_a_sample_result_is_an_error(client: Any) -> None:
     failed = await client.call_tool("odd", {})
     assert failed.is_error
     assert "no sample value fits the outputSchema of odd" in failed.content[0].text
@@ -131,7 +131,7 @@ async def test_results_depend_on_seed_name_and_arguments_alone() -> None:
     assert len({await told(mock(), word) for word in "abcdefghi"}) > 1
 
 
-async def test_fixed_answers_win() -> None:
+async def test_fixed_answers_replace_samples() -> None:
     fixed = {
         "find": [
             {"arguments": {"words": "none"}, "error": "nothing found"},
@@ -166,14 +166,14 @@ async def test_fixed_answers_win() -> None:
         ({"find": [{"result": {"titles": [1]}}]}, "/find/0/result/titles/0", "does not fit the contract"),
     ],
 )
-def test_bad_answers_are_one_line(answers: Any, pointer: str, problem: str, tmp_path: Path) -> None:
+def test_bad_answers_are_reported_in_one_line(answers: Any, pointer: str, problem: str, tmp_path: Path) -> None:
     contract, file = save(tmp_path / "shop.json", CONTRACT), save(tmp_path / "answers.json", answers)
     said = complaint("mock", contract, "--answers", file)
     assert f"{file}#{pointer}: " in said
     assert problem in said
 
 
-def test_bad_input_is_one_line(tmp_path: Path) -> None:
+def test_bad_input_is_reported_in_one_line(tmp_path: Path) -> None:
     contract = save(tmp_path / "shop.json", CONTRACT)
     for words, reason in (
         ([contract, "other"], "unexpected argument 'other'"),
@@ -184,7 +184,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_contract_of_a_server_is_exported_first(tmp_path: Path) -> None:
+def test_the_mock_command_exports_the_contract_of_a_server_file(tmp_path: Path) -> None:
     (tmp_path / "notes.py").write_text(
         "from mcp_bindgen.app import App\napp = App('notes')\n@app.tool\ndef add(title: str) -> int:\n    return 7\n"
     )
@@ -196,7 +196,7 @@ def test_the_contract_of_a_server_is_exported_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-async def test_a_mock_server_over_http_and_as_a_command() -> None:
+async def test_a_mock_server_returns_equal_results_over_http_and_as_a_command() -> None:
     with MockServer(CONTRACT, {"buy": [{"result": "bought"}]}, seed=3) as server:
         told = []
         for target in (server.url, server.command, server.app):
@@ -246,7 +246,7 @@ def test_limits_of_the_schema_are_met(value: Any) -> None:
     assert jsonschema_rs.validator_for(LIMITED).is_valid(value)
 
 
-def test_unknown_tools_and_missing_schemas_are_told() -> None:
+def test_unknown_tools_and_missing_schemas_are_reported() -> None:
     with pytest.raises(ValueError, match="no tool 'fid'; did you mean find"):
         arguments(CONTRACT, "fid")
     with pytest.raises(ValueError, match="has no outputSchema"):
@@ -256,7 +256,7 @@ def test_unknown_tools_and_missing_schemas_are_told() -> None:
 
 
 @pytest.mark.full
-def test_missing_packages_are_named() -> None:
+def test_a_missing_package_is_named_in_the_error() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import mcp_bindgen.testing as t; t.connected; t.arguments"
     done = execute(sys.executable, "-c", code)
     assert "ImportError: strategies for contracts need hypothesis: pip install hypothesis" in done.stderr

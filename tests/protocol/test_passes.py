@@ -112,7 +112,7 @@ def test_every_pass_is_tested_here() -> None:
 
 
 @pytest.mark.full
-def test_no_pass_changes_what_it_gets() -> None:
+def test_no_pass_modifies_its_input() -> None:
     schemas = STORE.effective("2026-07-28").definitions
     before = repr(schemas)
     build(STORE.effective("2026-07-28"))
@@ -134,7 +134,7 @@ def small_protocol(types: dict[str, Type], *methods: Method) -> Protocol:
     return Protocol("draft", "stateless", "", definitions, methods, reading=Reading())
 
 
-def test_lowering_refuses_names_that_no_class_can_have() -> None:
+def test_lowering_refuses_names_that_are_invalid_for_a_class() -> None:
     for name in ["with space", "a/b", "1st", "_hidden", "Tool<T>", "", "None", "Literal", "Model"]:
         with pytest.raises(BadInput, match="cannot be a name in Python"):
             lower(small_protocol({name: TEXT}))
@@ -156,7 +156,7 @@ def test_restore_unions_refers_to_the_inlined_message() -> None:
     assert restored["LeftNotification"] == left
 
 
-def test_restore_unions_leaves_everything_else() -> None:
+def test_restore_unions_leaves_other_schemas_unchanged() -> None:
     for schemas in [
         {"LeftNotification": message("left"), "ServerNotification": union("LeftNotification")},
         {"LeftNotification": message("left"), "Other": message("left")},
@@ -185,24 +185,24 @@ def test_flatten_all_of_merges_the_parts() -> None:
     }
 
 
-def test_flatten_all_of_reaches_everywhere() -> None:
+def test_flatten_all_of_flattens_nested_schemas() -> None:
     both: Schema = {"allOf": [STRING, {"minLength": 1}]}
     one = {"type": "string", "minLength": 1}
     nested = record(a={"type": "array", "items": both}, b={"anyOf": [both, {"additionalProperties": both}]})
     assert flat(nested) == record(a={"type": "array", "items": one}, b={"anyOf": [one, {"additionalProperties": one}]})
 
 
-def test_flatten_all_of_follows_chains() -> None:
+def test_flatten_all_of_follows_chains_of_references() -> None:
     more = {"allOf": [ref("Base"), record("b", b=STRING)]}
     found = flat({"allOf": [ref("More"), record(c=STRING)]}, More=more, Base=record("a", a=STRING))
     assert found == record("a b", a=STRING, b=STRING, c=STRING)
 
 
-def test_flatten_all_of_takes_what_stands_beside() -> None:
+def test_flatten_all_of_merges_keywords_beside_all_of() -> None:
     assert flat({"allOf": [record("a", a=STRING)], **record("b", b=STRING)}) == record("a b", a=STRING, b=STRING)
 
 
-def test_flatten_all_of_narrows_other_members() -> None:
+def test_flatten_all_of_narrows_additional_properties() -> None:
     for one, other, extra in [
         ({}, STRING, STRING),
         (True, STRING, STRING),
@@ -238,7 +238,7 @@ def test_flatten_all_of_ignores_parts_that_accept_everything() -> None:
     assert flat({"allOf": [True, record(a=STRING), {}]}) == record(a=STRING)
 
 
-def test_flatten_all_of_loses_nothing_beside_a_reference() -> None:
+def test_flatten_all_of_refuses_constraints_beside_a_reference() -> None:
     with pytest.raises(BadInput):
         flat({"allOf": [record(a=ref("Name")), record(a={"maxLength": 3})]}, Name=STRING)
 
@@ -277,7 +277,7 @@ def test_hoist_inline_objects_names_them_after_their_place() -> None:
         assert moved[names[0]] == INLINE
 
 
-def test_hoist_inline_objects_goes_deep() -> None:
+def test_hoist_inline_objects_extracts_nested_objects() -> None:
     left, moved = hoisted(record(a=record(b=record(c=STRING))))
     assert (left, moved) == (record(a=ref("XA")), {"XA": record(b=ref("XAB")), "XAB": record(c=STRING)})
 
@@ -293,7 +293,7 @@ def test_hoist_inline_objects_leaves_definitions_and_dictionaries() -> None:
         assert hoisted(schema) == (schema, {})
 
 
-def test_hoist_inline_objects_takes_all_with_rules_of_their_own() -> None:
+def test_hoist_inline_objects_extracts_objects_with_rules_but_no_properties() -> None:
     for closed in [{"type": "object", "additionalProperties": False}, {"required": ["a"]}]:
         assert hoisted(record(a=closed)) == (record(a=ref("XA")), {"XA": closed})
 
@@ -311,7 +311,7 @@ def test_hoist_inline_objects_refuses_a_name_that_is_taken() -> None:
 # --- state_types ----------------------------------------------------------------------------------------------
 
 
-def test_state_types_refuses_members_of_something_else() -> None:
+def test_state_types_refuses_object_keywords_outside_plain_objects() -> None:
     for schema, says in [
         ({"properties": {"a": STRING}}, '"type": "object"'),
         ({"type": ["object", "null"], "required": ["a"]}, '"type": "object"'),
@@ -323,7 +323,7 @@ def test_state_types_refuses_members_of_something_else() -> None:
         assert caught.value.pointer == "/$defs/X/properties/a/items"
 
 
-def test_state_types_leaves_objects_and_what_has_no_members() -> None:
+def test_state_types_leaves_objects_and_schemas_without_members_unchanged() -> None:
     schemas = {"X": record(a=STRING, b={"type": ["object", "null"]}), "Y": {"anyOf": [ref("X"), STRING]}}
     assert after("state_types", draft(schemas)).schemas == schemas
 
@@ -331,7 +331,7 @@ def test_state_types_leaves_objects_and_what_has_no_members() -> None:
 # --- read_definitions -----------------------------------------------------------------------------------------
 
 
-def test_read_definitions() -> None:
+def test_read_definitions_reads_each_kind_of_type() -> None:
     for schema, type in [
         ({}, Free()),
         ({"description": "Any."}, Free()),
@@ -361,7 +361,7 @@ def test_read_definitions() -> None:
         assert fields(read({"X": STRING, "Y": STRING, "Read": record(a=schema)}), "Read") == {"a": type}
 
 
-def test_read_definitions_tells_booleans_from_numbers() -> None:
+def test_read_definitions_distinguishes_booleans_from_numbers() -> None:
     expected = repr(Union((Const((1,)), Const((True,)))))
     assert repr(types(read({"X": {"anyOf": [const(1), const(True)]}}))["X"]) == expected
 
@@ -376,24 +376,24 @@ def test_read_definitions_reads_objects() -> None:
     assert definition.type.extra == Free()
 
 
-def test_read_definitions_reads_other_members() -> None:
+def test_read_definitions_reads_additional_properties() -> None:
     for additional, extra in [(True, Free()), ({}, Free()), (False, None), (STRING, TEXT), (ref("X"), Ref("X"))]:
         type = read({"X": {**record(a=STRING), "additionalProperties": additional}}).definitions["X"].type
         assert isinstance(type, Object)
         assert type.extra == extra
 
 
-def test_read_definitions_knows_an_object_without_any_member() -> None:
+def test_read_definitions_reads_a_closed_object_without_members() -> None:
     assert types(read({"X": {"type": "object", "additionalProperties": False}})) == {"X": Object((), None)}
 
 
-def test_read_definitions_sorts_and_marks_the_hoisted() -> None:
+def test_read_definitions_sorts_definitions_and_marks_hoisted_types() -> None:
     found = after("hoist_inline_objects read_definitions", draft({"Z": record(a=INLINE), "B": STRING})).definitions
     assert list(found) == ["B", "Z", "ZA"]
     assert [definition.hoisted for definition in found.values()] == [False, False, True]
 
 
-def test_read_definitions_refuses_what_types_cannot_say() -> None:
+def test_read_definitions_refuses_schemas_that_types_cannot_express() -> None:
     for schema, says in [
         (record(a=False), "accepts nothing"),
         ({"anyOf": [STRING, False]}, "accepts nothing"),
@@ -435,7 +435,7 @@ ITEMS, VALUES = {"type": "array", "items": ref("Value")}, {"type": "object", "ad
 FULL = value(*SCALARS)
 
 
-def test_recognise_free_knows_any_json() -> None:
+def test_recognise_free_recognises_unions_of_all_json_values() -> None:
     rows: list[Any] = [
         {"Value": FULL},
         {"Value": value("string", "integer", "number", "boolean", "null")},
@@ -448,7 +448,7 @@ def test_recognise_free_knows_any_json() -> None:
         assert found.get("List", Array(Ref("Value"))) == Array(Ref("Value"))
 
 
-def test_recognise_free_lets_narrower_unions_be() -> None:
+def test_recognise_free_leaves_narrower_unions_unchanged() -> None:
     for schema in [
         value("string", "number", "boolean"),
         value("string", "integer", "boolean", "null"),
@@ -463,7 +463,7 @@ def test_recognise_free_lets_narrower_unions_be() -> None:
         assert types(after("recognise_free", before)) == types(before)
 
 
-def test_recognise_free_follows_what_depends_on_it() -> None:
+def test_recognise_free_depends_on_referenced_definitions() -> None:
     narrow = value("string", "number", "boolean", items=ref("Other"), values=ref("Other"))
     wide = value("string", "number", "boolean", "null", items=ref("Other"), values=ref("Other"))
     before = read({"Value": wide, "Other": narrow})
@@ -483,7 +483,7 @@ SHAPES: Schema = {
 TAGGED = Union((Ref("Circle"), Ref("Square")), "kind")
 
 
-def test_tag_unions() -> None:
+def test_tag_unions_adds_a_tag_only_for_distinct_required_constants() -> None:
     for schema, type in [
         (union("Circle", "Square"), TAGGED),
         ({"type": "array", "items": union("Circle", "Square")}, Array(TAGGED)),
@@ -499,7 +499,7 @@ def test_tag_unions() -> None:
         assert fields(found, "Y") == {"a": type}
 
 
-def test_tag_unions_in_other_members() -> None:
+def test_tag_unions_tags_unions_in_additional_properties() -> None:
     found = after(
         "tag_unions", read({**SHAPES, "X": {**record(a=STRING), "additionalProperties": union("Circle", "Square")}})
     )
@@ -513,7 +513,7 @@ def test_tag_unions_in_other_members() -> None:
 SHORT: Schema = {"type": "string", "maxLength": 3}
 
 
-def test_name_refinements_names_what_stands_inside() -> None:
+def test_name_refinements_names_refined_types_inside_other_types() -> None:
     for refined in [union("Circle", "Square"), SHORT, {"type": "array", "maxItems": 2}]:
         outer = {"type": "array", "items": refined}
         found = after("tag_unions name_refinements", read({**SHAPES, "X": record(a_b=outer), "Y": outer, "Z": refined}))
@@ -524,13 +524,13 @@ def test_name_refinements_names_what_stands_inside() -> None:
         assert list(found.definitions) == sorted(found.definitions)
 
 
-def test_name_refinements_leaves_what_can_be_refined_in_place() -> None:
+def test_name_refinements_leaves_types_that_can_be_refined_in_place() -> None:
     for schema in [SHORT, union("Circle", "Square"), {"type": "array"}, record(a=SHORT)]:
         before = after("tag_unions", read({**SHAPES, "X": schema}))
         assert types(after("name_refinements", before)) == types(before)
 
 
-def test_name_refinements_in_maps_unions_and_other_members() -> None:
+def test_name_refinements_names_types_in_maps_unions_and_additional_properties() -> None:
     schemas: Schema = {
         "X": record(a={"type": "object", "additionalProperties": SHORT}, b={"anyOf": [SHORT, {"type": "null"}]}),
         "Y": {**record(a=STRING), "additionalProperties": SHORT},
@@ -566,14 +566,14 @@ def default(property: Schema, required: str = "a", **stated: object) -> object:
     return type.fields[0].default
 
 
-def test_fill_defaults_knows_constants() -> None:
+def test_fill_defaults_takes_the_constants_of_required_fields() -> None:
     assert default(const("x")) == "x"
     assert default(const("x"), a="y") == "x"
     assert default(const("x"), required="") is None
     assert default({"enum": ["x", "y"]}) is None
 
 
-def test_fill_defaults_takes_what_is_stated() -> None:
+def test_fill_defaults_takes_the_stated_defaults_of_required_fields() -> None:
     assert default(STRING) is None
     assert default(STRING, a="x") == "x"
     assert default(STRING, a="x", X__a="y") == "y"
@@ -582,7 +582,7 @@ def test_fill_defaults_takes_what_is_stated() -> None:
     assert default({"type": "integer"}, a=0) == 0
 
 
-def test_fill_defaults_only_fills_in_what_is_allowed() -> None:
+def test_fill_defaults_ignores_a_default_outside_the_enum() -> None:
     assert default({"enum": ["x", "y"]}, a="y") == "y"
     assert default({"enum": ["x", "y"]}, a="z") is None
 
@@ -602,7 +602,7 @@ MESSAGES: Schema = {
 }
 
 
-def test_collect_methods_visits_a_union_once_however_many_ways_lead_to_it() -> None:
+def test_collect_methods_visits_each_union_once() -> None:
     levels: Schema = {
         f"{side}{level}": union(f"Left{level + 1}", f"Right{level + 1}")
         for level in range(40)
@@ -615,7 +615,7 @@ def test_collect_methods_visits_a_union_once_however_many_ways_lead_to_it() -> N
     )
 
 
-def test_collect_methods() -> None:
+def test_collect_methods_reads_the_kind_sender_and_params_of_messages() -> None:
     found = after("collect_methods", read(MESSAGES)).methods
     assert list(found) == ["ask", "notifications/things/gone", "ping", "things/get"]
     assert found["things/get"] == Method(
@@ -635,7 +635,7 @@ def test_collect_methods_looks_into_nested_unions() -> None:
         assert after("collect_methods", read(nested)).methods == after("collect_methods", read(MESSAGES)).methods
 
 
-def test_collect_methods_refuses_what_nobody_sends() -> None:
+def test_collect_methods_refuses_inconsistent_role_unions() -> None:
     for changes, says in [
         ({"ClientRequest": union("GetRequest", "P", "PingRequest")}, "P is a member of ClientRequest but has no"),
         ({"InputRequest": union("PingRequest")}, "AskRequest is a message but stands in no role union"),
@@ -685,18 +685,18 @@ def test_link_results_by_response() -> None:
         assert (method.result, method.alternatives) == (Ref(usual), instead)
 
 
-def test_link_results_by_statement() -> None:
+def test_link_results_by_stated_facts() -> None:
     stated = {"results": {"things/get": "EmptyResult"}, "alternatives": {"things/get": ["TaskResult", "NoResult"]}}
     method = answered({"EmptyResult": STRING, "GetResult": STRING, "TaskResult": STRING}, **stated)
     assert (method.result, method.alternatives) == (Ref("EmptyResult"), (Ref("TaskResult"),))
 
 
-def test_link_results_says_what_to_add() -> None:
+def test_link_results_reports_the_fact_to_add() -> None:
     with pytest.raises(BadInput, match=r'define it, or write results\."things/get" = "EmptyResult" in a file'):
         answered({"EmptyResult": STRING})
 
 
-def test_link_results_leaves_notifications() -> None:
+def test_link_results_gives_notifications_no_result() -> None:
     schemas = {"ServerNotification": union("GoneNotification"), "GoneNotification": message("gone")}
     schemas["GoneResult"] = STRING
     assert after("collect_methods link_results", read(schemas)).methods["gone"].result is None
@@ -705,7 +705,7 @@ def test_link_results_leaves_notifications() -> None:
 # --- fields ---------------------------------------------------------------------------------------------------
 
 
-def test_link_fields_by_statement() -> None:
+def test_link_fields_links_names_and_filters_by_stated_facts() -> None:
     for handshake, named_by in [(False, "theName"), (True, None)]:
         schemas = {
             "ClientRequest": union("GetRequest"),
@@ -730,7 +730,7 @@ def test_link_fields_by_statement() -> None:
 # --- name_open_params -----------------------------------------------------------------------------------------
 
 
-def test_name_open_params_of_messages() -> None:
+def test_name_open_params_names_the_params_of_messages() -> None:
     for params in [{}, {"type": "object"}, ref("Any")]:
         found = after(
             "name_open_params", read({"GetRequest": message("get", params), "Any": {}, "X": record(params=params)})
@@ -740,7 +740,7 @@ def test_name_open_params_of_messages() -> None:
         assert fields(found, "X")["params"] == fields(read({"X": record(params=params), "Any": {}}), "X")["params"]
 
 
-def test_name_open_params_keeps_what_members_are() -> None:
+def test_name_open_params_keeps_the_type_of_additional_properties() -> None:
     texts: Schema = {"type": "object", "additionalProperties": STRING}
     assert types(after("name_open_params", read({"GetRequest": message("get", texts)})))["GetRequestParams"] == Object(
         (), TEXT
@@ -766,7 +766,7 @@ def merged(schemas: Schema) -> Draft:
     return after("hoist_inline_objects read_definitions merge_inline_objects", draft(schemas, shared={"note": "Note"}))
 
 
-def test_merge_inline_objects_of_the_most_frequent_form_below_a_member() -> None:
+def test_merge_inline_objects_merges_the_most_frequent_shape_of_a_member() -> None:
     found = merged(PLACES)
     assert list(found.definitions) == ["A", "B", "C", "CNote", "D", "DOther", "Note"]
     assert fields(found, "A")["note"] == fields(found, "B")["note"] == Ref("Note")
@@ -775,21 +775,21 @@ def test_merge_inline_objects_of_the_most_frequent_form_below_a_member() -> None
     assert found.definitions["Note"].hoisted
 
 
-def test_merge_inline_objects_with_a_definition_of_the_same_form_only() -> None:
+def test_merge_inline_objects_reuses_only_a_definition_of_the_same_shape() -> None:
     same, other = merged({**PLACES, "Note": record(x=STRING)}), merged({**PLACES, "Note": record(z=STRING)})
     assert fields(same, "A")["note"] == Ref("Note")
     assert not same.definitions["Note"].hoisted
     assert fields(other, "A")["note"] == Ref("ANote")
 
 
-def test_merge_inline_objects_leaves_a_single_one_alone() -> None:
+def test_merge_inline_objects_leaves_a_single_object_unchanged() -> None:
     assert list(merged({"A": record(note=record(x=STRING))}).definitions) == ["A", "ANote"]
 
 
 # --- link_fields ----------------------------------------------------------------------------------------------
 
 
-def test_link_fields_states_arguments_and_lifecycle() -> None:
+def test_link_fields_sets_arguments_and_lifecycle() -> None:
     for stated, required, arguments in [
         (None, "", ()),
         (None, "b", ("b",)),
@@ -817,7 +817,7 @@ def test_link_fields_states_arguments_and_lifecycle() -> None:
 PARAMS = {"listed_by": "things/list", "items": "allThings", "name": "id", "schema": "theSchema", "arguments": "theArgs"}
 
 
-def test_link_fields_for_headers() -> None:
+def test_link_fields_sets_header_params_only_if_all_fields_exist() -> None:
     for handshake, stated, linked in [
         (False, {}, True),
         (True, {}, False),
@@ -845,7 +845,7 @@ def test_link_fields_for_headers() -> None:
 # --- collect_facts --------------------------------------------------------------------------------------------
 
 
-def test_collect_facts() -> None:
+def test_collect_facts_drops_facts_about_unknown_methods() -> None:
     schemas = {
         "ClientRequest": union("ListRequest", "PeekRequest"),
         "ServerNotification": union("ChangedNotification"),
@@ -882,7 +882,7 @@ CAPABILITIES: Schema = {
 }
 
 
-def test_collect_capabilities() -> None:
+def test_collect_capabilities_reads_the_capabilities_of_both_sides() -> None:
     found = after("hoist_inline_objects read_definitions collect_capabilities", draft(CAPABILITIES)).capabilities
     assert found == (
         Capability("client", "things"),
@@ -894,7 +894,7 @@ def test_collect_capabilities() -> None:
     assert after("collect_capabilities", read({"X": STRING})).capabilities == ()
 
 
-def test_link_capabilities() -> None:
+def test_link_capabilities_by_method_name_or_stated_fact() -> None:
     for method, union_, stated, capabilities in [
         ("things/list", "ClientRequest", None, (("client", "server.things"),)),
         ("things/watch", "ClientRequest", None, (("client", "server.things.watch"),)),
@@ -925,7 +925,7 @@ def test_link_capabilities_of_both_senders() -> None:
     assert method.capability("server") == "client.things"
 
 
-def test_link_fields_of_results() -> None:
+def test_link_fields_links_opt_in_fields_and_truncation() -> None:
     for wire, more in [("task", "hasMore"), ("later", "later")]:
         asks = message("things/call")
         asks["properties"]["params"] = record(task=STRING)
@@ -951,7 +951,7 @@ def test_link_fields_of_results() -> None:
         assert method.truncation == (Truncation("holder", "values", "total", "hasMore", 7) if exists else None)
 
 
-def test_what_params_need() -> None:
+def test_link_capabilities_links_params_to_required_capabilities() -> None:
     client: Schema = {"type": "object", "properties": {"ask": record(form=record(), url=record(), tools=record())}}
     params = {
         "Either": {"anyOf": [ref("Url"), ref("Form")]},
@@ -979,7 +979,7 @@ def test_what_params_need() -> None:
 # --- collect_errors -------------------------------------------------------------------------------------------
 
 
-def test_collect_errors() -> None:
+def test_collect_errors_reads_error_schemas_and_stated_errors() -> None:
     stated = {
         "Old": {"code": -1, "doc": "Gone.", "until": "2025-01-01"},
         "Known": {"code": -2, "doc": "In words."},
@@ -1020,7 +1020,7 @@ DOCS: dict[str, Any] = {
 }
 
 
-def test_document_takes_the_words_of_the_revision() -> None:
+def test_document_takes_the_descriptions_of_the_revision() -> None:
     for revision, words in [
         ("2024-01-01", ["Old X.", "Own a.", "Common b.", "Old c."]),
         ("2025-01-01", ["New X.", "Own a.", "Common b.", "New c."]),
@@ -1033,14 +1033,14 @@ def test_document_takes_the_words_of_the_revision() -> None:
         assert [definition.doc, *(field.doc for field in definition.type.fields)] == [*words, ""]
 
 
-def test_document_keeps_the_prose_of_a_file_without_words() -> None:
+def test_document_keeps_the_descriptions_of_a_schema_without_docs() -> None:
     schema = {**record(a={**STRING, "description": "Its a."}), "description": "Its X."}
     definition = after("document", read({"X": schema})).definitions["X"]
     assert isinstance(definition.type, Object)
     assert (definition.doc, definition.type.fields[0].doc) == ("Its X.", "Its a.")
 
 
-def test_document_gives_methods_and_errors_their_words() -> None:
+def test_document_describes_methods_and_errors() -> None:
     schemas: Schema = {"ServerNotification": union("XNotification"), "XNotification": message("x")}
     schemas |= {"YError": record(code=const(-1)), "ZError": record(code=const(-2))}
     docs = {"XNotification": {"doc": "An X."}, "YError": {"doc": "A Y."}, "ZError": {"doc": "A Z."}}
@@ -1050,7 +1050,7 @@ def test_document_gives_methods_and_errors_their_words() -> None:
     assert {error.name: error.doc for error in found.errors} == {"Y": "A Y.", "Z": "Stated."}
 
 
-def test_document_marks_what_is_deprecated() -> None:
+def test_document_marks_deprecated_definitions_and_methods() -> None:
     for revision, deprecated in [("2025-12-31", ""), ("2026-01-01", "since 2026-01-01: use Y")]:
         notices = [{"since": "2026-01-01", "instead": "use Y", "definitions": ["XNotification"]}]
         schemas: Schema = {"ServerNotification": union("XNotification"), "XNotification": message("x"), "Y": STRING}
@@ -1072,19 +1072,19 @@ JSONValue json_value, ttlMs ttl_ms, sha256 sha256, x-mcp-header x_mcp_header, 2d
 """Wire names and Python names."""
 
 
-def test_field_names() -> None:
+def test_wire_names_become_python_field_names() -> None:
     for wire, name in [("", "field"), *(pair.split() for pair in FIELD_NAMES.split(","))]:
         assert naming.field(wire) == name
         assert name.isidentifier()
 
 
-def test_fields_refuses_two_of_a_name() -> None:
+def test_fields_refuses_two_wire_names_with_the_same_python_name() -> None:
     assert naming.fields("X", ["_meta", "nextCursor"], Reading()) == {"_meta": "meta", "nextCursor": "next_cursor"}
     with pytest.raises(BadInput, match="'next_cursor' and 'nextCursor' of X are both 'next_cursor' in Python"):
         naming.fields("X", ["next_cursor", "nextCursor"], Reading())
 
 
-def test_other_names() -> None:
+def test_names_of_stubs_packages_constants_and_arguments() -> None:
     requests = {"CallTool": "call_tool", "Ping": "ping", "ListURL": "list_url", "Find": "find"}
     assert {stem: naming.stub(f"{stem}Request", "request") for stem in requests} == requests
     packages = {"2025-11-25": "v2025_11_25", "draft": "vdraft", "2.0-rc.1": "v2_0_rc_1"}
@@ -1178,11 +1178,11 @@ def missing(part: Protocol) -> set[str]:
 
 
 @every_revision
-def test_a_whole_revision_is_closed(revision: str) -> None:
+def test_every_reference_in_a_revision_has_a_definition(revision: str) -> None:
     assert missing(protocol(revision)) == set()
 
 
-def test_a_slice_is_closed_and_has_its_methods_and_no_others() -> None:
+def test_a_slice_has_only_its_methods_and_all_referenced_definitions() -> None:
     for revision, name in [(known, name) for known in REVISIONS for name in sorted(top(known))]:
         whole = protocol(revision)
         part = slice_protocol(whole, [name])
@@ -1218,7 +1218,7 @@ CORE: Schema = {
 }
 
 
-def test_complete_messages() -> None:
+def test_complete_messages_adds_core_members_to_extension_messages() -> None:
     own = {
         "RunRequest": message("jobs/run", record("job", job=STRING, _meta={"type": "object"})),
         "RunResult": record(resultType=const("job")),
@@ -1251,7 +1251,7 @@ def whole(own: Schema, core: Schema = CORE, **facts: Any) -> Draft:
     return so_far
 
 
-def test_fill_defaults_takes_what_is_stated_of_results_of_the_core() -> None:
+def test_fill_defaults_takes_core_result_defaults_for_extension_results() -> None:
     own = {"RunRequest": message("jobs/run"), "RunResult": record("hint", hint=STRING, resultType=STRING)}
     core = {**CORE, "Result": record("resultType hint", resultType=STRING, hint=STRING)}
     facts = {"defaults": {"hint": "", "resultType": "complete"}}
@@ -1260,7 +1260,7 @@ def test_fill_defaults_takes_what_is_stated_of_results_of_the_core() -> None:
     assert {field.wire: field.default for field in type.fields} == {"hint": "", "resultType": "complete"}
 
 
-def test_collect_extensions() -> None:
+def test_collect_extensions_collects_the_facts_of_an_extension() -> None:
     own = {"JobFilter": record(jobs={"type": "array", "items": STRING}), "DoneNotification": message("jobs/done")}
     own["DoneNotification"]["properties"]["params"] = record(job=STRING)
     own |= {"JobResult": record(), "Settings": record(), "Mark": record(), "JobsRequest": message("jobs/all")}
@@ -1320,7 +1320,7 @@ UNUSED: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-def test_check_facts_refuses_what_says_nothing() -> None:
+def test_check_facts_refuses_facts_without_effect() -> None:
     for table, entry, pointer in UNUSED:
         own = {"Own": record(a=STRING), "DoRequest": message("own/do", record(a=STRING)), "DoResult": record()}
         own["DidNotification"] = message("own/did")
@@ -1335,7 +1335,7 @@ def test_check_facts_refuses_what_says_nothing() -> None:
         assert caught.value.fix
 
 
-def test_extensions_leave_core_as_it_is_and_have_facts_of_their_own() -> None:
+def test_facts_of_core_and_of_an_extension_do_not_affect_each_other() -> None:
     """Facts about core do not apply to the extension and vice versa: defaults, results, alternatives, descriptions."""
     own = {
         "PingResultResponse": record(result=ref("JobResult")),
@@ -1363,7 +1363,7 @@ def test_extensions_leave_core_as_it_is_and_have_facts_of_their_own() -> None:
     assert built.definitions["JobResult"].doc == ""
 
 
-def test_methods_of_an_extension_say_who_declares_it_and_which_setting_they_need() -> None:
+def test_extension_methods_have_the_declaring_side_and_the_required_setting() -> None:
     own = {"DoRequest": message("own/do"), "DoResult": record(), "MoreRequest": message("own/more")}
     own |= {"MoreResult": record(), "Settings": record(more={"type": "boolean"}, name=STRING)}
     facts: dict[str, Any] = {
@@ -1380,11 +1380,11 @@ def test_methods_of_an_extension_say_who_declares_it_and_which_setting_they_need
 
 
 @every_revision
-def test_a_slice_of_everything_is_everything(revision: str) -> None:
+def test_a_slice_with_all_capabilities_equals_the_revision(revision: str) -> None:
     assert slice_protocol(protocol(revision), top(revision)) == protocol(revision)
 
 
-def test_a_slice_of_tools() -> None:
+def test_a_slice_of_tools_excludes_other_capabilities() -> None:
     part = slice_protocol(protocol("2025-11-25"), ["tools"])
     names = {method.name for method in part.methods}
     assert {"tools/call", "tools/list", "initialize", "ping", "notifications/tools/list_changed"} <= names
@@ -1397,7 +1397,7 @@ def test_a_slice_of_tools() -> None:
     assert Ref("GetPromptRequest") not in union.members
 
 
-def test_a_slice_of_nothing_that_exists() -> None:
+def test_a_slice_of_an_unknown_capability_is_refused() -> None:
     with pytest.raises(BadInput, match="has no capability 'tool'; did you mean tools\\?"):
         slice_protocol(protocol("2025-11-25"), ["tool"])
 

@@ -17,7 +17,7 @@ STEPS = list(pairwise(Store().pins))
 
 @pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), STEPS)
-def test_a_changelog_is_what_diff_writes(old: str, new: str, tmp_path: Path) -> None:
+def test_a_changelog_equals_the_output_of_diff(old: str, new: str, tmp_path: Path) -> None:
     fresh = tmp_path / f"{new}.md"
     done = inside("diff", old, new, "--format", "markdown", "--out", fresh)
     assert (done.returncode, done.stderr) == (0, "")
@@ -27,7 +27,7 @@ def test_a_changelog_is_what_diff_writes(old: str, new: str, tmp_path: Path) -> 
     assert committed.read_text("utf-8") == fresh.read_text("utf-8"), fix
 
 
-def test_there_is_nothing_else_and_the_index_names_all() -> None:
+def test_the_folder_has_only_changelogs_and_the_index_lists_all() -> None:
     names = [f"{new}.md" for _, new in STEPS]
     assert sorted(path.name for path in CHANGES.iterdir()) == sorted([*names, "README.md"])
     index = (CHANGES / "README.md").read_text("utf-8")

@@ -115,7 +115,7 @@ def test_every_format_names_rule_file_and_line(commands: dict[str, list[str]], n
     assert [text for text in errors if re.match(rf"::error file={re.escape(file)}[^,]*,line={line},.*{rule}::", text)]
 
 
-def test_lines_are_those_of_the_changed_members(commands: dict[str, list[str]]) -> None:
+def test_lines_point_to_the_changed_members(commands: dict[str, list[str]]) -> None:
     changed = {"diff": '"fee": {', "contract diff": '"city": {', "contract lower": '"inputSchema": {'}
     for name, member in changed.items():
         log = json.loads(inside(*commands[name], "--format", "sarif").stdout)
@@ -124,7 +124,7 @@ def test_lines_are_those_of_the_changed_members(commands: dict[str, list[str]]) 
         assert any(member in lines[place - 1] for place in places), (name, places)
 
 
-def test_nothing_to_report_is_a_case_that_passes(commands: dict[str, list[str]]) -> None:
+def test_a_report_without_findings_has_one_passing_test_case(commands: dict[str, list[str]]) -> None:
     for arguments in (["diff", "old.json", "old.json"], ["contract", "diff", "v1.json", "v1.json"]):
         suites = ElementTree.fromstring(inside(*arguments, "--format", "junit").stdout)
         assert len(list(suites.iter("testcase"))) == 1

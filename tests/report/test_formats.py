@@ -83,27 +83,27 @@ def test_text_has_every_finding() -> None:
                 assert "".join(finding.hint.replace("`", "").split()) in words
 
 
-def test_text_of_nothing() -> None:
+def test_text_for_equal_revisions_states_that_nothing_changed() -> None:
     verdicts = "Old client, new server: works\nNew client, old server: works"
     shown = rendered(between(REVISIONS[0], REVISIONS[0]))
     assert shown == f"MCP 2024-11-05 -> 2024-11-05\n\n{verdicts}\n\nNothing changed.\n"
 
 
-def test_colour_is_for_terminals() -> None:
+def test_the_colour_option_adds_only_escape_sequences() -> None:
     plain, colourful = (rendered(between(*STEPS[-1]), colour=colour) for colour in (False, True))
     assert "\x1b" not in plain
     assert "\x1b[1;31mcannot talk" in colourful
     assert ESCAPE.sub("", colourful) == plain
 
 
-def test_a_chain_opens_with_its_steps() -> None:
+def test_the_report_of_a_chain_opens_with_its_steps() -> None:
     lines = rendered(*(between(*step) for step in STEPS)).splitlines()
     assert [line.split("  ")[0] for line in lines[3:7]] == [f"{old} -> {new}" for old, new in STEPS]
     assert "works with limits" in lines[3]
     assert "cannot talk" in lines[6]
 
 
-def test_the_terminal_obeys_nobody_else() -> None:
+def test_schemas_cannot_inject_escape_sequences_or_commands_into_text() -> None:
     shown = rendered(hostile(), witness=True)
     assert "\x1b" not in shown
     assert "\n::error" not in shown
@@ -139,7 +139,7 @@ def test_markdown_sections() -> None:
     assert markdown(between(REVISIONS[0], REVISIONS[0])).endswith("\n\nNothing changed.\n")
 
 
-def test_markdown_is_not_written_by_schemas() -> None:
+def test_schemas_cannot_inject_html_or_links_into_markdown() -> None:
     shown = markdown(hostile())
     outside_code = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", shown)
     assert "<script>" not in outside_code
@@ -147,12 +147,12 @@ def test_markdown_is_not_written_by_schemas() -> None:
     assert not re.search("^::error", shown, re.MULTILINE)
 
 
-def test_markdown_parts_backticks_of_a_name_from_those_around_it() -> None:
+def test_markdown_separates_backticks_in_a_name_from_the_delimiters() -> None:
     whole = between(*STEPS[0])
     assert "`` `x` ``" in markdown(replace(whole, findings=(replace(whole.findings[0], subject="`x`"),)))
 
 
-def test_markdown_mentions_nobody_and_links_to_nothing() -> None:
+def test_schemas_cannot_add_mentions_or_automatic_links_to_markdown() -> None:
     words = "@all https://example.org www.example.org #12"
     decision = Decision("empty-choice", words, f"/{words}", words, words, words)
     whole = between(REVISIONS[0], REVISIONS[0])
@@ -171,7 +171,7 @@ def test_markdown_shows_witnesses() -> None:
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def test_json_is_as_its_schema_says() -> None:
+def test_json_output_is_valid_against_its_schema() -> None:
     whole = tuple(between(*step) for step in STEPS)
     entries = [Acceptance("0" * 16, "never seen", date(2026, 1, 1)), Acceptance(whole[0].findings[0].fingerprint, "ok")]
     document = json.loads(render(comparison_report(accept(whole, entries, date(2026, 2, 1), whole)), Format.JSON))
@@ -187,7 +187,7 @@ def test_json_is_as_its_schema_says() -> None:
     assert not judge.is_valid(document)
 
 
-def test_the_json_schema_leaves_nothing_out() -> None:
+def test_the_json_schema_requires_all_properties_and_is_closed() -> None:
     def objects(node: Any) -> list[dict[str, Any]]:
         children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
         inner = [found for child in children for found in objects(child)]
@@ -202,7 +202,7 @@ def test_the_json_schema_leaves_nothing_out() -> None:
 # --- annotations ----------------------------------------------------------------------------------------------------
 
 
-def test_annotations() -> None:
+def test_each_breaking_or_risky_finding_has_an_annotation() -> None:
     whole = between(*STEPS[-1])
     lines = rendered(whole, format=Format.GITHUB).splitlines()
     counts = {severity: sum(f.severity is severity for f in whole.findings) for severity in Severity}
@@ -244,14 +244,14 @@ def test_the_output_goes_to_a_file(format: Format, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
-def test_the_file_cannot_be_written(tmp_path: Path) -> None:
+def test_an_unwritable_output_file_is_an_error(tmp_path: Path) -> None:
     done = diff(*STEPS[0], "--out", tmp_path / "nowhere" / "report")
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot be written" in done.stderr
 
 
 @pytest.mark.full
-def test_the_exit_code() -> None:
+def test_the_exit_code_depends_on_the_fail_on_option() -> None:
     codes = {"": 0, "--fail-on never": 0, "--fail-on breaking": 1, "--fail-on any": 1}
     assert {words: diff("2024-11-05", "2025-03-26", *words.split()).returncode for words in codes} == codes
     same = diff("2024-11-05", "2024-11-05", "--fail-on", "any")
@@ -259,7 +259,7 @@ def test_the_exit_code() -> None:
 
 
 @pytest.mark.full
-def test_only_what_is_left_fails() -> None:
+def test_only_findings_that_pass_the_filters_affect_the_exit_code() -> None:
     narrowed = ("2025-03-26", "2025-06-18", "--method", "ping")
     envelope = diff(*narrowed, "--fail-on", "breaking", "--min-severity", "risky")
     assert envelope.returncode == 1  # the outcome for all messages
@@ -284,7 +284,7 @@ def test_accepted_findings_do_not_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_chain_and_a_file(tmp_path: Path) -> None:
+def test_the_command_compares_chains_of_revisions_and_files(tmp_path: Path) -> None:
     done = diff("2024-11-05..2026-07-28", "--format", "json")
     assert len(json.loads(done.stdout)["comparisons"]) == 4
     changed = draft()
@@ -296,7 +296,7 @@ def test_a_chain_and_a_file(tmp_path: Path) -> None:
     assert (comparison["old"]["revision"], comparison["new"]["revision"]) == ("old", "new")
 
 
-def test_facts_about_files(tmp_path: Path) -> None:
+def test_the_semantics_option_adds_facts_about_a_file(tmp_path: Path) -> None:
     schema = draft()
     del schema["$defs"]["EchoResult"]
     file, facts = save(tmp_path / "old.json", schema), tmp_path / "semantics.toml"
@@ -314,7 +314,7 @@ def half_finished(tmp_path: Path) -> tuple[Path, Path]:
     return save(tmp_path / "old.json", draft()), save(tmp_path / "new.json", schema)
 
 
-def test_how_drafts_were_read_is_in_every_format(half_finished: tuple[Path, Path]) -> None:
+def test_every_format_reports_lenient_reading_decisions(half_finished: tuple[Path, Path]) -> None:
     old, new = half_finished
     place, reason, reading = f"{new}#/$defs/BorrowBookResult/properties/loan", "leads nowhere", "any JSON is accepted"
     for form in Format:
@@ -334,13 +334,13 @@ def test_how_drafts_were_read_is_in_every_format(half_finished: tuple[Path, Path
     assert Draft202012Validator(json_schema()).is_valid(json.loads(diff(old, new, "--format", "json").stdout))
 
 
-def test_what_is_read_leniently_is_compared(half_finished: tuple[Path, Path]) -> None:
+def test_a_leniently_read_draft_is_compared(half_finished: tuple[Path, Path]) -> None:
     (comparison,) = json.loads(diff(*half_finished, "--format", "json").stdout)["comparisons"]
     changes = {finding["subject"]: (finding["old"], finding["new"]) for finding in comparison["findings"]}
     assert changes["BorrowBookResult.loan"] == ("Loan", "any JSON")
 
 
-def test_strict_compares_no_draft_that_breaks_a_rule(half_finished: tuple[Path, Path]) -> None:
+def test_strict_mode_refuses_a_draft_that_breaks_a_rule(half_finished: tuple[Path, Path]) -> None:
     done = diff(*half_finished, "--strict")
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"error: [^\n]+leads nowhere; [^\n]+\n", done.stderr)
@@ -350,7 +350,7 @@ def test_the_json_schema_is_printed() -> None:
     assert json.loads(diff("--json-schema").stdout) == json_schema()
 
 
-def test_bad_input_is_one_line() -> None:
+def test_bad_input_is_reported_in_one_line() -> None:
     for arguments, words in [
         ((), "two revisions are compared"),
         (("2024-11-05", "2025-03-27"), "did you mean 2025-03-26?"),

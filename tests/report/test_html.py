@@ -57,7 +57,7 @@ def page(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.full
-def test_a_page_needs_nothing_else(page: str) -> None:
+def test_a_page_loads_no_external_resources(page: str) -> None:
     outline = Outline(page)
     assert not outline.values("src")
     assert {link[:1] for link in outline.values("href")} - {"#"} == {"d"}  # the href "data:," of the empty icon
@@ -67,7 +67,7 @@ def test_a_page_needs_nothing_else(page: str) -> None:
 
 
 @pytest.mark.full
-def test_the_policy_admits_our_script_and_styles_and_nothing_else(page: str) -> None:
+def test_the_content_security_policy_allows_only_the_inline_script_and_style(page: str) -> None:
     outline = Outline(page)
     policy = next(attributes["content"] for _, attributes in outline.elements if "http-equiv" in attributes)
     hashes = {tag: b64encode(sha256(text.encode()).digest()).decode() for tag, text in outline.inline.items()}
@@ -96,23 +96,23 @@ def test_headings_skip_no_level(page: str) -> None:
     assert all(below <= above + 1 for above, below in pairwise(levels))
 
 
-def test_every_finding_has_its_place() -> None:
+def test_every_finding_has_an_anchor() -> None:
     assert {finding.fingerprint for finding in FINDINGS} <= set(Outline(html(LIBRARIES)).values("id"))
 
 
-def test_in_a_chain_the_same_finding_twice_has_two_places() -> None:
+def test_a_repeated_finding_in_a_chain_has_two_anchors() -> None:
     places = Outline(html(LIBRARIES, LIBRARIES)).values("id")
     assert {REQUIRED.fingerprint, f"{REQUIRED.fingerprint}-2"} <= set(places)
 
 
-def test_hostile_words_stay_words() -> None:
+def test_hostile_text_is_escaped() -> None:
     outline = Outline(html(hostile()))
     assert {tag for tag, _ in outline.elements} <= {tag for tag, _ in Outline(html(LIBRARIES)).elements}
     assert "boo" not in "".join(outline.inline.values())
     assert "49" not in html(replace(hostile(), findings=()))
 
 
-def test_the_greatest_change_is_a_small_page() -> None:
+def test_the_page_of_the_largest_comparison_is_small() -> None:
     assert len(real(*REVISIONS[-2:]).encode()) < LARGEST
 
 

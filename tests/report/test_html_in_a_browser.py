@@ -66,7 +66,7 @@ def place(page: Page) -> str:
 
 
 @pytest.mark.parametrize("kind", PAGES)
-def test_pages_are_quiet_and_fit_a_phone(browser: Browser, tmp_path: Path, kind: str) -> None:
+def test_pages_log_no_errors_send_no_requests_and_fit_a_phone(browser: Browser, tmp_path: Path, kind: str) -> None:
     page = saved(tmp_path, PAGES[kind]())
     for size, scheme in WINDOWS:
         with visiting(browser, page, size=size, scheme=scheme) as visit:
@@ -88,7 +88,7 @@ def test_pages_are_accessible(
         assert any(rule["id"] == "color-contrast" for rule in results.response["passes"])
 
 
-def test_light_and_dark_are_what_the_reader_prefers(browser: Browser, file: Path) -> None:
+def test_the_page_follows_the_preferred_colour_scheme(browser: Browser, file: Path) -> None:
     pages: list[str] = []
     for scheme in ("light", "dark"):
         with visiting(browser, file, scheme=scheme) as visit:
@@ -98,7 +98,7 @@ def test_light_and_dark_are_what_the_reader_prefers(browser: Browser, file: Path
     assert brightness[1] < 100
 
 
-def test_it_opens_with_the_verdicts(report: Page) -> None:
+def test_the_page_opens_with_the_verdicts(report: Page) -> None:
     top = report.get_by_role("banner")
     expect(top.get_by_role("heading", level=1)).to_have_text(re.compile(r"2030-01-01\s+→\s+2031-01-01"))
     expect(top).to_contain_text("Cannot talk")
@@ -107,7 +107,7 @@ def test_it_opens_with_the_verdicts(report: Page) -> None:
     expect(top.get_by_role("link", name="3 breaking")).to_be_in_viewport()
 
 
-def test_a_finding_says_everything_in_words(report: Page) -> None:
+def test_a_finding_shows_its_details_and_evidence(report: Page) -> None:
     finding = report.locator(f"[id='{REQUIRED.fingerprint}']")
     for words in (
         "breaking",
@@ -130,7 +130,7 @@ def test_a_finding_says_everything_in_words(report: Page) -> None:
     expect(gated).to_contain_text("No evidence: a method has no value of its own")
 
 
-def test_search_narrows_as_one_types(report: Page) -> None:
+def test_search_filters_while_the_user_types(report: Page) -> None:
     status = report.get_by_role("status")
     expect(status).to_have_text("7 findings")
     report.get_by_role("searchbox").fill("genre ENUM")
@@ -154,20 +154,20 @@ def test_search_narrows_as_one_types(report: Page) -> None:
         ("Plane", "in documentation", [FINDINGS[-1]]),
     ],
 )
-def test_filters(report: Page, label: str, option: str, left: list[Finding]) -> None:
+def test_each_filter_shows_only_matching_findings(report: Page, label: str, option: str, left: list[Finding]) -> None:
     report.get_by_label(label).select_option(option)
     assert shown(report) == prints(*left)
     expect(report.get_by_role("status")).to_have_text(f"{len(left)} of 7 findings")
 
 
-def test_role_and_method_are_those_of_the_same_message(report: Page) -> None:
+def test_sender_and_method_filters_apply_to_the_same_message(report: Page) -> None:
     report.get_by_label("Method").select_option("books/find")
     assert shown(report) == prints(REQUIRED, WIDENED, GENRE)
     report.get_by_label("Sender").select_option("server")
     assert shown(report) == []
 
 
-def test_an_address_holds_the_filters(browser: Browser, file: Path, report: Page) -> None:
+def test_the_url_fragment_contains_the_filters(browser: Browser, file: Path, report: Page) -> None:
     report.get_by_label("Severity").select_option("breaking")
     report.get_by_label("Method").select_option("books/find")
     report.get_by_role("searchbox").fill("title")
@@ -179,7 +179,7 @@ def test_an_address_holds_the_filters(browser: Browser, file: Path, report: Page
         expect(other.page.get_by_label("Severity")).to_have_value("")
 
 
-def test_counts_are_filters(report: Page) -> None:
+def test_a_click_on_a_count_filters_the_findings(report: Page) -> None:
     report.get_by_role("link", name="1 risky").click()
     expect(report.get_by_role("status")).to_have_text("1 of 7 findings")
     assert shown(report) == prints(GENRE)
@@ -195,7 +195,7 @@ def test_a_deep_link_opens_its_finding(browser: Browser, file: Path) -> None:
         expect(finding.get_by_text('"title": "Emma"')).to_be_visible()
 
 
-def test_a_link_to_what_a_filter_hides_shows_it(report: Page) -> None:
+def test_a_link_to_a_hidden_finding_clears_the_filters(report: Page) -> None:
     report.get_by_role("searchbox").fill("genre")
     report.evaluate(f"location.hash = '{GONE.fingerprint}'")
     expect(report.locator(f"[id='{GONE.fingerprint}']")).to_be_focused()
@@ -232,7 +232,7 @@ def test_definitions_stand_side_by_side_with_changes_marked(report: Page) -> Non
     expect(report.locator("[id='definition.LendRequest']")).to_contain_text("new")
 
 
-def test_unchanged_definitions_are_out_of_the_way_until_a_link_leads_there(report: Page) -> None:
+def test_unchanged_definitions_are_hidden_until_a_link_opens_them(report: Page) -> None:
     unchanged = report.locator("[id='definition.FindRequest']")
     expect(unchanged).to_be_hidden()
     report.evaluate("location.hash = 'definition.FindRequest'")
@@ -240,7 +240,7 @@ def test_unchanged_definitions_are_out_of_the_way_until_a_link_leads_there(repor
     expect(unchanged).to_be_in_viewport()
 
 
-def test_everything_works_from_the_keyboard(report: Page) -> None:
+def test_the_page_works_with_the_keyboard(report: Page) -> None:
     keys = report.keyboard
     keys.press("/")
     expect(report.get_by_role("searchbox")).to_be_focused()
@@ -264,7 +264,7 @@ def test_everything_works_from_the_keyboard(report: Page) -> None:
     expect(first.get_by_role("link", name=REQUIRED.subject)).to_be_focused()
 
 
-def test_the_first_thing_to_tab_to_skips_the_rest(report: Page) -> None:
+def test_the_first_tab_stop_is_the_skip_link(report: Page) -> None:
     report.keyboard.press("Tab")
     expect(report.get_by_role("link", name="Skip to the findings")).to_be_focused()
     expect(report.get_by_role("link", name="Skip to the findings")).to_be_in_viewport()
@@ -279,7 +279,7 @@ def test_a_fingerprint_can_be_copied(browser: Browser, file: Path) -> None:
         expect(visit.page.get_by_role("searchbox")).to_have_value(REQUIRED.fingerprint)
 
 
-def test_without_scripts_it_is_a_page_to_read(browser: Browser, file: Path) -> None:
+def test_the_page_is_readable_without_scripts(browser: Browser, file: Path) -> None:
     with visiting(browser, file, REQUIRED.fingerprint, scripts=False) as visit:
         assert len(visit.page.locator(".finding:visible").all()) == len(FINDINGS)
         for useless in (visit.page.locator("form"), visit.page.get_by_role("button", name="Copy").first):
@@ -287,14 +287,14 @@ def test_without_scripts_it_is_a_page_to_read(browser: Browser, file: Path) -> N
         expect(visit.page.locator(f"[id='{REQUIRED.fingerprint}']")).to_be_in_viewport()
 
 
-def test_printed_it_is_without_controls(report: Page) -> None:
+def test_the_printed_page_has_no_controls(report: Page) -> None:
     report.emulate_media(media="print")
     for useless in (report.locator("form"), report.locator("nav"), report.get_by_role("button", name="Copy").first):
         expect(useless).to_be_hidden()
     assert len(report.locator(".finding:visible").all()) == len(FINDINGS)
 
 
-def test_a_step_without_matches_is_out_of_the_way(browser: Browser, tmp_path: Path) -> None:
+def test_a_step_without_matching_findings_is_hidden(browser: Browser, tmp_path: Path) -> None:
     changed = replace(LIBRARIES, findings=(GENRE,))
     with visiting(browser, saved(tmp_path, html(LIBRARIES, changed)), "severity=breaking") as visit:
         steps = visit.page.get_by_role("heading", name="Findings", level=2)
@@ -303,7 +303,7 @@ def test_a_step_without_matches_is_out_of_the_way(browser: Browser, tmp_path: Pa
         expect(steps).to_have_count(2)
 
 
-def test_hostile_names_can_be_linked_to(browser: Browser, tmp_path: Path) -> None:
+def test_a_link_to_a_definition_with_a_hostile_name_works(browser: Browser, tmp_path: Path) -> None:
     with visiting(browser, saved(tmp_path, html(hostile()))) as visit:
         visit.page.locator(".finding").first.locator(".foot a[href*='definition']").click()
         assert visit.page.evaluate("document.activeElement.id") == f"definition.{quote(EVIL, safe='/')}"

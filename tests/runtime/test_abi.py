@@ -15,12 +15,12 @@ GENERATED = Path(__file__).parents[2] / "generated" / "mcp_bindgen"
 REVISIONS = sorted(path.name for path in GENERATED.iterdir() if path.name.startswith("v"))
 
 
-def test_every_name_of_the_abi_is_there() -> None:
+def test_every_exported_name_of_the_abi_exists() -> None:
     assert all(hasattr(abi, name) for name in vars(abi)["__all__"])
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_generated_code_imports_names_that_the_abi_has(revision: str) -> None:
+def test_generated_code_imports_only_names_of_the_abi(revision: str) -> None:
     for path in (GENERATED / revision).glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("mcp_bindgen.runtime."):
@@ -39,7 +39,7 @@ def test_a_package_of_another_generation_is_refused(generation: int) -> None:
     assert caught.value.name == "acme.mcp.v1"
 
 
-def test_packages_ask_when_they_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_checks_its_generation_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
     import_module("mcp_bindgen.v2024_11_05")
     package = sys.modules["mcp_bindgen.v2024_11_05"]
     monkeypatch.setattr(abi, "GENERATION", abi.GENERATION + 1)

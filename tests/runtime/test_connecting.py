@@ -150,7 +150,7 @@ def expected(ours: Sequence[str], theirs: Sequence[str]) -> str | type[Exception
 
 @pytest.mark.full
 @pytest.mark.parametrize("count", cases(range(1, 6), quick=[1, 5]))
-async def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
+async def test_each_set_of_clients_and_servers_selects_the_expected_revision(count: int) -> None:
     for theirs in itertools.chain.from_iterable(itertools.combinations(REVISIONS, size) for size in range(1, 6)):
         for ours in itertools.combinations(REVISIONS, count):
             outcome = expected(ours, theirs)
@@ -186,13 +186,13 @@ async def test_clients_may_be_objects_and_keep_their_options() -> None:
         assert client.options.timeout == 7
 
 
-async def test_clients_of_one_revision_are_refused() -> None:
+async def test_two_clients_of_one_revision_are_refused() -> None:
     async with ends() as (left, _):
         for clients in ([CLIENTS[4], CLIENTS[4]], [CLIENTS[0], CLIENTS[0]()]):
             await unreached(connect(left, *clients), ValueError, "one for each revision")
 
 
-async def test_errors_in_the_block_come_out_as_they_are() -> None:
+async def test_an_error_in_the_block_is_raised_unchanged() -> None:
     cause = KeyError("cause")
     with pytest.raises(LookupError, match="mine") as caught:
         async with memory(CLIENTS, server(STATELESS)):
@@ -302,7 +302,7 @@ STRANGE: list[Any] = [
 
 
 @pytest.mark.parametrize("odd", STRANGE)
-async def test_whatever_else_answers_the_probe_means_a_handshake(odd: Reply) -> None:
+async def test_any_other_answer_to_the_probe_starts_a_handshake(odd: Reply) -> None:
     async with played(replying(odd, then="2025-03-26")) as (client, sent):
         assert client.revision == "2025-03-26"
         assert await client.list_tools()
@@ -317,7 +317,7 @@ async def test_whatever_else_answers_the_probe_means_a_handshake(odd: Reply) -> 
 @given(st.integers(-33000, 1000).filter(lambda code: code not in (-32020, -32021, -32022)))
 @settings(max_examples=40, deadline=None)
 @bounded()
-async def test_no_other_code_keeps_from_the_handshake(code: int) -> None:
+async def test_any_other_error_code_of_the_probe_starts_a_handshake(code: int) -> None:
     objecting = replying(lambda id_: failing(id_, code, {"supported": ["2026-07-28"]}), then="2025-11-25")
     async with played(objecting) as (client, _):
         await client.list_tools()
@@ -334,7 +334,7 @@ async def test_no_other_code_keeps_from_the_handshake(code: int) -> None:
         lambda id_: unsupported(id_),
     ],
 )
-async def test_a_stateless_server_that_objects_gets_no_handshake(refused: Reply) -> None:
+async def test_a_stateless_server_that_refuses_the_probe_gets_no_handshake(refused: Reply) -> None:
     said: list[Any] = []
 
     async def play(raw: Raw) -> None:
@@ -345,7 +345,7 @@ async def test_a_stateless_server_that_objects_gets_no_handshake(refused: Reply)
     assert [asked["method"] for asked in said] == ["server/discover"]
 
 
-async def test_no_revision_in_common() -> None:
+async def test_a_server_without_a_common_revision_is_an_error() -> None:
     unknown_to_us = ("2099-01-01", "2098-01-01")
     for listed, said in (
         (unknown_to_us, lambda id_: unsupported(id_, *unknown_to_us)),
@@ -364,7 +364,7 @@ def listing(probe: str, *revisions: str) -> Reply:
 
 
 @pytest.mark.parametrize("probe", ["error", "result"])
-async def test_a_stateless_server_that_lists_only_stateful_revisions(probe: str) -> None:
+async def test_a_list_of_only_stateful_revisions_starts_a_handshake(probe: str) -> None:
     """The client follows the list: it starts a handshake in the best of these revisions."""
     listed = listing(probe, "2099-01-01", "2025-03-26", "2025-06-18")
     async with played(replying(listed, then="2025-06-18")) as (client, sent):
@@ -385,7 +385,7 @@ def later() -> Any:
 
 
 @pytest.mark.parametrize("probe", ["error", "result"])
-async def test_the_best_of_several_stateless_revisions(later: Any, probe: str) -> None:
+async def test_the_best_common_stateless_revision_is_selected(later: Any, probe: str) -> None:
     listed = ("2025-11-25", STATELESS, "2099-01-01")
     said: list[Any] = []
 
@@ -403,7 +403,7 @@ async def test_the_best_of_several_stateless_revisions(later: Any, probe: str) -
     assert [version_of(asked) for asked in said] == ["2027-01-01", STATELESS, STATELESS]
 
 
-async def test_one_handshake_whatever_the_server_chooses() -> None:
+async def test_one_handshake_is_enough_for_any_chosen_revision() -> None:
     async with played(replying(unknown, then="2024-11-05")) as (client, sent):
         await client.list_tools()
         assert isinstance(client, bindings("2024-11-05").Client)
@@ -412,13 +412,13 @@ async def test_one_handshake_whatever_the_server_chooses() -> None:
 
 
 @pytest.mark.parametrize("chosen", ["2023-01-01", STATELESS, "", 7, None])
-async def test_a_handshake_in_a_revision_that_nobody_speaks(chosen: Any) -> None:
+async def test_a_handshake_that_selects_an_unknown_revision_fails(chosen: Any) -> None:
     play = replying(unknown, lambda id_: answer(id_, {**initialized("x"), "protocolVersion": chosen}))
     error = await unreached(played(play), UnsupportedRevision if isinstance(chosen, str) else NoConnection)
     assert "\n" not in str(error)
 
 
-async def test_a_handshake_that_is_refused_with_the_revisions_that_are_spoken() -> None:
+async def test_a_refused_handshake_is_repeated_with_a_listed_revision() -> None:
     def refusing(*revisions: str) -> Reply:
         return lambda id_: failing(id_, -32602, {"supported": revisions, "requested": "2025-11-25"})
 
@@ -440,7 +440,7 @@ async def test_a_handshake_that_is_refused_with_the_revisions_that_are_spoken() 
 @pytest.mark.parametrize(
     "late", [unknown, lambda id_: answer(id_, discovered(STATELESS)), None], ids=["refusal", "result", "silence"]
 )
-async def test_silence_means_a_handshake_and_late_answers_do_no_harm(late: Reply | None) -> None:
+async def test_an_unanswered_probe_starts_a_handshake_and_a_late_answer_is_ignored(late: Reply | None) -> None:
     async def play(raw: Raw) -> None:
         probe, asked = await raw.receive(), await raw.receive()
         assert asked["method"] == "initialize"
@@ -456,7 +456,7 @@ async def test_silence_means_a_handshake_and_late_answers_do_no_harm(late: Reply
         assert (await client.list_tools()).tools == []
 
 
-async def test_a_late_answer_counts_when_the_handshake_fails() -> None:
+async def test_a_late_answer_to_the_probe_is_used_if_the_handshake_fails() -> None:
     async def play(raw: Raw) -> None:
         probe, asked = await raw.receive(), await raw.receive()
         await raw.send(unknown(asked["id"]))
@@ -472,7 +472,7 @@ async def test_a_late_answer_counts_when_the_handshake_fails() -> None:
         assert sent.methods() == ["server/discover", "initialize", "tools/list"]
 
 
-async def test_an_answer_that_crosses_with_the_handshake_changes_nothing() -> None:
+async def test_an_answer_to_the_probe_during_the_handshake_is_ignored() -> None:
     async def play(raw: Raw) -> None:
         await finish(raw, "2025-11-25", answer((await raw.receive())["id"], discovered(STATELESS)))
 
@@ -481,7 +481,7 @@ async def test_an_answer_that_crosses_with_the_handshake_changes_nothing() -> No
         assert client.revision == "2025-11-25"
 
 
-async def test_a_server_that_never_says_anything() -> None:
+async def test_a_silent_server_makes_each_attempt_time_out() -> None:
     kinds = [CLIENTS[3](), CLIENTS[4]()]
     for client in kinds:
         client.options = Options(timeout=0.05)
@@ -495,13 +495,13 @@ async def test_a_server_that_never_says_anything() -> None:
     assert [type(cause) for _, cause in error.failures] == [RequestTimeout, RequestTimeout]
 
 
-async def test_a_server_that_is_gone_at_once() -> None:
+async def test_a_server_that_disconnects_at_once_is_an_error() -> None:
     await unreached(played(Raw.close), ConnectionClosed, "closed")
     error = await unreached(played(Raw.close, CLIENTS[3:4]), ConnectionClosed)
     assert type(error) is ConnectionClosed  # a single attempt fails with its own error
 
 
-async def test_a_server_that_speaks_before_it_is_asked() -> None:
+async def test_messages_before_the_handshake_are_tolerated() -> None:
     heard: list[Any] = []
 
     class Curious(bindings("2025-11-25").Client):  # type: ignore[misc]
@@ -605,14 +605,14 @@ async def test_a_command_is_probed_once_and_started_once(command: Command, kind:
         assert command.noted() == ["start", *probes, *HANDSHAKE]
 
 
-async def test_a_silent_command_costs_its_silence_once(command: Command) -> None:
+async def test_a_command_that_ignores_the_probe_is_probed_only_once(command: Command) -> None:
     for probes in (["server/discover"], []):
         async with connect(command.words("silent"), *CLIENTS, probe_timeout=0.3) as client:
             await client.list_tools()
         assert [note for note in command.noted() if note != "notifications/cancelled"] == ["start", *probes, *HANDSHAKE]
 
 
-async def test_a_command_that_ends_at_the_probe_is_started_again_without_it(command: Command) -> None:
+async def test_a_command_that_exits_at_the_probe_is_restarted_without_a_probe(command: Command) -> None:
     for notes in (["start", "server/discover", "start", *HANDSHAKE], ["start", *HANDSHAKE]):
         async with connect(command.words("exits"), *CLIENTS, stderr=subprocess.DEVNULL) as client:
             await client.list_tools()
@@ -620,7 +620,7 @@ async def test_a_command_that_ends_at_the_probe_is_started_again_without_it(comm
         assert command.noted() == notes
 
 
-async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
+async def test_a_command_that_exits_twice_is_not_restarted_again(command: Command) -> None:
     error = await unreached(connect(command.words("hopeless"), *CLIENTS))
     assert command.noted() == ["start", "server/discover", "start", "initialize"]
     reason = "the server ended with exit code 3; see its stderr above"
@@ -643,20 +643,22 @@ async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
         ("echo '{}'; read line; exit 0", None, "exit code 0"),
     ],
 )
-async def test_a_command_that_fails_says_how(line: str, stderr: int | None, reason: str) -> None:
+async def test_the_error_for_a_failed_command_has_the_exit_code_or_signal(
+    line: str, stderr: int | None, reason: str
+) -> None:
     for words in (["sh", "-c", line], shlex.join(["sh", "-c", line])):
         error = await unreached(connect(words, *CLIENTS, stderr=stderr))
         assert str(error) == f"cannot connect to 'sh': the server ended with {reason}"  # options may be secret
 
 
-async def test_a_request_of_a_command_that_died_says_how(command: Command) -> None:
+async def test_a_request_to_a_killed_command_reports_the_signal(command: Command) -> None:
     async with connect([sys.executable, *command.words("silent")[1:]], *CLIENTS, probe_timeout=0.3) as client:
         client.link.transport.process.kill()
         with pytest.raises(ConnectionClosed, match=r"^the server ended with signal SIGKILL; see its stderr above$"):
             await client.list_tools()
 
 
-async def test_what_is_remembered_is_asked_again_when_it_fails(command: Command) -> None:
+async def test_a_failed_handshake_in_a_cached_revision_is_followed_by_a_probe(command: Command) -> None:
     """An updated server replaces an outdated server behind the same command."""
     kind = command.script.with_name("odd_server.py.kind")
     kind.write_text("plain")
@@ -673,7 +675,7 @@ async def test_what_is_remembered_is_asked_again_when_it_fails(command: Command)
         assert command.noted() == ["start", *notes, "tools/list"]
 
 
-async def test_a_server_that_failed_is_asked_like_a_new_one(command: Command) -> None:
+async def test_a_failed_connection_removes_the_cached_revision(command: Command) -> None:
     kind = command.script.with_name("odd_server.py.kind")
     for name in ("plain", "hopeless", "plain"):
         kind.write_text(name)
@@ -688,14 +690,14 @@ async def test_a_server_that_failed_is_asked_like_a_new_one(command: Command) ->
 
 
 @pytest.mark.full
-async def test_what_only_one_era_was_asked_is_not_remembered_of_the_server(command: Command) -> None:
+async def test_a_connection_with_only_stateful_clients_is_not_cached(command: Command) -> None:
     async with connect([*ECHO, *REVISIONS], *CLIENTS[:4]) as client:
         assert client.revision == "2025-11-25"
     async with connect([*ECHO, *REVISIONS], *CLIENTS) as client:
         assert client.revision == STATELESS
 
 
-async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+async def test_the_cache_of_revisions_is_limited(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.setattr(connecting, "_MAX_REMEMBERED", 2)
     program, *arguments = command.words("plain")
     for folder, probes in (("/", 1), ("//", 1), ("///", 1), ("///", 0), ("/", 1)):
@@ -704,14 +706,14 @@ async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, command: C
         assert command.noted().count("server/discover") == probes
 
 
-async def test_our_servers_over_stdio() -> None:
+async def test_a_client_connects_to_own_servers_over_stdio() -> None:
     for revisions, spoken in ((["2024-11-05"], "2024-11-05"), ([STATELESS], STATELESS), (REVISIONS, STATELESS)):
         async with connect([*ECHO, *revisions], *CLIENTS) as client:
             assert client.revision == spoken
             assert (await client.call_tool("echo", {"text": "hi"})).content[0].text == "hi"
 
 
-async def test_a_client_alone_takes_the_same_targets_and_asks_nothing_else(command: Command) -> None:
+async def test_a_single_client_accepts_the_same_targets_without_extra_requests(command: Command) -> None:
     program, *arguments = words = command.words("plain")
     for target in (shlex.join(words), words, entry("x", {"command": program, "args": arguments})):
         async with CLIENTS[3].connect(target) as client:
@@ -733,14 +735,14 @@ NOTHING: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("target", "message"), NOTHING)
-async def test_nothing_to_connect_to(target: Any, message: str) -> None:
+async def test_an_invalid_target_is_an_error(target: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         async with connect(Entry.read(target) if isinstance(target, dict) else target, *CLIENTS):
             pass
     assert "\n" not in str(caught.value)
 
 
-async def test_headers_are_for_urls() -> None:
+async def test_headers_are_accepted_only_for_urls() -> None:
     for target in ("x y", ["x"], Entry("x")):
         await unreached(connect(target, *CLIENTS, headers={"a": "b"}), ValueError, r"headers .* URL")
 
@@ -785,7 +787,7 @@ def posted(heard: list[tuple[str, str]]) -> list[str]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", [*STATEFUL[1:], STATELESS, "both"])
-async def test_our_servers_over_http(revision: str) -> None:
+async def test_a_client_connects_to_own_servers_over_http(revision: str) -> None:
     revisions = REVISIONS if revision == "both" else [revision]
     spoken = STATELESS if revision == "both" else revision
     async with listening(HttpApp(*map(server, revisions), revisions=revisions)) as (url, heard):
@@ -799,7 +801,7 @@ async def test_our_servers_over_http(revision: str) -> None:
             heard.clear()
 
 
-async def test_one_revision_over_http() -> None:
+async def test_a_single_client_uses_its_own_revision_over_http() -> None:
     async with listening(HttpApp(*map(server, REVISIONS))) as (url, heard):
         for kind in CLIENTS[1:]:
             async with kind.connect(f"{url}/mcp") as client:
@@ -811,7 +813,7 @@ async def test_one_revision_over_http() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("wire", REVISIONS[1:])
-async def test_clients_of_every_revision_over_http(wire: str) -> None:
+async def test_clients_of_every_revision_work_with_each_revision_over_http(wire: str) -> None:
     async with listening(HttpApp(server(wire), revisions=[wire])) as (url, heard):
         for kind in CLIENTS:
             for _ in range(2):
@@ -830,7 +832,7 @@ def sse_server(revision: str) -> Any:
     return SseApp(server(revision), revisions=[revision])
 
 
-async def test_a_server_of_http_with_sse() -> None:
+async def test_a_client_connects_to_an_http_sse_server() -> None:
     async with listening(sse_server("2024-11-05")) as (url, heard):
         for again in (False, True):
             async with connect(f"{url}/sse?token=x", *CLIENTS) as client:
@@ -845,7 +847,7 @@ async def test_a_server_of_http_with_sse() -> None:
             await works(client)
 
 
-async def test_a_server_that_moves_from_sse_to_streams() -> None:
+async def test_a_server_may_move_from_http_sse_to_streamable_http() -> None:
     old, new = sse_server("2024-11-05"), HttpApp(server(STATELESS), revisions=[STATELESS], path="/sse")
     apps = [old]
 
@@ -874,7 +876,7 @@ def answering(status: int, body: bytes = b"", kind: str = "text/plain") -> Any:
     return serving(play)
 
 
-async def test_a_url_where_there_is_nothing() -> None:
+async def test_a_url_without_a_server_is_an_error() -> None:
     async with answering(404, PAGE, "text/html") as script:
         error = await unreached(connect(f"{script.url}?key=secret", *CLIENTS))
     assert str(error) == f"{script.url} answered 404 Not Found: Not here"
@@ -884,7 +886,7 @@ async def test_a_url_where_there_is_nothing() -> None:
     assert script.called("server/discover")[0].headers["mcp-method"] == "server/discover"
 
 
-async def test_what_a_status_means() -> None:
+async def test_http_sse_is_tried_only_after_certain_status_codes() -> None:
     """After 400, 404 or 405 the client also tries HTTP+SSE; any other error status of the handshake is final."""
     for status, more in ((400, ["GET"]), (405, ["GET"]), (401, []), (403, []), (500, [])):
         async with answering(status, b"no") as script:
@@ -897,7 +899,7 @@ async def test_what_a_status_means() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 400, 404])
-async def test_a_stateless_server_that_objects_over_http(status: int) -> None:
+async def test_a_stateless_server_that_refuses_the_probe_over_http_gets_no_handshake(status: int) -> None:
     objections: list[tuple[Reply, type[Exception]]] = [
         (lambda id_: refusal(id_, -32020), ProtocolError),
         (lambda id_: unsupported(id_, "2099-01-01"), UnsupportedRevision),
@@ -930,7 +932,7 @@ NO_SESSION = {"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, 
         Heard.until_gone,
     ],
 )
-async def test_older_servers_object_in_many_ways_over_http(odd: Callable[[Heard], Awaitable[None]]) -> None:
+async def test_any_other_http_answer_to_the_probe_starts_a_handshake(odd: Callable[[Heard], Awaitable[None]]) -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "server/discover":
             await odd(heard)
@@ -952,7 +954,7 @@ async def test_older_servers_object_in_many_ways_over_http(odd: Callable[[Heard]
         assert [name for name in script.names if name not in ("GET", "DELETE")] == ["server/discover", *HANDSHAKE]
 
 
-async def test_headers_go_everywhere() -> None:
+async def test_headers_are_sent_with_every_http_request() -> None:
     async with answering(404) as script:
         there = Entry.read({"url": script.url, "headers": {"Authorization": "Bearer a", "X-One": "1"}})
         await unreached(connect(there, *CLIENTS, headers={"X-Two": "2"}))
@@ -965,7 +967,7 @@ async def test_headers_go_everywhere() -> None:
 
 
 @pytest.mark.full
-async def test_a_host_with_servers_of_every_kind() -> None:
+async def test_a_host_connects_to_servers_of_every_kind() -> None:
     async with (
         listening(HttpApp(server(STATELESS))) as (url, _),
         listening(HttpApp(server(STATELESS), path="/other")) as (other, _),
@@ -989,7 +991,7 @@ async def test_a_host_with_servers_of_every_kind() -> None:
             assert failures == {"wrong": NoConnection, "nothing": NoConnection}
 
 
-async def test_a_bad_transport_in_a_configuration() -> None:
+async def test_an_unknown_transport_in_a_configuration_is_reported() -> None:
     async with Host({"x": {"url": "http://x", "type": "carrier pigeon"}}, CLIENTS) as host:
         assert '"type" of a URL must be one of http, streamable-http, sse' in str(host.failures["x"])
 
@@ -1007,7 +1009,7 @@ ECHOED = ("tools/call", "echo", '{"text": "hi"}')
 @pytest.mark.parametrize(
     "revisions", cases([[STATELESS], ["2024-11-05"], ["2025-11-25", STATELESS]], quick=[["2025-11-25", STATELESS]])
 )
-def test_call_speaks_to_commands_of_either_era(revisions: list[str]) -> None:
+def test_call_works_with_stateful_and_stateless_commands(revisions: list[str]) -> None:
     line = shlex.join([*ECHO, *revisions])
     assert called(line, *ECHOED) == (0, "hi\n", "")
     code, listed, _ = called(line)
@@ -1024,7 +1026,7 @@ def test_call_speaks_to_commands_of_either_era(revisions: list[str]) -> None:
 
 
 @pytest.mark.full
-def test_call_speaks_to_urls_of_either_era() -> None:
+def test_call_works_with_urls_in_stateful_and_stateless_revisions() -> None:
     with subprocess.Popen([*ECHO, "--http", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as started:
         try:
             assert started.stderr is not None

@@ -93,13 +93,13 @@ def test_options_of_installed_transports_are_listed_and_exclude_each_other(site:
 
 
 @pytest.mark.full
-def test_a_scheme_that_no_transport_has_is_named(site: Path) -> None:
+def test_an_unknown_url_scheme_is_named_in_the_error(site: Path) -> None:
     done = run(site, CLIENT, "wss://example.com/mcp")
     assert "ValueError: no transport for wss:; installed: acme:, http:, https:" in done.stderr
 
 
 @pytest.mark.full
-def test_two_distributions_with_one_scheme_or_option_are_named(site: Path) -> None:
+def test_two_distributions_with_the_same_scheme_or_option_are_an_error(site: Path) -> None:
     install(site, "other", ACME, transports="TRANSPORT")
     done = run(site, CLIENT, "acme:///tmp/x")
     assert "ValueError: acme-transport and other both have a transport for acme:; uninstall one" in done.stderr
@@ -108,7 +108,7 @@ def test_two_distributions_with_one_scheme_or_option_are_named(site: Path) -> No
     assert "adds an option of another distribution: argument --acme" in done.stderr
 
 
-def test_a_transport_that_cannot_be_imported_stops_no_other(site: Path) -> None:
+def test_a_transport_that_cannot_be_imported_is_skipped_and_reported(site: Path) -> None:
     install(site, "broken", "import nothing_of_this_name\n", transports="TRANSPORT")
     done = run(site, CLIENT, "wss://x")
     assert "the transport broken of broken is left out: No module named 'nothing_of_this_name'" in done.stderr
@@ -140,7 +140,7 @@ def test_without_an_option_or_a_url_no_installed_package_is_scanned(site: Path) 
 
 
 @pytest.mark.full
-def test_missing_packages_of_http_are_named(site: Path) -> None:
+def test_missing_http_packages_are_named_in_the_error(site: Path) -> None:
     hidden = "import sys\nsys.modules['httpx2'] = sys.modules['uvicorn'] = None\n"
     patched = "from importlib import util\nfind = util.find_spec\n" + (
         "util.find_spec = lambda name, *more: None if name in ('httpx2', 'uvicorn') else find(name, *more)\n"
@@ -152,7 +152,7 @@ def test_missing_packages_of_http_are_named(site: Path) -> None:
     assert "error: Streamable HTTP needs uvicorn: pip install 'mcp-bindgen[http]'" in done.stderr
 
 
-def test_entry_points_of_ours_load_nothing_but_the_standard_library_and_the_kernel(site: Path) -> None:
+def test_built_in_entry_points_load_no_third_party_packages(site: Path) -> None:
     program = """
 import sys
 import mcp_bindgen.http.transport, mcp_bindgen.cluster.entry_point

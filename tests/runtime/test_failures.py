@@ -132,7 +132,9 @@ WAYS: Mapping[str, tuple[Way, str]] = {
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_a_failure_is_the_same_everywhere(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_handler_failure_gives_the_same_error_over_every_transport(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     way, revision = WAYS[name]
 
     async def ask() -> None:

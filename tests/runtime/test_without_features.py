@@ -67,7 +67,7 @@ def test_skeletons_run_over_stdio_and_http(
 
 
 @pytest.mark.full
-def test_a_store_is_refused_by_name(installation: Installation, tmp_path: Path) -> None:
+def test_a_store_url_is_refused_if_no_store_is_installed(installation: Installation, tmp_path: Path) -> None:
     done = inside("scaffold", "server", "weather", "--revision", "2025-11-25", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     command = [str(installation.python), "-m", "weather", "--http", "127.0.0.1:0", "--store", "redis://127.0.0.1"]

@@ -108,7 +108,7 @@ def stateless_at_work(running: Any, url: str) -> httpx2.Response:
 
 
 @pytest.mark.full
-def test_the_command_of_the_dockerfile_stops_in_good_order(project: Path, tmp_path: Path) -> None:
+def test_the_dockerfile_command_shuts_down_gracefully(project: Path, tmp_path: Path) -> None:
     with container(project, Image(project).arguments, tmp_path / "log") as (running, url):
         assert stateless_at_work(running, url).json()["result"]["content"][0]["text"] == "Hello, Ada!"
     log = (tmp_path / "log").read_text("utf-8")
@@ -137,7 +137,7 @@ def test_the_manifest_starts_the_same_image_with_redis(
     assert not any("exception" in one for one in records)
 
 
-def test_a_store_comes_from_a_file_or_the_environment_and_no_error_tells_it(
+def test_a_store_url_comes_from_file_or_environment_and_errors_hide_its_password(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = tmp_path / "url"
@@ -162,7 +162,9 @@ def test_a_store_comes_from_a_file_or_the_environment_and_no_error_tells_it(
 
 
 @pytest.mark.parametrize("where", ["redis:/:pw@host", "user:pw@host:6379", ":pw@host:6379"])
-def test_a_url_with_a_mistake_is_no_file(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_store_url_is_refused_and_not_taken_as_a_file(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="malformed") as caught:
         open_store(where)
@@ -171,7 +173,7 @@ def test_a_url_with_a_mistake_is_no_file(where: str, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(("where", "is_told"), [("redis://:pw@127.0.0.1:1", True), ("redis://127.0.0.1:1", False)])
-def test_a_password_among_the_arguments_is_told_to_the_operator(
+def test_a_password_in_the_arguments_logs_a_warning_without_it(
     where: str, is_told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["server", "--http", "no address", "--store", where])

@@ -92,19 +92,19 @@ LIMITS = st.fixed_dictionaries(
 
 
 @given(LIMITS)
-def test_numbers_keep_their_limits(limits: dict[str, int]) -> None:
+def test_example_numbers_satisfy_their_limits(limits: dict[str, int]) -> None:
     value = example(of(), Scalar("integer", tuple(limits.items())))
     jsonschema_rs.validator_for({"type": "integer", **limits}).validate(value)
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
-def test_texts_keep_their_limits(least: int, more: int) -> None:
+def test_example_strings_satisfy_their_length_limits(least: int, more: int) -> None:
     limits = {"minLength": least, "maxLength": least + more}
     value = example(of(), Scalar("string", tuple(limits.items())))
     jsonschema_rs.validator_for({"type": "string", **limits}).validate(value)
 
 
-def test_recursion_ends_where_it_may() -> None:
+def test_examples_of_recursive_types_are_finite_or_refused() -> None:
     tree = Object((Field("below", Array(Ref("Tree")), True), Field("up", Ref("Tree"), False)))
     assert example(of(("Tree", tree)), Ref("Tree")) == {"below": []}
     assert example(of(("Tree", tree)), Ref("Tree"), full=True) == {"below": []}
@@ -115,7 +115,7 @@ def test_recursion_ends_where_it_may() -> None:
     assert example(choice, Ref("A")) == {"b": "end"}
 
 
-def test_code_stands_where_a_value_would() -> None:
+def test_code_may_replace_a_value_in_an_expression() -> None:
     words = of(("A", Object((Field("toDo", Scalar("string"), True), Field("more", Free(), False)))))
     assert expression(words, Ref("A"), {"toDo": Code("params.x")}) == "mcp.A(to_do=params.x)"
     assert expression(words, Map(Ref("A")), {"b": {"toDo": "c", "more": [Code("d")]}}, "models.") == (
@@ -123,7 +123,7 @@ def test_code_stands_where_a_value_would() -> None:
     )
 
 
-def test_members_without_a_name_are_read_from_json() -> None:
+def test_undeclared_members_are_built_with_model_validate() -> None:
     words = of(("A", Object((Field("kind", Const(("a",)), True),))))
     assert expression(words, Ref("A"), {"x-y": 1}) == "mcp.A.model_validate({'kind': 'a', 'x-y': 1})"
     closed = of(("A", Object((), extra=None)))
@@ -131,7 +131,7 @@ def test_members_without_a_name_are_read_from_json() -> None:
         expression(closed, Ref("A"), {"x": 1})
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_a_value_that_does_not_fit_its_type_is_refused() -> None:
     rows: list[Any] = [1, True, None, [], {}, "b"]
     for value in rows:
         with pytest.raises(Unfit):

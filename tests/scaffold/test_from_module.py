@@ -147,7 +147,7 @@ def test_a_server_calls_the_functions_of_an_installed_package(folder: Path, monk
         ("two", "two.py: imports one, which is beside it; install a package of both"),
     ],
 )
-def test_what_a_project_could_not_import_is_refused(folder: Path, module: str, said: str) -> None:
+def test_a_module_that_a_project_could_not_import_is_refused(folder: Path, module: str, said: str) -> None:
     (folder / "acme").mkdir()
     (folder / "acme" / "tools.py").write_text("def f() -> int: return 1\n", "utf-8")
     (folder / "one.py").write_text("X = 1\n", "utf-8")

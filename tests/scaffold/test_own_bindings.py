@@ -36,7 +36,7 @@ def run(*words: object) -> Done:
     return execute(PYTHON, *words, PYTHONPATH="src", code=0)
 
 
-def test_whoever_clones_it_has_the_bindings_and_can_generate_them_again(
+def test_a_clone_of_a_project_has_the_bindings_and_can_regenerate_them(
     author: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside("scaffold", "server", "books", "--revision", NAME, "--with", "tools", "--out", author, code=0)
@@ -65,7 +65,7 @@ def test_whoever_clones_it_has_the_bindings_and_can_generate_them_again(
     ],
     ids=lambda words: " ".join(words),
 )
-def test_the_project_of_somebody_else_passes_its_tests(
+def test_a_cloned_project_passes_its_tests(
     words: tuple[str, ...], author: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert inside("scaffold", *words, "--out", author).returncode == 0
@@ -75,7 +75,7 @@ def test_the_project_of_somebody_else_passes_its_tests(
     run("-m", "ruff", "format", "--no-cache", "--check", ".")
 
 
-def test_a_contract_is_not_served_in_a_revision_that_others_do_not_have(author: Path) -> None:
+def test_a_contract_with_an_imported_revision_is_refused(author: Path) -> None:
     file = save(author / "contract.json", {"tools": []})
     done = inside("scaffold", "server", "books", "--revision", NAME, "--contract", file, "--out", author, code=2)
     assert f"MCP {NAME} is not part of mcp-bindgen" in done.stderr

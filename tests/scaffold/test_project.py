@@ -86,7 +86,7 @@ def scaffolded(*arguments: object) -> Done:
 
 
 @pytest.mark.full
-def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
+def test_the_printed_call_of_a_new_server_gets_a_result(tmp_path: Path) -> None:
     done = bindgen("scaffold", "server", "weather", cwd=tmp_path, code=0)
     line = next(line.strip() for line in done.stdout.splitlines() if "mcp-bindgen call" in line)
     called = execute("sh", "-c", line, cwd=tmp_path, PATH=f"{BIN}:{os.environ['PATH']}")
@@ -140,7 +140,7 @@ def test_an_app_has_an_example_and_a_test_for_each_capability(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("words", ["--revision 2025-11-25", "--with tools,tasks", "--style class"])
-def test_an_option_that_needs_a_class_selects_it_and_says_so(words: str, tmp_path: Path) -> None:
+def test_an_option_that_needs_a_class_selects_that_style_and_reports_it(words: str, tmp_path: Path) -> None:
     done = scaffolded("server", "weather", *words.split(), "--out", tmp_path)
     assert "class Weather(" in (tmp_path / "weather" / "src" / "weather" / "server.py").read_text("utf-8")
     lines = [line for line in done.stdout.splitlines() if "needs a class" in line]
@@ -150,7 +150,7 @@ def test_an_option_that_needs_a_class_selects_it_and_says_so(words: str, tmp_pat
 
 
 @pytest.mark.full
-def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its_tool_is_one(tmp_path: Path) -> None:
+def test_a_server_with_tasks_uses_the_newest_revision_and_its_tool_supports_tasks(tmp_path: Path) -> None:
     scaffolded("server", "errands", "--with", "tasks", "--out", tmp_path)
     source = (tmp_path / "errands" / "src" / "errands" / "server.py").read_text("utf-8")
     assert "class Errands(tasks.Server):" in source
@@ -166,7 +166,7 @@ def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its
 
 
 @pytest.mark.full
-def test_a_server_has_one_module_and_speaks_all_revisions_or_those_that_are_named(tmp_path: Path) -> None:
+def test_a_server_has_one_module_and_supports_all_or_the_named_revisions(tmp_path: Path) -> None:
     scaffolded("server", "open", "--style", "class", "--transport", "stdio,http", "--out", tmp_path)
     scaffolded("server", "narrow", *ERAS, "--transport", "stdio,http", "--out", tmp_path)
     named = ', revisions=["2024-11-05", "2026-07-28"]'
@@ -181,7 +181,7 @@ def test_a_server_has_one_module_and_speaks_all_revisions_or_those_that_are_name
 
 @pytest.mark.full
 @pytest.mark.parametrize("words", cases(["2025-11-25", "2024-11-05 2026-07-28"], quick=["2025-11-25"]))
-def test_a_server_over_sse_is_reached_there_by_its_own_test_and_readme(words: str, tmp_path: Path) -> None:
+def test_the_test_and_readme_of_an_sse_server_use_its_sse_url(words: str, tmp_path: Path) -> None:
     revisions = [option for name in words.split() for option in ("--revision", name)]
     scaffolded("server", "old", *revisions, "--transport", "sse", "--out", tmp_path)
     folder = tmp_path / "old"
@@ -194,7 +194,7 @@ def test_a_server_over_sse_is_reached_there_by_its_own_test_and_readme(words: st
 
 
 @pytest.mark.full
-def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
+def test_a_client_without_a_reachable_server_prints_a_one_line_error(tmp_path: Path) -> None:
     scaffolded("client", "looker", "--out", tmp_path)
     done = execute(PYTHON, "-m", "looker", "false", PYTHONPATH=str(tmp_path / "looker" / "src"))
     assert (done.returncode, done.stdout) == (1, "")
@@ -203,7 +203,7 @@ def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path) -> None:
+def test_a_protected_project_does_not_start_without_resource_and_issuer(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--auth", "--out", tmp_path)
     folder = tmp_path / "weather"
     table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
@@ -225,7 +225,7 @@ def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path)
 
 
 @pytest.mark.full
-def test_a_contract_with_scopes_is_not_served_where_nobody_checks_them(tmp_path: Path) -> None:
+def test_a_contract_with_scopes_is_refused_over_http_without_authorization(tmp_path: Path) -> None:
     contract = tmp_path / "files.yaml"
     contract.write_text(SCOPED, "utf-8")
     words = ("scaffold", "server", "files", "--contract", contract, "--out", tmp_path)
@@ -237,7 +237,7 @@ def test_a_contract_with_scopes_is_not_served_where_nobody_checks_them(tmp_path:
 
 
 @pytest.mark.full
-def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path) -> None:
+def test_the_console_script_and_the_dockerfile_start_the_server(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--transport", "http", "--out", tmp_path)
     folder = tmp_path / "weather"
     table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
@@ -252,7 +252,7 @@ def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path
 
 
 @pytest.mark.full
-def test_until_there_is_a_release_a_project_names_what_its_generator_was_installed_from(
+def test_a_project_installs_an_unreleased_mcp_bindgen_from_its_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for said, source in (
@@ -279,7 +279,7 @@ def test_until_there_is_a_release_a_project_names_what_its_generator_was_install
 
 @pytest.mark.full
 @pytest.mark.flaky(reruns=1)  # pip asks the package index for our dependencies
-def test_the_steps_of_a_readme_install_a_project_where_there_is_no_release(tmp_path: Path) -> None:
+def test_the_install_step_of_a_readme_works_without_a_release(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--out", tmp_path)
     readme = (tmp_path / "weather" / "README.md").read_text("utf-8")
     (install,) = [line.strip() for line in readme.splitlines() if "pip install" in line]
@@ -289,7 +289,7 @@ def test_the_steps_of_a_readme_install_a_project_where_there_is_no_release(tmp_p
 
 
 @pytest.mark.full
-def test_a_server_says_what_it_is_and_how_it_is_started(tmp_path: Path) -> None:
+def test_the_help_of_a_server_describes_it_and_shows_an_example(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]})
     scaffolded("server", "notes", "--contract", contract, "--out", tmp_path)
     search = os.pathsep.join([str(tmp_path / "notes" / "src"), os.environ.get("PYTHONPATH", "")])
@@ -300,7 +300,7 @@ def test_a_server_says_what_it_is_and_how_it_is_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_server_with_any_name_is_as_ruff_wants_it(tmp_path: Path) -> None:
+def test_a_server_with_any_name_passes_ruff(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"prompts": [{"name": "hello"}]})
     for name in ("acme", "zoo"):
         scaffolded("server", name, "--contract", contract, "--out", tmp_path)
@@ -321,7 +321,7 @@ class Told(Transport):
     async def close(self) -> None: ...
 
 
-def test_what_a_server_sends_in_tests_is_judged() -> None:
+def test_messages_of_a_server_under_test_are_validated() -> None:
     rows: list[tuple[str, Any, str | None]] = [
         ("2025-11-25", {"id": 1, "result": {"content": []}}, None),
         ("2025-11-25", {"id": 1, "result": {"content": [{"type": "text"}]}}, "CallToolResult"),
@@ -381,7 +381,7 @@ def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) ->
     assert inside(*words, "2026-07-28").returncode == 0
 
 
-def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_no_project_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written, real = layout(plan(names_of("weather"), "server")), Path.replace
 
     def failing(path: Path, target: Path) -> Path:
@@ -412,7 +412,7 @@ def test_features_follow_from_the_protocol() -> None:
     assert list(client) == ["elicitation", "roots", "sampling"]
 
 
-def test_number_and_case_of_a_capability_do_not_matter() -> None:
+def test_capability_names_may_be_singular_or_plural_in_any_case() -> None:
     protocols = [lower(build(Store().effective(name))) for name in ("2024-11-05", "2025-11-25")]
     chosen = choose(protocols, "server", ("Tool", "completions"))
     names = {revision: [one.name for one in found] for revision, (found, _) in chosen.items()}
@@ -441,7 +441,7 @@ def interviewed(folder: Path, answers: dict[bytes, bytes], *options: object) -> 
     return seen
 
 
-def test_a_terminal_is_asked(tmp_path: Path) -> None:
+def test_scaffold_asks_questions_at_a_terminal(tmp_path: Path) -> None:
     answers = {b"Name": b"class\nsky\n", b"Style": b"function\nclass\n", b"Offers": b"tools,prompt\n"}
     answers |= dict.fromkeys((b"Revisions", b"Transports"), b"\n")
     seen = interviewed(tmp_path, answers)
@@ -452,7 +452,7 @@ def test_a_terminal_is_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_terminal_is_asked_for_no_revision_of_an_app(tmp_path: Path) -> None:
+def test_scaffold_does_not_ask_for_revisions_of_an_app(tmp_path: Path) -> None:
     answers = {b"Name": b"sky\n", b"Style": b"\n", b"Offers": b"tasks\nresources\n", b"Transports": b"\n"}
     seen = interviewed(tmp_path, answers)
     assert b"Revisions" not in seen
@@ -466,7 +466,7 @@ PROTECTION = [((), b"\n", False), ((), b"perhaps\nYes\n", True), SCOPES_STATED, 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("options", "said", "is_protected"), cases(PROTECTION, quick=[SCOPES_STATED]))
-def test_a_terminal_is_asked_about_authorization_over_http(
+def test_scaffold_asks_about_authorization_over_http(
     tmp_path: Path, options: tuple[str, ...], said: bytes | None, is_protected: bool
 ) -> None:
     scoped = "tools:\n  - {name: wipe, inputSchema: {type: object}, x-mcp-scopes: [disk:write]}\n"
@@ -487,7 +487,7 @@ def test_a_terminal_is_asked_about_authorization_over_http(
 # --- project metadata ---------------------------------------------------------------------------------------------
 
 
-def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> None:
+def test_updating_a_project_changes_only_its_own_table(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--out", tmp_path)
     file = tmp_path / "weather" / "pyproject.toml"
     mine = file.read_text("utf-8").replace("[tool.ruff]", "# mine\r\n[tool.mine]\r\nx = 1  # x\r\n\r\n[tool.ruff]")
@@ -501,7 +501,7 @@ def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> N
 TABLE = '[tool.mcp-bindgen]\nkind = "server"\n'
 
 
-def test_what_is_no_project_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_valid_project_table_is_refused(tmp_path: Path) -> None:
     for text, said in [
         ("", "has no [tool.mcp-bindgen]"),
         ("[tool]\nmcp-bindgen = 1", "has no [tool.mcp-bindgen]"),

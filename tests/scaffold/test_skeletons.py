@@ -83,7 +83,7 @@ def test_the_variants_have_every_feature_that_can_be_chosen(revision: str, side:
     assert set(features(revision, side)) == set(scaffold_features.features(protocol(revision), side))
 
 
-def test_no_two_variants_have_one_name() -> None:
+def test_variant_names_are_unique() -> None:
     assert max(Counter(each.name for each in VARIANTS).values()) == 1
 
 
@@ -92,7 +92,7 @@ def test_no_two_variants_have_one_name() -> None:
 
 @pytest.mark.full
 @every_variant
-def test_all_type_check_in_the_strict_mode_of_pyright(variants: Sequence[Variant], workshop: Workshop) -> None:
+def test_all_projects_type_check_under_pyright_strict(variants: Sequence[Variant], workshop: Workshop) -> None:
     projects = [workshop.project(each) for each in variants]
     names = [project.folder.name for project in projects]
     settings = {"include": names, "extraPaths": [f"{name}/src" for name in names], "typeCheckingMode": "strict"}
@@ -104,14 +104,14 @@ def test_all_type_check_in_the_strict_mode_of_pyright(variants: Sequence[Variant
 
 
 @every_variant
-def test_all_are_as_ruff_wants_them(variants: Sequence[Variant], workshop: Workshop) -> None:
+def test_all_projects_pass_ruff(variants: Sequence[Variant], workshop: Workshop) -> None:
     folders = [workshop.project(each).folder for each in variants]
     execute(sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format", "concise", *folders, code=0)
     execute(sys.executable, "-m", "ruff", "format", "--no-cache", "--check", *folders, code=0)
 
 
 @by_group
-def test_all_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path) -> None:
+def test_all_projects_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path) -> None:
     """Run one process for each revision; every project must have tests that run, and warnings are errors."""
     projects = [workshop.project(each) for kind in KINDS for each in group(name, kind)]
     result = tmp_path / "result.xml"
@@ -128,7 +128,7 @@ def test_all_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path)
 
 @pytest.mark.full
 @by_group
-async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Workshop) -> None:
+async def test_all_servers_answer_the_python_sdk_over_stdio(name: str, workshop: Workshop) -> None:
     from tests.support.skeleton_sdk import over_stdio
 
     asked = [(each, workshop.project(each), one) for each in group(name, over="stdio") for one in eras(each)]
@@ -137,7 +137,7 @@ async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Worksho
 
 @pytest.mark.full
 @by_group
-async def test_all_answer_the_python_sdk_over_http(name: str, workshop: Workshop) -> None:
+async def test_all_servers_answer_the_python_sdk_over_http(name: str, workshop: Workshop) -> None:
     from tests.support.skeleton_sdk import over_http
 
     variants = [(each, workshop.project(each)) for each in group(name, over="http")]
@@ -158,7 +158,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", GROUPS)
-async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop, home: Path) -> None:
+async def test_all_servers_answer_the_inspector_over_stdio(name: str, workshop: Workshop, home: Path) -> None:
     variants = [each for each in group(name, over="stdio") if each.part == ALL]
     asked = [(each, revision, by_command(workshop.project(each))) for each in variants for revision in eras(each)]
     await ask(home, starmap(Asked, asked))
@@ -166,7 +166,7 @@ async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", GROUPS)
-async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop, home: Path) -> None:
+async def test_all_servers_answer_the_inspector_over_http(name: str, workshop: Workshop, home: Path) -> None:
     variants = [(each, workshop.project(each)) for each in group(name, over="http") if each.part == ALL]
     async with serving([project for _, project in variants]) as places:
         servers = [(each, one, places[project.package]) for each, project in variants for one in eras(each)]
@@ -175,7 +175,7 @@ async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop,
 
 @pytest.mark.full
 @pytest.mark.parametrize(("written", "asked"), [(LATEST, STATELESS[-1]), (STATELESS[-1], LATEST)])
-async def test_the_inspector_is_answered_in_another_era(
+async def test_a_stateful_server_answers_a_stateless_inspector_and_vice_versa(
     written: str, asked: str, workshop: Workshop, home: Path
 ) -> None:
     target = by_command(workshop.project(Variant("server", (written,), "tools", ("stdio",))))

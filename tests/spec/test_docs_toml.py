@@ -98,14 +98,14 @@ def test_every_definition_is_documented(revision: str) -> None:
 
 
 @every_revision
-def test_calls_and_handlers_are_told_what_to_do(revision: str) -> None:
+def test_descriptions_of_calls_and_handlers_begin_with_an_imperative(revision: str) -> None:
     for method in protocol(revision).methods:
         assert method.doc.split()[0] in {"Ask", "Check", "Open", "Pass", "Tell"}, method.name
         assert method.handling.split()[0] in {"React", "Record", "Return", "Send"}, method.name
 
 
 @every_revision
-def test_handlers_name_members_by_their_wire_names(revision: str) -> None:
+def test_handler_descriptions_name_members_by_their_wire_names(revision: str) -> None:
     whole = protocol(revision)
     for method in whole.methods:
         for named in re.findall(r"`params\.([^`]+)`", method.handling):
@@ -128,7 +128,7 @@ def test_fields_are_documented(revision: str) -> None:
     assert share >= 0.95
 
 
-def test_every_text_is_shown_somewhere() -> None:
+def test_every_description_is_used_by_a_revision() -> None:
     seen: defaultdict[Place, set[str]] = defaultdict(set)
     for revision in REVISIONS:
         for place, text in shown(protocol(revision)):
@@ -136,7 +136,7 @@ def test_every_text_is_shown_somewhere() -> None:
     assert [(place, text) for place, text in stated() if text not in seen[place]] == []
 
 
-def test_common_words_are_shared() -> None:
+def test_common_descriptions_are_shared_by_several_definitions() -> None:
     for wire in COMMON:
         everything = [each for revision in REVISIONS for each in shown(protocol(revision))]
         users = {name for (name, field), text in everything if (field, text) == (wire, COMMON[wire])}
@@ -145,7 +145,7 @@ def test_common_words_are_shared() -> None:
         assert repeated == []
 
 
-def test_words_change_with_revisions_that_have_the_definition() -> None:
+def test_dated_descriptions_belong_to_later_revisions_of_the_definition() -> None:
     for name in [name for name, table in DEFINITIONS.items() if "since" in table]:
         table = DEFINITIONS[name]
         first = next(revision for revision in REVISIONS if name in protocol(revision).definitions)
@@ -162,14 +162,14 @@ def test_entries_have_known_keys() -> None:
         assert all(set(part) <= {"doc", "fields"} for part in table.get("since", {}).values()), name
 
 
-def test_texts_are_short_sentences() -> None:
+def test_descriptions_are_short_sentences() -> None:
     for place, text in texts().items():
         assert len(text) <= LONGEST, place
         assert re.fullmatch(r"\S.*[.`)]", text), place
 
 
 @pytest.mark.skipif(not UPSTREAM.exists(), reason="the upstream files are not here")
-def test_words_are_our_own() -> None:
+def test_descriptions_copy_no_upstream_text() -> None:
     files = [json.loads((UPSTREAM / revision / "schema.json").read_text("utf-8")) for revision in REVISIONS]
     theirs = {run for file in files for text in descriptions(file) for run in runs(text)}
     assert len(theirs) > 1000

@@ -58,7 +58,7 @@ def check(error: BadInput, file: Path, pointer: str | None = None) -> None:
         pytest.param(b'{"$defs":' * 100_000, "deep", id="very-deep"),
     ],
 )
-def test_a_file_that_is_no_schema(tmp_path: Path, content: bytes, says: str) -> None:
+def test_a_file_that_is_not_a_schema_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
     file = tmp_path / "schema.json"
     file.write_bytes(content)
     with pytest.raises(BadInput) as caught:
@@ -67,14 +67,14 @@ def test_a_file_that_is_no_schema(tmp_path: Path, content: bytes, says: str) -> 
     assert says in str(caught.value)
 
 
-def test_a_file_that_is_missing_or_a_folder(tmp_path: Path) -> None:
+def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path) -> None:
     for path, says in ((tmp_path / "schema.json", "No such file"), (tmp_path, "directory")):
         with pytest.raises(BadInput, match=says) as caught:
             read(path)
         check(caught.value, path)
 
 
-def test_a_circle_of_references(tmp_path: Path) -> None:
+def test_a_reference_cycle_is_refused(tmp_path: Path) -> None:
     for keyword in ["anyOf", "oneOf", "allOf"]:
         file = save(tmp_path / "schema.json", {"$defs": {"A": {keyword: [TEXT, ref("B")]}, "B": ref("A")}})
         with pytest.raises(BadInput, match="A -> B -> A") as caught:
@@ -82,7 +82,7 @@ def test_a_circle_of_references(tmp_path: Path) -> None:
         check(caught.value, file, "/$defs/A")
 
 
-def test_many_circles_are_all_broken_and_soon() -> None:
+def test_many_reference_cycles_are_all_broken() -> None:
     names = [f"A{number}" for number in range(60)]
     document = {"$defs": {name: {"anyOf": [ref(other) for other in names]} for name in names}}
     reading = Reading(strict=False)
@@ -104,7 +104,7 @@ CHANGES_THE_MEANING: list[Schema] = [
 ]
 
 
-def test_a_keyword_that_would_change_the_meaning(tmp_path: Path) -> None:
+def test_an_unsupported_keyword_is_refused(tmp_path: Path) -> None:
     for keyword, value in [item for row in CHANGES_THE_MEANING for item in row.items()]:
         file = save(tmp_path / "schema.json", {"$defs": {"X": record(**{"a/b": {keyword: value}})}})
         with pytest.raises(BadInput, match=f"'{keyword}'".replace("$", r"\$")) as caught:
@@ -121,7 +121,7 @@ WRONG_KIND: list[Schema] = [
 """Reported place -> the wrong value of the keyword there."""
 
 
-def test_a_keyword_of_the_wrong_kind(tmp_path: Path) -> None:
+def test_a_keyword_with_a_value_of_the_wrong_type_is_refused(tmp_path: Path) -> None:
     for pointer, value in [item for row in WRONG_KIND for item in row.items()]:
         file = save(tmp_path / "schema.json", {"$defs": {"X": {pointer.split("/")[1]: value}}})
         with pytest.raises(BadInput) as caught:
@@ -129,13 +129,13 @@ def test_a_keyword_of_the_wrong_kind(tmp_path: Path) -> None:
         check(caught.value, file, f"/$defs/X{pointer}")
 
 
-def test_what_stands_beside_a_reference_is_not_lost() -> None:
+def test_a_constraint_beside_a_reference_is_refused() -> None:
     for beside in [record(a=TEXT), {"minLength": 3}, {"const": "a"}, {"format": "uri"}]:
         with pytest.raises(BadInput, match=r"beside '\$ref'"):
             normalise({"$defs": {"X": {**ref("Y"), **beside}, "Y": {}}})
 
 
-def test_strange_files_are_accepted_or_refused_but_never_a_crash(tmp_path: Path) -> None:
+def test_unusual_schema_files_never_crash_the_reader(tmp_path: Path) -> None:
     for document in [
         '{"$defs": {"X": ' + '{"items": ' * 700 + "{}" + "}" * 702,
         json.dumps({"$defs": {**{f"A{n}": ref(f"A{n + 1}") for n in range(3000)}, "A3000": TEXT}}),
@@ -176,7 +176,7 @@ def test_both_dialects_have_one_canonical_form(tmp_path: Path) -> None:
     assert digest(old) == digest(new)
 
 
-def test_draft_07_ignores_what_stands_beside_a_reference() -> None:
+def test_draft_07_ignores_constraints_beside_a_reference() -> None:
     beside = {"description": "kept", "type": "object", "minLength": 3, "properties": {"a": TEXT}}
     document = normalise({"definitions": {"X": {"$ref": "#/definitions/Y", **beside}, "Y": TEXT}})
     assert document["$defs"]["X"] == {"$ref": "#/$defs/Y", "description": "kept"}
@@ -201,11 +201,11 @@ SAMPLE: Schema = {
 }
 
 
-def test_files_hold_text_that_people_can_read() -> None:
+def test_written_json_is_indented_and_keeps_non_ascii_text() -> None:
     assert dumps({"names": ["Zoë"]}) == '{\n  "names": [\n    "Zoë"\n  ]\n}\n'
 
 
-def test_canonical_has_no_prose_and_one_order() -> None:
+def test_the_canonical_form_has_no_descriptions_and_one_order() -> None:
     expected = {
         "X": {
             "type": "object",
@@ -229,7 +229,7 @@ def test_canonical_is_idempotent() -> None:
         assert digest(once) == digest(normalise({"$defs": definitions}))
 
 
-def test_the_order_of_members_does_not_count() -> None:
+def test_the_order_of_members_does_not_change_the_digest() -> None:
     for definitions, seed in product([SAMPLE, draft()["$defs"]], range(5)):
         other = shuffled(definitions, seed)
         for node in other.values():
@@ -237,11 +237,11 @@ def test_the_order_of_members_does_not_count() -> None:
         assert digest(normalise({"$defs": other})) == digest(normalise({"$defs": definitions}))
 
 
-def test_an_empty_list_of_required_members_is_none() -> None:
+def test_an_empty_required_list_has_the_digest_of_a_missing_list() -> None:
     assert digest(normalise(small(X={"required": []}))) == digest(normalise(small(X={})))
 
 
-def test_a_change_of_structure_is_another_digest() -> None:
+def test_a_structural_change_changes_the_digest() -> None:
     changes: list[tuple[str, Any]] = [
         *(("additionalProperties", False), ("required", ["b"]), ("properties/title/type", "string")),
         *(("properties/title", True), ("properties/new", TEXT), ("properties/b/enum", ["z", 1, "a", None])),
@@ -269,14 +269,14 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
-def test_what_was_imported_verifies(store: Store, tmp_path: Path) -> None:
+def test_an_imported_revision_passes_verification(store: Store, tmp_path: Path) -> None:
     assert store.verify("2030-01-31", tmp_path / "upstream.json") == (True, [])
     assert store.is_pinned("2030-01-31")
     pin = store.pin("2030-01-31")
     assert (pin.era, pin.status, pin.date, pin.source) == ("stateless", "draft", "2030-01-31", "abc")
 
 
-def test_what_was_imported_is_the_file_that_it_came_from(store: Store, tmp_path: Path) -> None:
+def test_an_imported_revision_builds_the_same_protocol_as_its_file(store: Store, tmp_path: Path) -> None:
     ours = build(store.effective("2030-01-31"))
     theirs = build(external(tmp_path / "upstream.json", "2030-01-31", store.semantics))
     assert ours.digest == theirs.digest
@@ -284,19 +284,19 @@ def test_what_was_imported_is_the_file_that_it_came_from(store: Store, tmp_path:
     assert [method.name for method in ours.methods] == [method.name for method in theirs.methods]
 
 
-def test_the_committed_file_has_no_prose(store: Store) -> None:
+def test_the_committed_file_has_no_descriptions(store: Store) -> None:
     text = (store.root / "2030-01-31" / "schema.json").read_text("utf-8")
     assert "What stands on the cover." in json.dumps(draft())
     assert "description" not in text
 
 
-def test_other_prose_is_another_file_of_the_same_structure(store: Store, tmp_path: Path) -> None:
+def test_a_file_with_other_descriptions_has_the_same_structure(store: Store, tmp_path: Path) -> None:
     other = draft()
     other["$defs"]["Item"]["description"] = "Other words."
     assert store.verify("2030-01-31", save(tmp_path / "other.json", other)) == (False, [])
 
 
-def test_verify_says_where_the_structure_differs(store: Store, tmp_path: Path) -> None:
+def test_verify_lists_the_differences_of_the_structure(store: Store, tmp_path: Path) -> None:
     other = draft()
     other["$defs"]["New"] = TEXT
     del other["$defs"]["Anything"]
@@ -373,7 +373,7 @@ STRANGE = [
 ]
 
 
-def test_no_name_of_a_draft_leaves_the_folder_or_looks_strange(store: Store, tmp_path: Path) -> None:
+def test_unsafe_names_of_drafts_are_refused(store: Store, tmp_path: Path) -> None:
     for name in STRANGE:
         before = sorted(tmp_path.rglob("*"))
         with pytest.raises(BadInput, match=r"is not a date|is not the name of a revision"):
@@ -381,25 +381,25 @@ def test_no_name_of_a_draft_leaves_the_folder_or_looks_strange(store: Store, tmp
         assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_draft_has_any_name(store: Store, tmp_path: Path) -> None:
+def test_a_draft_may_have_any_safe_name(store: Store, tmp_path: Path) -> None:
     for name in ["draft", "2027-01-15-rc1", "DRAFT-2026.v1", "2030-02-01_x", "7"]:
         assert store.add(name, tmp_path / "upstream.json", source="").status == "draft"
         assert store.effective(name).draft
 
 
-def test_a_released_revision_is_pinned_to_a_commit(store: Store, tmp_path: Path) -> None:
+def test_a_revision_named_by_a_date_needs_a_commit(store: Store, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="give --commit"):
         store.add("2031-01-31", tmp_path / "upstream.json", source="")
 
 
-def test_revisions_are_in_the_order_of_their_dates_and_drafts_come_before_theirs(store: Store, tmp_path: Path) -> None:
+def test_revisions_are_sorted_by_date_and_a_draft_precedes_its_release(store: Store, tmp_path: Path) -> None:
     for name in ("draft", "2030-01-31-rc1", "2031-01-01", "Another", "2030-01-30"):
         store.add(name, tmp_path / "upstream.json", source="abc")
     assert list(store.pins) == ["2030-01-30", "2030-01-31-rc1", "2030-01-31", "2031-01-01", "Another", "draft"]
     assert store.newest == "2031-01-01"
 
 
-def test_a_removed_revision_leaves_nothing_and_everything_else(store: Store, tmp_path: Path) -> None:
+def test_removing_an_imported_revision_restores_the_folder(store: Store, tmp_path: Path) -> None:
     before = snapshot(store.root)
     store.add("2031-01-31", tmp_path / "upstream.json", source="def")
     store.remove("2031-01-31")
@@ -410,7 +410,7 @@ def test_a_removed_revision_leaves_nothing_and_everything_else(store: Store, tmp
 
 
 @pytest.mark.parametrize("name", ["../upstream", "/", "", "."])
-def test_a_table_of_pins_leads_out_of_no_folder(store: Store, tmp_path: Path, name: str) -> None:
+def test_revision_names_in_the_table_cannot_escape_the_folder(store: Store, tmp_path: Path, name: str) -> None:
     store.add("draft", tmp_path / "upstream.json", source="")
     table = store.root / "revisions.toml"
     table.write_text(table.read_text("utf-8").replace("[draft]", f"[{quoted(name)}]"), "utf-8")
@@ -418,7 +418,7 @@ def test_a_table_of_pins_leads_out_of_no_folder(store: Store, tmp_path: Path, na
         store.remove(name)
 
 
-def test_a_revision_is_removed_whatever_became_of_its_folder(store: Store, tmp_path: Path) -> None:
+def test_a_revision_with_a_missing_or_extended_folder_can_be_removed(store: Store, tmp_path: Path) -> None:
     for name, content in (("gone", None), ("kept", "notes")):
         store.add(name, tmp_path / "upstream.json", source="")
         if content is None:
@@ -440,7 +440,7 @@ def test_a_bad_file_is_not_imported(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[2030", '[2030-01-31]\nera = "stateful"', "x = 1"], ids=["cut-off", "short", "no-table"]
 )
-def test_a_damaged_table_of_revisions(store: Store, text: str) -> None:
+def test_a_damaged_table_of_revisions_is_an_error(store: Store, text: str) -> None:
     (store.root / "revisions.toml").write_text(text, "utf-8")
     with pytest.raises(BadInput, match=r"revisions\.toml: "):
         store.effective("2030-01-31")
@@ -456,18 +456,18 @@ def test_nothing_is_imported_into_a_damaged_table(store: Store, tmp_path: Path) 
 @pytest.mark.full
 @pytest.mark.skipif(not UPSTREAM.is_dir(), reason="the upstream files are not on this machine")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_each_committed_structure_is_the_upstream_one(revision: str) -> None:
+def test_each_committed_structure_equals_the_upstream_file(revision: str) -> None:
     assert Store().verify(revision, UPSTREAM / revision / "schema.json") == (True, [])
 
 
-def test_each_committed_structure_is_as_pinned_and_canonical() -> None:
+def test_each_committed_structure_matches_its_pin_and_is_canonical() -> None:
     for revision in REVISIONS:
         assert Store().is_pinned(revision)
         text = (ROOT / "schema" / revision / "schema.json").read_text("utf-8")
         assert text == dumps(canonical(json.loads(text)))
 
 
-def test_strings_of_toml_hold_any_text_and_can_be_printed() -> None:
+def test_any_text_can_be_quoted_as_a_printable_toml_string() -> None:
     for text in ["a", "\U0001f600", 'a"b\\', "\n\x7f\x9b\u2028", "\U000e0001"]:
         assert tomllib.loads(f"{quoted(text)} = {quoted(text)}") == {text: text}
         assert quoted(text).isprintable()

@@ -63,7 +63,7 @@ def wires(whole: Protocol, name: str) -> dict[str, Any]:
 
 @pytest.mark.full
 @each_pin
-def test_structures_are_as_pinned_and_sound(pin: Pin) -> None:
+def test_structures_match_their_pins_and_have_no_problems(pin: Pin) -> None:
     assert STORE.is_pinned(pin)
     (report,) = extension_reports(STORE, pin.label)
     assert report.sound
@@ -82,7 +82,7 @@ def test_structures_equal_the_published_files(name: str) -> None:
 
 @pytest.mark.full
 @each_pin
-def test_core_is_what_it_is_without_extensions(pin: Pin) -> None:
+def test_an_extension_does_not_change_core(pin: Pin) -> None:
     whole = protocol(pin.label)
     assert {name: one for name, one in whole.definitions.items() if not one.origin} == core().definitions
     assert tuple(method for method in whole.methods if not method.origin) == core().methods
@@ -91,7 +91,7 @@ def test_core_is_what_it_is_without_extensions(pin: Pin) -> None:
     assert {one.origin for one in whole.definitions.values()} == {"", pin.id}
 
 
-def test_what_tasks_bring() -> None:
+def test_the_tasks_extension_adds_its_methods_and_definitions() -> None:
     """Each assertion covers a mistake of reading the extension as a part of core."""
     whole = protocol("tasks")
     (tasks,) = whole.extensions
@@ -117,7 +117,7 @@ def test_what_tasks_bring() -> None:
     assert words["CreateTaskResult"].startswith("Result of a request that runs as a task")
 
 
-def test_the_half_of_apps_that_servers_and_clients_have() -> None:
+def test_the_apps_extension_has_only_definitions_for_servers_and_clients() -> None:
     whole = protocol("apps")
     own = {name for name, one in whole.definitions.items() if one.origin and not one.hoisted}
     assert {"McpUiToolMeta", "McpUiResourceMeta", "McpUiClientCapabilities", "McpUiResourceCsp"} <= own
@@ -171,7 +171,7 @@ def _referred(node: Any) -> Iterator[str]:
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["tasks@2026-07-28", "apps"])
 @pytest.mark.parametrize("patched", [True, False])
-def test_what_is_written_out_is_folded(tmp_path: Path, name: str, patched: bool) -> None:
+def test_inlined_types_and_copies_of_core_are_folded(tmp_path: Path, name: str, patched: bool) -> None:
     """Copies of core count as core, with or without our corrections; descriptions may differ."""
     definitions = dict(CORE.definitions) if patched else STORE.structure("2026-07-28")["$defs"]
     document = as_zod_writes(STORE.structure(STORE.extension(name)), definitions)
@@ -205,7 +205,7 @@ IDIOMS: list[tuple[Schema, Schema]] = [
 ]
 
 
-def test_idioms_are_read() -> None:
+def test_idioms_of_schema_generators_are_simplified() -> None:
     for written, read in IDIOMS:
         assert plain(written) == read
         assert plain(read) == read
@@ -215,16 +215,16 @@ MEMBERS = st.dictionaries(st.sampled_from(["a", "b", "c", "x"]), JSON, max_size=
 
 
 @given(value=MEMBERS | st.lists(JSON, max_size=2) | JSON)
-def test_idioms_mean_what_they_are_read_as(value: Any) -> None:
+def test_simplified_idioms_accept_the_same_values(value: Any) -> None:
     for written, read in IDIOMS:
         assert jsonschema_rs.is_valid(written, value) is jsonschema_rs.is_valid(read, value)
 
 
-def test_integers_of_javascript_are_integers() -> None:
+def test_an_integer_with_the_javascript_safe_range_is_a_plain_integer() -> None:
     assert plain({"type": "integer", "minimum": -SAFE, "maximum": SAFE}) == {"type": "integer"}
 
 
-def test_definitions_in_definitions_stand_beside_them() -> None:
+def test_nested_definitions_are_lifted_to_the_top_level() -> None:
     free = {"anyOf": [STRING, {"type": "array", "items": {"$ref": "#/$defs/__schema0"}}]}
     nested = {"properties": {"x": {"$ref": "#/$defs/__schema0"}}, "$defs": {"__schema0": free}}
     other = {"properties": {"y": {"$ref": "#/$defs/Other/$defs/__schema0"}}, "$defs": {"__schema0": free}}
@@ -269,7 +269,7 @@ def judges(name: str) -> tuple[Instances, list[Judges]]:
 @pytest.mark.parametrize("name", ["tasks", "apps"])
 @settings(max_examples=examples(20, 150))
 @given(data=st.data())
-def test_types_accept_what_the_structure_accepts(name: str, data: st.DataObject) -> None:
+def test_types_and_structure_agree_on_valid_documents(name: str, data: st.DataObject) -> None:
     instances, every = judges(name)
     one, structure, types, alike = data.draw(st.sampled_from(every))
     value = data.draw(instances.strategy_of(one))
@@ -315,7 +315,7 @@ def test_own_definitions_may_refer_to_core_without_copies_of_it(tmp_path: Path) 
     assert type.fields[0].type == Ref("Tool")
 
 
-def test_what_is_inferred_of_a_message_without_a_role_is_said_with_the_file(tmp_path: Path) -> None:
+def test_the_inferred_sender_of_a_message_is_reported_with_the_file(tmp_path: Path) -> None:
     own = {"RunRequest": record("method", method={"const": "jobs/run"}), "RunResult": record()}
     (decision,) = build(extend(CORE, jobs(tmp_path, own))).decisions
     assert (decision.kind, decision.file) == ("sender-inferred", str(tmp_path / "jobs.json"))
@@ -326,13 +326,13 @@ def test_what_is_inferred_of_a_message_without_a_role_is_said_with_the_file(tmp_
     assert not [method for method in none.methods if method.origin]
 
 
-def test_a_method_taken_twice_is_refused(tmp_path: Path) -> None:
+def test_an_extension_that_redefines_a_method_is_refused(tmp_path: Path) -> None:
     own = {"CallRequest": record("method", method={"const": "tools/call"})}
     with pytest.raises(BadInput, match="CallToolRequest and CallRequest are both the message of 'tools/call'"):
         build(extend(CORE, jobs(tmp_path, own, '[roles]\nCallRequest = "client"', strict=True)))
 
 
-def test_extensions_are_told_apart(tmp_path: Path) -> None:
+def test_extensions_must_have_distinct_ids_and_definitions(tmp_path: Path) -> None:
     first, second = jobs(tmp_path / "a", {"Job": record()}), jobs(tmp_path / "b", {"Other": record()})
     with pytest.raises(BadInput, match=r"have the same id 'com\.example/jobs'"):
         extend(CORE, first, second)
@@ -366,7 +366,7 @@ BAD_FACTS = [
 
 
 @pytest.mark.parametrize(("text", "says"), BAD_FACTS)
-def test_facts_that_cannot_be_used_are_one_line(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_facts_are_refused_with_the_file_and_a_fix(tmp_path: Path, text: str, says: str) -> None:
     stated, file = tmp_path / "jobs.toml", save(tmp_path / "jobs.json", {"$defs": {"Job": record()}})
     stated.write_text(text, "utf-8")
     with pytest.raises(BadInput) as caught:
@@ -420,7 +420,7 @@ def test_an_extension_is_imported_listed_verified_and_removed(tmp_path: Path, fo
 SCHEMA = STORE.root / STORE.extension("tasks").path / "schema.json"
 
 
-def test_commands_say_what_is_wrong_in_one_line() -> None:
+def test_commands_report_errors_in_one_line() -> None:
     for arguments, says in [
         (("import", "com.example/jobs@draft", "gone.json"), "cannot be read"),
         (("import", "com.example/jobs@draft", SCHEMA), "semantics.toml: cannot be read"),
@@ -438,7 +438,7 @@ def test_commands_say_what_is_wrong_in_one_line() -> None:
 
 
 @pytest.mark.full
-def test_methods_and_definitions_say_where_they_are_from() -> None:
+def test_methods_and_definitions_are_listed_with_their_origin() -> None:
     alone = json.loads(inside("methods", "tasks@draft", "--json").stdout)
     names = ["notifications/tasks", "tasks/cancel", "tasks/get", "tasks/update"]
     assert {one["name"]: one["origin"] for one in alone} == dict.fromkeys(names, TASKS)
@@ -477,7 +477,7 @@ def test_versions_of_an_extension_are_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_core_tells_what_moved_to_an_extension() -> None:
+def test_a_diff_of_core_reports_methods_that_moved_to_an_extension() -> None:
     report = json.loads(inside("diff", "2025-11-25", "2026-07-28", "--format", "json").stdout)
     hints = {finding["subject"]: finding["hint"] for finding in report["comparisons"][0]["findings"]}
     told = {subject: hint for subject, hint in hints.items() if "moved to the extension" in hint}
@@ -489,7 +489,7 @@ def test_core_tells_what_moved_to_an_extension() -> None:
 
 
 @pytest.mark.full
-def test_history_goes_on_in_extensions() -> None:
+def test_the_history_of_a_method_continues_in_its_extension() -> None:
     both = json.loads(inside("history", "tasks/get", "--json").stdout)
     assert (both["origin"], list(both["names"])) == (None, ["2025-11-25"])
     (own,) = both["extensions"]
@@ -498,7 +498,7 @@ def test_history_goes_on_in_extensions() -> None:
         assert list(timelines(words, STORE)) == owners
 
 
-def test_a_damaged_extension_is_not_sound(folder: Path) -> None:
+def test_status_reports_a_damaged_extension(folder: Path) -> None:
     for name in ("extensions", "extensions.toml"):
         source = STORE.root / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)

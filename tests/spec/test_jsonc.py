@@ -43,7 +43,7 @@ def written(draw: Any, value: Any) -> str:
 @pytest.mark.full
 @settings(max_examples=examples(30, 300))
 @given(st.data(), st.dictionaries(NAMES, VALUES, max_size=4), NAMES, NAMES, VALUES)
-def test_a_member_is_set_and_all_else_is_as_it_was(
+def test_setting_a_member_changes_nothing_else(
     data: st.DataObject, document: dict[str, Any], outer: str, inner: str, value: Any
 ) -> None:
     text = data.draw(written(document))
@@ -65,7 +65,7 @@ def test_a_member_is_set_and_all_else_is_as_it_was(
 @pytest.mark.full
 @settings(max_examples=examples(30, 300))
 @given(st.data(), st.dictionaries(NAMES, st.dictionaries(NAMES, VALUES, max_size=3), min_size=1, max_size=4))
-def test_a_member_is_removed_and_all_else_is_as_it_was(data: st.DataObject, document: dict[str, Any]) -> None:
+def test_removing_a_member_changes_nothing_else(data: st.DataObject, document: dict[str, Any]) -> None:
     text = data.draw(written(document))
     path = [data.draw(st.sampled_from(sorted(document)))]
     if document[path[0]] and data.draw(st.booleans()):
@@ -83,7 +83,7 @@ def test_a_member_is_removed_and_all_else_is_as_it_was(data: st.DataObject, docu
 
 @settings(max_examples=examples(30, 300))
 @given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), VALUES)
-def test_a_member_that_was_set_is_removed_to_the_character(document: dict[str, Any], value: Any) -> None:
+def test_removing_a_member_that_was_set_restores_the_exact_text(document: dict[str, Any], value: Any) -> None:
     text = json.dumps(document, indent=2) + "\n"
     assert without_member(with_member(text, ["new"], value), ["new"]) == text
 
@@ -95,7 +95,7 @@ def test_any_text_is_read_or_refused_as_bad_input(text: str) -> None:
         json.dumps(loads(text))
 
 
-def test_what_is_no_json_is_refused_with_its_line() -> None:
+def test_invalid_json_is_refused_with_its_line() -> None:
     for text, said in [
         ('{"a": 1', 'line 1: "," or "}" is missing'),
         ('{\n"a": 1, "a": 2}', "line 2: the member 'a' appears twice"),

@@ -28,7 +28,7 @@ def patch(pointer: str, **what: Any) -> Patch:
 OBJECT, ENUM = BASIS["$defs"].values()
 
 
-def test_apply() -> None:
+def test_a_patch_adds_replaces_or_removes_a_value() -> None:
     for change, after in [
         (patch("/$defs/B/title", new="T"), {"a/b": OBJECT, "B": {**ENUM, "title": "T"}}),
         (patch("/$defs/a~1b/type", old="object", new="array"), {"a/b": {**OBJECT, "type": "array"}, "B": ENUM}),
@@ -61,7 +61,7 @@ def test_patches_apply_one_after_the_other() -> None:
         pytest.param(patch("/$defs/B/enum/last", new=3), id="no-index"),
     ],
 )
-def test_a_mistake_that_is_gone_is_an_error_only_where_it_is_expected(change: Patch) -> None:
+def test_a_patch_that_does_not_match_is_an_error_only_in_its_listed_revisions(change: Patch) -> None:
     before = copy.deepcopy(BASIS)
     expected = replace(change, revisions=("2030-01-31",))
     for revision in (None, "2031-01-31"):
@@ -72,7 +72,7 @@ def test_a_mistake_that_is_gone_is_an_error_only_where_it_is_expected(change: Pa
     assert before == BASIS
 
 
-def test_prose_and_order_hide_no_mistake_and_prose_stays() -> None:
+def test_a_patch_ignores_descriptions_and_order_and_keeps_descriptions() -> None:
     told = {"description": "A book.", "required": ["y", "x"], "title": "Book", "type": "object"}
     change = patch("/$defs/a~1b", old=BASIS["$defs"]["a/b"], new={"type": "string"})
     patched, applied = apply({"$defs": {"a/b": told}}, (change,))
@@ -100,7 +100,7 @@ def ledger(store: Store, old: str, revisions: str = "[]") -> Path:
     return path
 
 
-def test_an_expected_mistake_that_is_gone_names_ledger_pointer_and_revision(store: Store) -> None:
+def test_the_error_for_a_patch_that_does_not_match_names_file_pointer_and_revision(store: Store) -> None:
     path = ledger(store, "string", '["2030-01-31"]')
     with pytest.raises(BadInput) as caught:
         store.effective("2030-01-31")
@@ -108,7 +108,7 @@ def test_an_expected_mistake_that_is_gone_names_ledger_pointer_and_revision(stor
     assert "expects 'string' but finds 'number' in 2030-01-31" in str(caught.value)
 
 
-def test_a_mistake_that_the_ledger_does_not_expect_is_corrected_and_has_to_be_listed(store: Store) -> None:
+def test_a_patch_applies_to_an_unlisted_revision_and_status_requires_listing_it(store: Store) -> None:
     ledger(store, "number")
     assert store.effective("2030-01-31").definitions["Film"]["properties"]["minutes"]["type"] == "integer"
     (report,) = reports_of(store)
@@ -126,11 +126,11 @@ def test_a_mistake_that_the_ledger_does_not_expect_is_corrected_and_has_to_be_li
 ENTRY = 'pointer = "/$defs/B/title"\nnew = "T"\nreason = "R"\n'
 
 
-def test_no_ledger_is_an_empty_one(tmp_path: Path) -> None:
+def test_a_missing_patch_file_contains_no_patches(tmp_path: Path) -> None:
     assert load(tmp_path / "patches.toml") == ()
 
 
-def test_a_ledger(tmp_path: Path) -> None:
+def test_a_patch_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "patches.toml").write_text(f"# Words.\n[[patch]]\n{ENTRY}", "utf-8")
     (only,) = load(tmp_path / "patches.toml")
     assert (only.pointer, only.reason) == ("/$defs/B/title", "R")
@@ -154,13 +154,13 @@ def test_a_ledger(tmp_path: Path) -> None:
         pytest.param(f'[[patch]]\n{ENTRY}revisions = "2025-11-25"\n', id="one-revision"),
     ],
 )
-def test_a_bad_ledger(tmp_path: Path, text: str) -> None:
+def test_an_invalid_patch_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "patches.toml").write_text(text, "utf-8")
     with pytest.raises(BadInput, match=r"patches\.toml"):
         load(tmp_path / "patches.toml")
 
 
-def test_a_ledger_is_utf_8(tmp_path: Path) -> None:
+def test_a_patch_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "patches.toml").write_bytes(b"# \xff\n")
     with pytest.raises(BadInput, match=r"patches\.toml"):
         load(tmp_path / "patches.toml")
@@ -169,7 +169,7 @@ def test_a_ledger_is_utf_8(tmp_path: Path) -> None:
 # --- our ledger -----------------------------------------------------------------------------------------------
 
 
-def test_the_ledger_knows_exactly_what_is_corrected_where() -> None:
+def test_each_patch_lists_exactly_the_revisions_that_it_corrects() -> None:
     store = Store()
     applied = {revision: store.effective(revision).applied for revision in REVISIONS}
     for entry in store.ledger:
@@ -190,7 +190,7 @@ def test_the_ledger_knows_exactly_what_is_corrected_where() -> None:
         ("2026-07-28", "JSONValue", {"deep": [1.5, None]}),
     ],
 )
-def test_each_patch_closes_a_gap(revision: str, name: str, document: Any) -> None:
+def test_patched_schemas_accept_valid_documents_that_upstream_rejects(revision: str, name: str, document: Any) -> None:
     store = Store()
 
     def accepts(definitions: Any) -> bool:

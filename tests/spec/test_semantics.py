@@ -57,12 +57,12 @@ def makes_a_difference(revision: str, table: str, key: str) -> bool:
     return without_words(without) != without_words(protocol(revision))
 
 
-def test_tables_are_those_that_the_passes_and_the_skeletons_read() -> None:
+def test_the_tables_are_exactly_the_tables_that_the_generator_reads() -> None:
     names = {*TABLES, "customs", "deprecations", "handshake", "introductions", "shortcuts", "transports"}
     assert set(STORE.semantics) == names
 
 
-def test_facts_of_transports_and_customs_came_with_a_revision() -> None:
+def test_facts_of_transports_and_behaviour_flags_begin_with_a_revision() -> None:
     assert STORE.semantics["transports"].keys() == {"streamable-http", "stream-polling", "unnamed-revision"}
     assert set(STORE.semantics["transports"].values()) <= set(REVISIONS[1:])
     assert [whole.revision for whole in protocols() if whole.facts.unnamed_over_http] == ["2025-03-26"]
@@ -72,17 +72,17 @@ def test_facts_of_transports_and_customs_came_with_a_revision() -> None:
 
 
 @pytest.mark.full
-def test_no_entry_could_be_derived() -> None:
+def test_every_entry_makes_a_difference_in_a_revision() -> None:
     for table, key in ENTRIES:
         assert any(makes_a_difference(revision, table, key) for revision in REVISIONS)
 
 
-def test_methods_exist() -> None:
+def test_methods_in_the_tables_exist() -> None:
     for table in METHOD_TABLES.split():
         assert set(STORE.semantics[table]) <= {method.name for whole in protocols() for method in whole.methods}
 
 
-def test_what_is_stated_is_there() -> None:
+def test_stated_methods_definitions_and_capabilities_exist() -> None:
     known = {method.name for whole in protocols() for method in whole.methods}
     assert set(STORE.semantics["utilities"].values()) <= known
     assert {name for names in STORE.semantics["stale"].values() for name in names} <= known
@@ -97,7 +97,7 @@ def test_what_is_stated_is_there() -> None:
 
 
 @every_revision
-def test_results_are_defined_where_their_methods_are(revision: str) -> None:
+def test_stated_results_are_defined_and_not_derivable_by_name(revision: str) -> None:
     whole = protocol(revision)
     stated: dict[str, str] = STORE.semantics["results"]
     for method in whole.methods:
@@ -124,7 +124,7 @@ def params_of(whole: Protocol, name: str) -> tuple[Field, ...]:
 
 
 @every_revision
-def test_what_the_runtime_sends_has_no_stub_and_ping_has_one(revision: str) -> None:
+def test_lifecycle_messages_have_no_stub_and_ping_has_one(revision: str) -> None:
     lifecycle: dict[str, str] = STORE.semantics["lifecycle"]
     for method in protocol(revision).methods:
         assert method.lifecycle == lifecycle.get(method.name, "")
@@ -133,7 +133,7 @@ def test_what_the_runtime_sends_has_no_stub_and_ping_has_one(revision: str) -> N
     assert "ping" not in lifecycle
 
 
-def test_shared_forms_have_one_class_for_many_places() -> None:
+def test_shared_inline_types_have_one_class_for_several_fields() -> None:
     for member in STORE.semantics["shared"]:
         name = STORE.semantics["shared"][member]
         wholes = [whole for whole in protocols() if name in whole.definitions and whole.definitions[name].hoisted]
@@ -158,13 +158,13 @@ def test_defaults_fill_a_required_field() -> None:
         assert stated in [(field.wire, field.required, field.default) for field in found]
 
 
-def test_error_codes_are_distinct_and_end_with_a_revision() -> None:
+def test_error_codes_are_distinct_and_expire_with_a_known_revision() -> None:
     errors: dict[str, dict[str, Any]] = STORE.semantics["errors"]
     assert len({entry["code"] for entry in errors.values()}) == len(errors)
     assert {entry["until"] for entry in errors.values() if "until" in entry} < set(REVISIONS)
 
 
-def test_deprecations_name_what_exists_from_their_revision_on() -> None:
+def test_deprecations_name_definitions_of_their_revision() -> None:
     for notice in NOTICES:
         assert notice["since"] in REVISIONS
         whole = protocol(notice["since"])
@@ -188,7 +188,7 @@ def test_messages_of_deprecated_params_are_deprecated() -> None:
 
 
 @every_revision
-def test_eras_are_what_the_schemas_say(revision: str) -> None:
+def test_a_revision_with_initialize_is_stateful_and_without_it_stateless(revision: str) -> None:
     definitions: dict[str, Any] = json.loads((STORE.root / revision / "schema.json").read_text("utf-8"))["$defs"]
     methods = {definition.get("properties", {}).get("method", {}).get("const") for definition in definitions.values()}
     era = "stateful" if "initialize" in methods else "stateless"
@@ -197,7 +197,7 @@ def test_eras_are_what_the_schemas_say(revision: str) -> None:
 
 
 @every_revision
-def test_pins_are_those_of_the_files(revision: str) -> None:
+def test_pins_match_the_schema_files(revision: str) -> None:
     pin = STORE.pin(revision)
     assert STORE.is_pinned(revision)
     assert pin.status in ("released", "draft")

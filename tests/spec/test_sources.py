@@ -69,7 +69,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
 # --- sources and revisions ------------------------------------------------------------------------------------
 
 
-def test_revisions_and_sources_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_revisions_and_sources_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").touch()
     (tmp_path / "2025-11-25").mkdir()
@@ -81,7 +81,7 @@ def test_revisions_and_sources_are_told_apart(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("path", "name"), [("2030-01-31/schema.json", "2030-01-31"), ("draft/schema.json", "draft"), ("acme.json", "acme")]
 )
-def test_the_place_names_the_revision(path: str, name: str, tmp_path: Path, server: FileServer) -> None:
+def test_the_path_of_a_source_gives_its_revision(path: str, name: str, tmp_path: Path, server: FileServer) -> None:
     (tmp_path / path).parent.mkdir(exist_ok=True)
     (tmp_path / path).write_bytes(BYTES)
     assert sources.read(str(tmp_path / path)).revision == name
@@ -108,18 +108,18 @@ def named(
             return "-"
 
 
-def test_show(named: str) -> None:
+def test_show_accepts_each_kind_of_source(named: str) -> None:
     done = inside("show", named, "books/find")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("FindBookRequest (MCP ")
 
 
-def test_methods(named: str) -> None:
+def test_methods_accepts_each_kind_of_source(named: str) -> None:
     done = inside("methods", named, "--json")
     assert [method["name"] for method in json.loads(done.stdout)] == ["books/find"]
 
 
-def test_diff(named: str, tmp_path: Path) -> None:
+def test_diff_accepts_each_kind_of_source(named: str, tmp_path: Path) -> None:
     other = save(tmp_path / "other.json", small(FindBookResult=record("pages", pages={"type": "string"})))
     done = inside("diff", named, other, "--fail-on", "breaking")
     assert (done.returncode, done.stderr) == (1, "")
@@ -127,14 +127,16 @@ def test_diff(named: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_history(named: str) -> None:
+def test_history_accepts_each_kind_of_source(named: str) -> None:
     done = inside("history", "books/find", "--schema", named)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("books/find (method): since ")
 
 
 @pytest.mark.full
-def test_import_verify_and_status(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_verify_and_status_accept_each_kind_of_source(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = ("--folder", tmp_path / "schema")
     (tmp_path / "schema").mkdir()
     commit = () if named.startswith("git:") else ("--commit", "abc")
@@ -153,12 +155,12 @@ def test_import_verify_and_status(named: str, tmp_path: Path, monkeypatch: pytes
     assert done.stdout.startswith("2030-01-31: ")
 
 
-def test_an_import_without_a_commit(tmp_path: Path) -> None:
+def test_an_import_without_a_commit_is_refused(tmp_path: Path) -> None:
     line = refused(inside("schema", "import", "2030-01-31", save(tmp_path / "x.json", small()), "--folder", tmp_path))
     assert line.endswith("x.json: the upstream commit is not known; give --commit")
 
 
-def test_an_import_from_a_clone_knows_its_commit(tmp_path: Path, repo: Repo) -> None:
+def test_an_import_from_a_clone_records_its_commit(tmp_path: Path, repo: Repo) -> None:
     assert inside("schema", "import", "2030-01-31", repo.at("v1"), "--folder", tmp_path).returncode == 0
     assert f'source = "{repo.git("rev-parse", "v1")[:10]}"' in (tmp_path / "revisions.toml").read_text("utf-8")
 
@@ -167,7 +169,9 @@ OWN = ("--revision", "draft", "--out", "out", "--package", "acme")
 
 
 @pytest.mark.full
-def test_generate_and_check(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generate_and_check_accept_each_kind_of_source(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     done = inside("generate", "--schema", named, *OWN)
     assert (done.returncode, done.stderr) == (0, INCOMPLETE)
@@ -182,13 +186,13 @@ def test_generate_and_check(named: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.full
-def test_the_real_standard_input() -> None:
+def test_a_command_reads_the_real_standard_input() -> None:
     done = execute(COMMAND, "methods", "-", stdin=TEXT)
     assert (done.returncode, done.stderr) == (0, "")
     assert "books/find" in done.stdout
 
 
-def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_can_be_named_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(monkeypatch, BYTES)
     assert refused(inside("diff", "-", "-")).endswith("pipe one schema file into it, and name - only once")
 
@@ -196,7 +200,7 @@ def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "error: standard input: is not JSON" in refused(inside("show", "-", "Tool"))
 
 
-def test_a_source_is_not_endless() -> None:
+def test_an_endless_source_is_refused() -> None:
     says = "error: /dev/zero: has more than 16 MiB; give a schema file"
     assert not Path("/dev/zero").exists() or refused(inside("show", "/dev/zero", "Tool")) == says
 
@@ -204,21 +208,21 @@ def test_a_source_is_not_endless() -> None:
 # --- git ------------------------------------------------------------------------------------------------------
 
 
-def test_states_of_a_clone_are_compared(repo: Repo) -> None:
+def test_two_commits_of_a_clone_are_compared(repo: Repo) -> None:
     done = inside("diff", repo.at("v1"), repo.at("main"))
     first, second = repo.git("rev-parse", "v1")[:10], repo.head()
     assert done.stdout.startswith(f"MCP draft@{first} -> draft@{second}\n")
     assert "1 in generated code only." in " ".join(done.stdout.split())
 
 
-def test_any_revision_of_git(repo: Repo) -> None:
+def test_any_git_revision_names_a_commit(repo: Repo) -> None:
     for revision in ["main", "v1", "HEAD~1", "main@{0}", "HEAD^{/first}", "@"]:
         source = sources.read(repo.at(revision))
         assert source.commit is not None
         assert source.commit.id == repo.git("rev-parse", revision)
 
 
-def test_bare_repositories_worktrees_and_folders_below(repo: Repo, tmp_path: Path) -> None:
+def test_bare_repositories_worktrees_and_subfolders_can_be_read(repo: Repo, tmp_path: Path) -> None:
     repo.git("clone", "--quiet", "--bare", ".", str(tmp_path / "bare.git"))
     repo.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "tree"), "v1")
     try:
@@ -228,7 +232,7 @@ def test_bare_repositories_worktrees_and_folders_below(repo: Repo, tmp_path: Pat
         repo.git("worktree", "remove", str(tmp_path / "tree"))
 
 
-def test_a_hook_of_another_repository_changes_nothing(
+def test_git_variables_of_another_repository_are_ignored(
     repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = Repo(tmp_path / "other")
@@ -237,7 +241,7 @@ def test_a_hook_of_another_repository_changes_nothing(
     assert sources.read(repo.at("v1")).commit is not None
 
 
-def test_what_git_cannot_find(repo: Repo, tmp_path: Path) -> None:
+def test_missing_commits_paths_and_repositories_are_refused(repo: Repo, tmp_path: Path) -> None:
     assert "there is no commit 'mian' in this clone; name an existing commit" in refusal(repo.at("mian"))
     assert "there is no 'schema.json' in that commit; give its path" in refusal(repo.at("main", "schema.json"))
     assert "'schema/draft' is a folder there" in refusal(repo.at("main", "schema/draft"))
@@ -246,36 +250,40 @@ def test_what_git_cannot_find(repo: Repo, tmp_path: Path) -> None:
     assert "names a range of commits; name one commit" in refusal(repo.at("v1..main"))
 
 
-def test_half_a_place_shows_the_form() -> None:
+def test_an_incomplete_git_source_shows_the_expected_form() -> None:
     for name in ["git:", "git:.", "git:.@main", "git:.@:x", "git:@main:x", "git:.@main:"]:
         assert "write git:REPO@REV:PATH" in refusal(name)
 
 
-def test_a_repository_of_another_user(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repository_of_another_user_is_refused_with_a_fix(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     line = refusal(repo.at("v1"))
     assert "belongs to another user" in line
     assert line.endswith(f"git config --global --add safe.directory {repo.folder}")
 
 
-def test_advice_for_a_shell_is_quoted(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suggested_shell_command_is_quoted(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "a; touch b"
     repo.git("clone", "--quiet", "--bare", ".", str(folder))
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     assert refusal(f"git:{folder}@v1:{PATH}").endswith(f"safe.directory '{folder}'")
 
 
-def test_a_repository_that_no_folder_can_be() -> None:
+def test_an_impossible_folder_name_is_reported_as_missing() -> None:
     for folder in ["x" * 300, "~nobody-is-called-so"]:
         assert f"there is no folder '{folder}'" in refusal(f"git:{folder}@main:schema.json")
 
 
-def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_git_source_is_refused_if_git_is_not_installed(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert refusal(repo.at("v1")).endswith("git is not installed; install it, or give the path of a file")
 
 
-def test_a_revision_is_never_an_option(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_git_revision_is_never_taken_as_an_option(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for revision in ["--output=x", "-h", "--all"]:
         monkeypatch.chdir(tmp_path)
         assert f"{revision!r} is an option, not a revision" in refused(inside("show", repo.at(revision), "Tool"))
@@ -284,7 +292,7 @@ def test_a_revision_is_never_an_option(repo: Repo, tmp_path: Path, monkeypatch: 
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_repository_is_never_an_option(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repository_is_never_taken_as_an_option(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     repo.git("clone", "--quiet", ".", str(tmp_path / "--paginate"))
     assert "a repository cannot be called '--paginate'; write ./" in refusal(f"git:--paginate@v1:{PATH}")
@@ -292,7 +300,9 @@ def test_a_repository_is_never_an_option(repo: Repo, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.full
-def test_a_path_is_only_a_path(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_never_taken_as_an_option_or_a_pattern(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for path in ["--output=x", ":(exclude)x", ":/schema", "*", "../schema.json"]:
         monkeypatch.chdir(tmp_path)
         assert f"{path!r}" in refusal(repo.at("main", path))
@@ -321,7 +331,7 @@ def test_a_large_blob_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.full
-def test_nothing_of_a_repository_runs(tmp_path: Path) -> None:
+def test_no_program_configured_in_a_repository_runs(tmp_path: Path) -> None:
     """A repository's configuration and attributes can name programs. `git log` runs one here; our commands run none."""
     marker, trap = tmp_path / "marker", tmp_path / "trap"
     signature = "-----BEGIN PGP SIGNATURE-----\n\nx\n-----END PGP SIGNATURE-----"
@@ -352,7 +362,7 @@ def test_nothing_of_a_repository_runs(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_what_a_partial_clone_lacks_is_not_fetched(tmp_path: Path) -> None:
+def test_missing_blobs_of_a_partial_clone_are_not_fetched(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     repo = Repo(tmp_path / "repo")
     repo.commit("first", small())
@@ -388,13 +398,13 @@ def test_redirects_are_followed(server: FileServer) -> None:
         ("http://[/", "redirects to nowhere, which is not https"),
     ],
 )
-def test_redirects_that_are_not_followed(location: str, says: str, server: FileServer) -> None:
+def test_unsafe_or_endless_redirects_are_refused(location: str, says: str, server: FileServer) -> None:
     server.redirect("/again", "/again?again")
     assert says in refusal(server.redirect("/here", location))
     assert len(server.asked) <= 6
 
 
-def test_addresses_that_are_not_asked() -> None:
+def test_addresses_that_are_malformed_or_not_https_are_refused() -> None:
     for url, says in [
         ("http://example.org/schema.json", "http can be read and changed on its way; use https"),
         ("http://127.0.0.1.example.org/schema.json", "use https"),
@@ -409,7 +419,7 @@ def test_addresses_that_are_not_asked() -> None:
         assert "https:/e" not in line
 
 
-def test_an_answer_that_does_not_end(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_that_does_not_end_times_out(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "TIMEOUT", 0.4)
 
     def drip(handler: BaseHTTPRequestHandler) -> None:
@@ -425,7 +435,7 @@ def test_an_answer_that_does_not_end(server: FileServer, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("promised", ["100000", "10"])
-def test_an_answer_that_is_too_large(promised: str, server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oversized_response_is_refused(promised: str, server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "MAX_BYTES", 1000)
 
     def flood(handler: BaseHTTPRequestHandler) -> None:
@@ -440,7 +450,7 @@ def test_an_answer_that_is_too_large(promised: str, server: FileServer, monkeypa
 
 
 @pytest.mark.full
-def test_answers_that_are_no_schema(server: FileServer) -> None:
+def test_responses_that_are_not_a_schema_are_refused(server: FileServer) -> None:
     for status, content, headers, says in [
         (404, b"", {}, "is answered by 404 Not Found; check the address"),
         (401, b"", {}, "is answered by 401 Unauthorized; it needs other credentials"),
@@ -454,18 +464,18 @@ def test_answers_that_are_no_schema(server: FileServer) -> None:
         assert refused(inside("show", url, "Tool")).startswith(f"error: {url}: {says}")
 
 
-def test_the_page_of_a_file_leads_to_the_file(server: FileServer) -> None:
+def test_the_error_for_a_web_page_of_a_file_suggests_its_raw_address(server: FileServer) -> None:
     page = server.file("/org/repo/blob/main/schema.json", b"\n<html>")
     assert refusal(page).endswith(f"use the raw address: {server.url('/org/repo/raw/main/schema.json')}")
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_an_unreachable_server_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     assert "cannot be reached (Connection refused)" in refusal(f"http://127.0.0.1:{port}/x.json")
 
 
-def test_a_server_that_does_not_speak_http(server: FileServer) -> None:
+def test_a_server_that_does_not_speak_http_is_reported(server: FileServer) -> None:
     def greet(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"hello\r\n\r\n")
 
@@ -473,7 +483,7 @@ def test_a_server_that_does_not_speak_http(server: FileServer) -> None:
     assert "is not answered in HTTP" in refusal(server.url("/x"))
 
 
-def test_certificates_are_checked(server: FileServer) -> None:
+def test_https_to_a_server_without_tls_is_refused(server: FileServer) -> None:
     assert "cannot be reached" in refusal(server.file("/x.json", BYTES).replace("http:", "https:"))
 
 
@@ -502,7 +512,7 @@ def test_credentials_go_to_their_host_only_and_are_never_shown(
         assert not [word for word in SECRETS if word in text]
 
 
-def test_the_proxy_of_the_environment_is_used_but_not_for_this_machine(
+def test_the_proxy_of_the_environment_is_used_except_for_localhost(
     server: FileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("https_proxy", server.url(""))
@@ -512,12 +522,12 @@ def test_the_proxy_of_the_environment_is_used_but_not_for_this_machine(
     assert server.asked[-1][:2] == ("CONNECT", "schemas.example:443")
 
 
-def test_names_that_a_terminal_would_obey() -> None:
+def test_errors_contain_no_terminal_control_sequences() -> None:
     for name in ("git:.@\x1b[2J:x", "https://\x1b[2J/x", "\x1b[2J.json", "git:\x1b]0;x@a:b"):
         assert "\x1b" not in refused(inside("show", name, "Tool"))
 
 
-def test_only_diff_takes_ranges(repo: Repo) -> None:
+def test_only_git_sources_may_be_ranges_and_every_commit_needs_a_range(repo: Repo) -> None:
     assert is_range(repo.at("v1..main"))
     assert not is_range(repo.at("main"))
     assert not is_range("2024-11-05..2026-07-28")
@@ -525,7 +535,7 @@ def test_only_diff_takes_ranges(repo: Repo) -> None:
     assert "--every-commit needs a range of commits" in line
 
 
-def test_the_extra_generate_is_enough(server: FileServer) -> None:
+def test_fetching_a_source_needs_only_the_standard_library(server: FileServer) -> None:
     """Fetching only needs the standard library."""
     url = server.file("/x.json", BYTES)
     code = "import sys; from mcp_bindgen.spec import sources; sources.read(sys.argv[1]); print(*sys.modules)"
@@ -534,7 +544,7 @@ def test_the_extra_generate_is_enough(server: FileServer) -> None:
     assert not {"httpx2", "anyio", "starlette", "requests"} & set(done.stdout.split())
 
 
-def test_help_names_the_four_places() -> None:
+def test_help_names_the_four_kinds_of_sources() -> None:
     for words in (("show",), ("methods",), ("diff",), ("generate",), ("schema", "verify")):
         text = " ".join(inside(*words, "--help").stdout.split())
         assert "a path, an https address, git:REPO@REV:PATH or - for standard input" in text

@@ -79,7 +79,7 @@ async def test_refusals_redirects_and_cookies_are_left_to_the_client(status: int
     assert seen[1].http["status"] == status
 
 
-async def test_a_packed_body_stays_packed_and_is_read_for_the_trace() -> None:
+async def test_a_compressed_body_is_forwarded_unchanged_and_decoded_for_the_trace() -> None:
     packed = gzip.compress(json.dumps({**RESULT, "result": {}}).encode())
     upstream = answering(200, {**JSON, "content-encoding": "gzip"}, packed[:10], packed[10:])
     async with (
@@ -91,7 +91,7 @@ async def test_a_packed_body_stays_packed_and_is_read_for_the_trace() -> None:
 
 
 @pytest.mark.full
-async def test_a_server_that_cannot_be_reached_is_a_502(tmp_path: Path) -> None:
+async def test_an_unreachable_server_gives_a_502(tmp_path: Path) -> None:
     out = tmp_path / "trace.jsonl"
     async with tapped(f"http://127.0.0.1:{free_port()}/mcp", out) as url, httpx2.AsyncClient(timeout=60) as client:
         answer = await client.post(url, json=CALL)
@@ -131,7 +131,7 @@ async def tapped_raw(answer: bytes, folder: Path, ended: anyio.Event | None = No
 
 
 @pytest.mark.full
-async def test_events_are_not_buffered_and_the_server_learns_of_a_client_that_leaves(tmp_path: Path) -> None:
+async def test_events_are_not_buffered_and_a_disconnect_reaches_the_server(tmp_path: Path) -> None:
     ended = anyio.Event()
     first = event({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     async with tapped_raw(STREAM + first, tmp_path, ended) as url:
@@ -143,7 +143,7 @@ async def test_events_are_not_buffered_and_the_server_learns_of_a_client_that_le
 
 
 @pytest.mark.full
-async def test_a_response_that_breaks_off_is_no_complete_response(tmp_path: Path) -> None:
+async def test_a_truncated_response_is_an_error_for_the_client(tmp_path: Path) -> None:
     answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
     async with tapped_raw(answer, tmp_path) as url, httpx2.AsyncClient(timeout=3) as client:
         await refused(client.post(url, json=CALL), httpx2.HTTPError)
@@ -162,7 +162,7 @@ async def test_a_response_that_breaks_off_is_no_complete_response(tmp_path: Path
         ({"origin": "null"}, 403),
     ],
 )
-async def test_pages_of_other_sites_and_rebound_names_reach_nothing(headers: Mapping[str, str], status: int) -> None:
+async def test_requests_with_a_foreign_host_or_origin_are_refused(headers: Mapping[str, str], status: int) -> None:
     upstream = answering()
     async with in_memory(upstream) as (client, seen):
         answer = await client.post("/mcp", json=CALL, headers=headers)
@@ -171,7 +171,7 @@ async def test_pages_of_other_sites_and_rebound_names_reach_nothing(headers: Map
     assert seen == []
 
 
-def test_the_tap_listens_on_this_machine_only() -> None:
+def test_the_tap_listens_on_loopback_addresses_only() -> None:
     for address in ["0.0.0.0:0", "192.0.2.1:80", ":70000", "nonsense"]:
         complaint("tap", "--listen", address, URL)
 
@@ -191,7 +191,7 @@ HOSTILE: dict[str, tuple[bytes, Mapping[str, str], str]] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_hostile_bodies_pass_and_the_trace_goes_on(name: str) -> None:
+async def test_hostile_bodies_are_forwarded_and_the_trace_continues(name: str) -> None:
     body, headers, reason = HOSTILE[name]
     body = body or gzip.compress(HUGE * 8)
     upstream = answering(200, headers, *(body[start : start + 60_000] for start in range(0, len(body), 60_000)))
@@ -225,7 +225,7 @@ async def test_requests_cannot_be_smuggled(tmp_path: Path) -> None:
             assert b" 400 " in await stream.receive()
 
 
-async def test_the_trace_has_no_secrets_and_controls_no_terminal() -> None:
+async def test_the_trace_has_no_secrets_and_no_control_characters() -> None:
     secret = "S3CRETS3CRET"
     sent = {"authorization": f"DPoP {secret}", "dpop": secret, "cookie": secret, "x-api-key": secret}
     sent |= {"mcp-session-id": secret, "proxy-authorization": secret, "x-auth-token": secret}

@@ -100,7 +100,7 @@ def served(file: Path, *messages: dict[str, Any], silent: int = 0) -> list[dict[
     return found
 
 
-def test_who_asks_and_secrets_do_not_count(tmp_path: Path) -> None:
+def test_client_info_and_secrets_do_not_affect_matching(tmp_path: Path) -> None:
     hello = request("x", "initialize", {**CLIENT, "clientInfo": {"name": "b", "version": "2"}})
     found = served(recorded(tmp_path), hello, call(8, "login", password="OTHER"))
     by = {one["id"]: one["result"] for one in found}
@@ -108,7 +108,7 @@ def test_who_asks_and_secrets_do_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_messages_of_the_server_are_sent_in_their_place(tmp_path: Path) -> None:
+def test_server_messages_are_replayed_at_their_recorded_position(tmp_path: Path) -> None:
     """The client chooses the token; the response comes after the client has answered the server's request."""
     found = served(recorded(tmp_path), call(1, "b"), {**ROOTS, "id": "recorded-1"})
     assert [one.get("method") or one["result"] for one in found] == ["roots/list", result(1, "b")["result"]]
@@ -122,7 +122,7 @@ def test_equal_requests_get_the_recorded_answers_in_turn(tmp_path: Path) -> None
     assert {one["id"]: one["result"]["content"][0]["text"] for one in found} == {1: "first", 2: "second", 3: "second"}
 
 
-async def test_a_fixture_makes_a_server_of_a_recording(mcp_replay: Callable[..., ReplayServer], tmp_path: Path) -> None:
+async def test_the_replay_fixture_serves_a_recording(mcp_replay: Callable[..., ReplayServer], tmp_path: Path) -> None:
     async with Client.connect(mcp_replay(recorded(tmp_path)).command) as client:
         assert (await client.call_tool("a", {"x": 1})).model_dump()["content"][0]["text"] == "first"
 
@@ -137,7 +137,7 @@ UNMATCHED = (
 )
 
 
-def test_other_requests_get_a_clear_error(tmp_path: Path) -> None:
+def test_requests_without_a_recorded_match_get_a_clear_error(tmp_path: Path) -> None:
     found = served(recorded(tmp_path), *(message for message, _, _ in UNMATCHED))
     for (_, code, words), one in zip(UNMATCHED, found, strict=True):
         assert one.get("error", {}).get("code") == code
@@ -145,7 +145,7 @@ def test_other_requests_get_a_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_hostile_clients_get_errors_and_the_player_goes_on(tmp_path: Path) -> None:
+def test_a_hostile_request_gets_an_error_and_the_replay_server_continues(tmp_path: Path) -> None:
     deep = json.loads("[" * 150 + "]" * 150)
     found = served(recorded(tmp_path), call(1, "a", x=deep), request(2, "ping"))
     assert "nested deeper" in found[0]["error"]["message"]
@@ -155,7 +155,7 @@ def test_hostile_clients_get_errors_and_the_player_goes_on(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "text", ["no JSON\n", "[]\n", '{"sender": "x"}\n', '{"sender": "client", "kind": "request"}\n']
 )
-def test_a_file_that_is_no_recording_is_one_line(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_recording_is_reported_in_one_line(text: str, tmp_path: Path) -> None:
     file = tmp_path / "trace.jsonl"
     file.write_text(text, "utf-8")
     for words in (["serve", file], ["replay", file, "cat"]):
@@ -248,7 +248,7 @@ def greet(name: str) -> str:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_replay_finds_what_changed(revision: str, tmp_path: Path) -> None:
+def test_replay_reports_changed_results_and_breaking_changes(revision: str, tmp_path: Path) -> None:
     out, old, new = (tmp_path / name for name in ("trace.jsonl", "shop.py", "shop2.py"))
     old.write_text(SHOP, "utf-8")
     new.write_text(SHOP.replace("hello", "bye").replace("name: str", "name: str, loud: bool"), "utf-8")
@@ -264,7 +264,7 @@ def test_replay_finds_what_changed(revision: str, tmp_path: Path) -> None:
     assert {one["verdict"] for one in document["requests"]} == {"same", "different"}
 
 
-def test_bad_options_of_replay_are_one_line(tmp_path: Path) -> None:
+def test_bad_replay_options_are_reported_in_one_line(tmp_path: Path) -> None:
     file = recorded(tmp_path)
     for words in (["--ignore", "x"], ["--revision", "1999"], []):
         complaint("tap", "replay", file, "/no/such/program", *words)

@@ -83,7 +83,7 @@ def _seeds(protocol: Protocol, method: Method, definitions: Any, first: int) -> 
 
 
 @pytest.mark.full
-def test_there_are_enough_kinds_in_both_eras() -> None:
+def test_each_revision_has_enough_kinds_of_seeded_violations() -> None:
     kinds = {revision: {seed.kind for seed in seeds(revision)} for revision in REVISIONS}
     assert len(set().union(*kinds.values())) >= 40
     assert all(len(found) >= 20 for found in kinds.values())
@@ -129,7 +129,7 @@ def stated(revision: str, seed: Seed) -> Seed:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_over_stdio(revision: str, tmp_path: Path) -> None:
+def test_seeded_violations_are_found_over_stdio(revision: str, tmp_path: Path) -> None:
     planted = [stated(revision, seed) for seed in seeds(revision)]
     planted.sort(key=lambda seed: "_meta" in seed.kind)  # the first request states the revision
     messages = [*opening(revision)[:1], *(seed.request for seed in planted)]
@@ -151,7 +151,7 @@ def test_over_stdio(revision: str, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_over_http(revision: str) -> None:
+def test_seeded_violations_are_found_over_http(revision: str) -> None:
     """Every second response is sent as an event."""
     planted = [stated(revision, seed) for seed in seeds(revision)]
     answers = {seed.request["id"]: seed.response for seed in planted}

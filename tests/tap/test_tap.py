@@ -58,7 +58,7 @@ def test_every_byte_is_forwarded_as_it_came(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_file_that_others_could_read_is_replaced_by_a_private_one(tmp_path: Path) -> None:
+def test_a_trace_file_readable_by_other_users_is_replaced_by_a_private_file(tmp_path: Path) -> None:
     out = tmp_path / "trace.jsonl"
     out.write_text("old\n" * 1000)
     out.chmod(0o644)
@@ -77,7 +77,7 @@ STRANGE = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", STRANGE)
-def test_the_trace_goes_on_after_strange_messages(name: str, tmp_path: Path) -> None:
+def test_the_trace_continues_after_unusual_messages(name: str, tmp_path: Path) -> None:
     arguments, reason = STRANGE[name]
     call = CALL.replace(b'"name": "remember"', b'"name": "remember", "arguments": ' + arguments)
     sent = MESSAGES + call + INITIALIZED
@@ -101,12 +101,12 @@ def test_reasons_of_violations_quote_no_secrets(arguments: bytes, tmp_path: Path
 
 
 @pytest.mark.full
-def test_a_text_that_is_no_json_and_may_contain_secrets_is_not_shown(tmp_path: Path) -> None:
+def test_invalid_json_that_may_contain_secrets_is_not_shown(tmp_path: Path) -> None:
     tap("--out", tmp_path / "trace.jsonl", sent=MESSAGES + b'{"apiKey": "abcdef123456", "a": NaN}\n')
     assert "abcdef123456" not in (tmp_path / "trace.jsonl").read_text("utf-8")
 
 
-def test_the_exit_code_is_the_server_s() -> None:
+def test_the_tap_exits_with_the_exit_code_of_the_server() -> None:
     assert tap(sent=b"", server=(PYTHON, "-c", "raise SystemExit(7)")).returncode == 7
     assert tap(sent=b"").returncode == 0
 
@@ -145,7 +145,7 @@ def test_a_slow_disk_does_not_delay_forwarding(monkeypatch: pytest.MonkeyPatch) 
     assert made.lost_bytes == 51
 
 
-def test_bad_input_is_one_line(tmp_path: Path) -> None:
+def test_bad_input_is_reported_in_one_line(tmp_path: Path) -> None:
     for words, reason in (
         (["http://127.0.0.1:1/mcp"], "--listen is for servers at a URL"),
         (["--listen", "127.0.0.1:0", "cat"], "--listen is for servers at a URL"),
@@ -157,7 +157,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_call_shows_the_same_trace(tmp_path: Path) -> None:
+def test_call_with_trace_prints_requests_and_results(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("from mcp_bindgen.app import App\napp = App('shop')\n", "utf-8")
     done = inside("call", tmp_path / "shop.py", "--trace", "--revision", "2025-11-25", code=0)
     assert re.findall(r"[><] \S+ #\d+( result)?", done.stderr) == ["", " result"]
@@ -203,7 +203,7 @@ def test_seeded_violations_are_found(revision: str, method: str, result: Any, po
     assert answered.elapsed_ms is not None
 
 
-def test_what_is_no_message_is_a_violation() -> None:
+def test_an_invalid_message_is_a_violation() -> None:
     for text in [b"{", b"1", b"[]", b"{}", b'{"jsonrpc": "2.0", "id": 9, "result": {}}', b"\xff"]:
         seen = list[TracedMessage]()
         Trace(seen.append, "2025-11-25").record("server", text)
@@ -233,7 +233,7 @@ def test_valid_messages_have_no_violation() -> None:
 # --- secrets --------------------------------------------------------------------------------------------------
 
 
-def test_secrets_are_replaced_and_nothing_else() -> None:
+def test_secrets_are_redacted_and_other_values_are_kept() -> None:
     secret = "S3CRETS3CRET"
     message = {
         "headers": {"Authorization": f"Bearer {secret}", "Cookie": secret, "X-API-Key": secret},

@@ -161,7 +161,7 @@ BOTH = pytest.mark.parametrize(("client", "server"), [(ThenClient, Then), (NowCl
 
 
 @BOTH
-async def test_both_sides_of_a_call_are_one_trace(client: Any, server: Any, seen: Seen) -> None:
+async def test_both_sides_of_a_call_share_one_trace(client: Any, server: Any, seen: Seen) -> None:
     tools = server()
     with trace.use_span(seen.tracers.get_tracer("a program").start_span("work")) as work:
         async with connected(client(), tools) as connection:
@@ -175,7 +175,7 @@ async def test_both_sides_of_a_call_are_one_trace(client: Any, server: Any, seen
     assert params["_meta"]["traceparent"].split("-")[2] == f"{ids(asked)[1]:016x}"
 
 
-async def test_methods_of_extensions_are_traced_as_those_of_core(seen: Seen) -> None:
+async def test_methods_of_extensions_are_traced_like_core_methods(seen: Seen) -> None:
     left, right = pair()
     customer: Any = Customer()
     async with running(serve(right, Shop())), connect(left, customer) as client:
@@ -189,7 +189,7 @@ async def test_methods_of_extensions_are_traced_as_those_of_core(seen: Seen) -> 
     assert attributes(seen.span(SpanKind.SERVER, "stock/get"))["rpc.response.status_code"] == "-32021"
 
 
-async def test_what_a_handler_asks_is_part_of_the_same_trace(seen: Seen) -> None:
+async def test_requests_of_a_handler_belong_to_the_trace_of_its_call(seen: Seen) -> None:
     async with connected(ThenClient(), Then()) as connection:
         await connection.client.call_tool("roots")
     call = seen.span(SpanKind.SERVER, "tools/call")
@@ -198,7 +198,7 @@ async def test_what_a_handler_asks_is_part_of_the_same_trace(seen: Seen) -> None
 
 
 @pytest.mark.parametrize("message", [request(1, "tools/call"), lone(1, "tools/call")], ids=[LATEST, STATELESS])
-async def test_the_context_of_a_request_reaches_its_handler(message: Any, seen: Seen) -> None:
+async def test_the_trace_context_of_a_request_reaches_its_handler(message: Any, seen: Seen) -> None:
     server = Now() if "params" in message else Then()
     said = {"name": "x", **message.get("params", {})}
     said["_meta"] = {**said.get("_meta", {}), "traceparent": TRACEPARENT, "tracestate": "a=b", "baggage": "who=ada"}
@@ -211,7 +211,7 @@ async def test_the_context_of_a_request_reaches_its_handler(message: Any, seen: 
     assert f"{ids(seen.span(SpanKind.SERVER, 'tools/call'))[0]:016x}" == PARENT
 
 
-async def test_a_context_is_read_where_params_have_no_member_for_it(seen: Seen) -> None:
+async def test_a_trace_context_is_read_from_params_that_do_not_declare_meta(seen: Seen) -> None:
     server = First()
     async with played(server) as (raw, _):
         await raw.introduce("2024-11-05")
@@ -220,7 +220,7 @@ async def test_a_context_is_read_where_params_have_no_member_for_it(seen: Seen) 
     assert f"{found.trace_id:032x}" == TRACE
 
 
-async def test_a_trace_of_the_transport_is_linked(seen: Seen) -> None:
+async def test_the_span_of_an_http_request_is_linked_or_the_parent(seen: Seen) -> None:
     """The trace context in a message is the parent, and the span of the HTTP request is linked."""
     app = HttpApp(Now())
 
@@ -240,7 +240,7 @@ async def test_a_trace_of_the_transport_is_linked(seen: Seen) -> None:
     assert (ids(nested)[0], list(nested.links)) == (posts[1], [])
 
 
-async def test_a_context_that_somebody_gives_is_not_replaced(seen: Seen) -> None:
+async def test_an_explicit_trace_context_is_not_replaced(seen: Seen) -> None:
     async with connected(NowClient(), Now()) as connection:
         await connection.client.list_tools(meta={"traceparent": TRACEPARENT})
     (params,) = connection.ours.params("tools/list")
@@ -260,7 +260,7 @@ CONTEXTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("carried", CONTEXTS)
-async def test_a_context_that_is_not_valid_is_left_out(carried: str, seen: Seen) -> None:
+async def test_an_invalid_trace_context_is_ignored(carried: str, seen: Seen) -> None:
     message = lone(1, "tools/call", name="x")
     message["params"]["_meta"] |= CONTEXTS[carried]
     async with played(Now()) as (raw, _):
@@ -268,7 +268,7 @@ async def test_a_context_that_is_not_valid_is_left_out(carried: str, seen: Seen)
     assert seen.span(SpanKind.SERVER, "tools/call").parent is None
 
 
-async def test_strangers_decide_nothing_about_traces() -> None:
+async def test_an_untrusted_trace_context_is_only_linked() -> None:
     found, server = Seen(), Now()
     instrument(tracer_provider=found.tracers, meter_provider=found.meters, trust=False)
     try:
@@ -285,7 +285,7 @@ async def test_strangers_decide_nothing_about_traces() -> None:
 
 
 @BOTH
-async def test_no_argument_no_result_and_no_text_of_an_error_is_told(client: Any, server: Any, seen: Seen) -> None:
+async def test_arguments_results_and_error_messages_are_not_recorded(client: Any, server: Any, seen: Seen) -> None:
     async with connected(client(), server()) as connection:
         for name in ("echo", "fail", "refuse", "break"):
             with pytest.raises(ProtocolError) if name in ("refuse", "break") else nullcontext():
@@ -297,7 +297,7 @@ async def test_no_argument_no_result_and_no_text_of_an_error_is_told(client: Any
     assert not [event for span in seen.spans for event in span.events]
 
 
-async def test_sessions_are_secrets(seen: Seen) -> None:
+async def test_session_ids_are_not_recorded(seen: Seen) -> None:
     async with wires(HttpApp(Then())) as http:
         session = await http.begin()
         assert await (await http.call(session)).status() == 200
@@ -306,7 +306,7 @@ async def test_sessions_are_secrets(seen: Seen) -> None:
     assert session["mcp_session_id"] not in seen.all()
 
 
-async def test_names_that_do_not_exist_make_no_metric_and_no_name_of_a_span(
+async def test_unknown_tool_names_appear_in_no_metric_and_no_span_name(
     seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Made-up names must not fill the memory of the metrics backend."""
@@ -330,7 +330,7 @@ async def test_names_that_do_not_exist_make_no_metric_and_no_name_of_a_span(
     assert max(len(attributes(span).get("gen_ai.tool.name", "")) for span in seen.spans) == 128
 
 
-async def test_codes_that_somebody_makes_up_are_told_as_one(seen: Seen) -> None:
+async def test_unknown_error_codes_are_recorded_as_other(seen: Seen) -> None:
     class Inventive(Then):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             raise ProtocolError(int(params.name), "whatever")
@@ -349,7 +349,7 @@ async def test_codes_that_somebody_makes_up_are_told_as_one(seen: Seen) -> None:
 
 
 @BOTH
-async def test_attributes_are_those_of_the_conventions(client: Any, server: Any, seen: Seen) -> None:
+async def test_span_attributes_follow_the_semantic_conventions(client: Any, server: Any, seen: Seen) -> None:
     async with connected(client(), server()) as connection:
         for _ in range(2):
             await connection.client.call_tool("echo")
@@ -370,7 +370,7 @@ async def test_attributes_are_those_of_the_conventions(client: Any, server: Any,
 
 
 @BOTH
-async def test_failures_are_told_by_their_kind(client: Any, server: Any, seen: Seen) -> None:
+async def test_failures_are_recorded_with_their_error_type(client: Any, server: Any, seen: Seen) -> None:
     async with leaping_clock(), connected(client(), server()) as connection:
         calls = connection.client.with_options(timeout=0.1)
         await calls.call_tool("fail")
@@ -391,7 +391,7 @@ async def test_failures_are_told_by_their_kind(client: Any, server: Any, seen: S
 
 
 @BOTH
-async def test_only_the_flag_of_a_result_makes_it_an_error(client: Any, server: Any, seen: Seen) -> None:
+async def test_only_the_is_error_flag_marks_a_result_as_failed(client: Any, server: Any, seen: Seen) -> None:
     async with connected(client(), server()) as connection:
         await connection.client.call_tool("quote")
     assert {one.status.status_code for one in seen.spans if _called(one)} == {StatusCode.UNSET}
@@ -418,7 +418,7 @@ async def test_durations_are_measured_by_method_and_revision(seen: Seen) -> None
     assert [point.value for point in seen.points("mcp_bindgen.open_sessions")] == [0, 0]
 
 
-async def test_transports_are_told(seen: Seen) -> None:
+async def test_spans_record_the_transport(seen: Seen) -> None:
     client: Any = NowClient()
     async with listening(HttpApp(Now())) as port, connect(f"http://127.0.0.1:{port}/mcp", client) as asked:
         await asked.call_tool("echo")
@@ -427,7 +427,7 @@ async def test_transports_are_told(seen: Seen) -> None:
         assert (told["network.transport"], told["network.protocol.name"]) == ("tcp", "http")
 
 
-async def test_uris_are_told_only_if_somebody_wants_it() -> None:
+async def test_enabled_resource_uris_are_recorded_in_spans_but_not_in_metrics() -> None:
     found = Seen()
     instrument(tracer_provider=found.tracers, meter_provider=found.meters, resource_uris=True)
     try:
@@ -455,7 +455,7 @@ async def test_refusals_are_counted_by_their_reason(seen: Seen) -> None:
     assert counted == {"too many messages of a connection wait": 2, "too many requests are in flight": 1}
 
 
-async def test_the_context_of_whoever_calls_is_theirs_again(seen: Seen) -> None:
+async def test_a_call_restores_the_trace_context_of_its_caller(seen: Seen) -> None:
     before = context.get_current()
     async with connected(ThenClient(), Then()) as connection:
         await connection.client.call_tool("echo")
@@ -467,7 +467,7 @@ async def test_the_context_of_whoever_calls_is_theirs_again(seen: Seen) -> None:
 
 
 @pytest.mark.full
-def test_nothing_of_it_is_imported_unless_it_is_wanted() -> None:
+def test_opentelemetry_is_not_imported_without_instrumentation() -> None:
     code = """
 import asyncio, sys
 from mcp_bindgen import v2025_11_25 as v, v2026_07_28
@@ -492,7 +492,7 @@ print(sorted(name for name in sys.modules if "opentelemetry" in name or "telemet
     assert ran.stdout.strip() == "[]"
 
 
-async def test_it_can_be_ended(seen: Seen) -> None:
+async def test_uninstrument_stops_spans_and_context_propagation(seen: Seen) -> None:
     uninstrument()
     assert observation.current is None
     async with connected(ThenClient(), Then()) as connection:

@@ -40,7 +40,7 @@ def test_packages_are_named_after_revision_and_extension(tmp_path: Path) -> None
 
 
 @pytest.mark.full
-def test_check_compares_and_ignores_what_npm_makes(tmp_path: Path) -> None:
+def test_check_reports_changes_and_ignores_files_of_npm(tmp_path: Path) -> None:
     assert generate("2025-11-25", out=tmp_path).returncode == 0
     package = tmp_path / "mcp-2025-11-25"
     (package / "dist").mkdir()
@@ -57,14 +57,14 @@ def test_check_compares_and_ignores_what_npm_makes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Upper", "two words", "../up", "@scope", "a" * 215])
-def test_a_name_that_npm_refuses_is_one_line(name: str, tmp_path: Path) -> None:
+def test_an_invalid_npm_package_name_is_refused(name: str, tmp_path: Path) -> None:
     done = generate("2025-11-25", "--package", name, out=tmp_path)
     assert done.returncode == 2
     assert "is not the name of an npm package; use small letters" in done.stderr
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_template_of_a_user_takes_the_place_of_ours(tmp_path: Path) -> None:
+def test_a_user_template_replaces_the_built_in_template(tmp_path: Path) -> None:
     templates = tmp_path / "templates"
     templates.mkdir()
     (templates / "errors.ts.jinja").write_text("export const count = {{ protocol.errors | length }};\n", "utf-8")
@@ -102,7 +102,7 @@ def verdicts(folder: Path, *cases: tuple[str, str]) -> list[str | None]:
     return found
 
 
-def test_names_that_mean_something_in_javascript_are_members(tmp_path: Path) -> None:
+def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
     names = ["__proto__", "constructor", "toString", "a b", "class"]
     fields = tuple(Field(name, TEXT, required=True) for name in names)
     folder = written(
@@ -137,7 +137,7 @@ def test_names_that_mean_something_in_javascript_are_members(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_damaged_schemas_become_packages_or_one_line(seed: int, tmp_path: Path) -> None:
+def test_a_damaged_schema_is_emitted_or_refused(seed: int, tmp_path: Path) -> None:
     file = save(tmp_path / "draft.json", damaged(draft(), Random(seed)))
     done = generate("--schema", file, "--revision", "draft", out=tmp_path)
     assert done.returncode in (0, 2), done.stderr

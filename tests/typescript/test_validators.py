@@ -79,7 +79,7 @@ def as_doubles(value: Any) -> Any:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", cases([*REVISIONS, *DRAFTS], quick=["2025-11-25"]))
-def test_random_documents(revision: str) -> None:
+def test_validators_agree_with_the_schema_on_random_documents(revision: str) -> None:
     documents = random_documents(revision, DOCUMENTS)
     oracles: dict[str, Any] = {}
     verdicts = judge(documents)

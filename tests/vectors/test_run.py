@@ -62,7 +62,7 @@ def run(folder: Path, behaviour: str, *arguments: object) -> Done:
     return inside("vectors", "run", "--testee", command, "--vectors", vectors, *arguments)
 
 
-def test_differences_of_documents() -> None:
+def test_differences_of_documents_have_a_kind_and_a_pointer() -> None:
     for read, wrote, found in [
         ('{"a":1,"b":[1.0]}', '{"b":[1],"a":1.0}', []),
         ('{"a":9007199254740993}', '{"a":9007199254740992}', [("changed", "/a")]),
@@ -76,7 +76,7 @@ def test_differences_of_documents() -> None:
 
 
 @given(JSON, JSON)
-def test_documents_are_equal_as_a_validator_sees_it(one: object, other: object) -> None:
+def test_equality_of_documents_agrees_with_json_schema_const(one: object, other: object) -> None:
     for left, right in ((one, other), (one, one)):
         is_equal = jsonschema_rs.validator_for({"const": left}).is_valid(right)
         assert (not any(changes(parse(json.dumps(left)), parse(json.dumps(right))))) == is_equal
@@ -88,7 +88,7 @@ INVALID = Vector("x#", "invalid", False, "/a", "x", "Why.", document={})
 TOLERATED = Vector("x#", "tolerated", False, "/a", "x", "Why.", document={"a": None}, wrote=({},))
 
 
-def test_kinds_of_disagreements() -> None:
+def test_disagreements_are_classified() -> None:
     for vector, answer, found in [
         *((VALID, one, None) for one in (READ, Answer("accepted", READ.text, "Root"), Answer("unsupported"))),
         (VALID, Answer("accepted", '{"a":null}', "Tool"), ("misread", "/a")),
@@ -119,7 +119,7 @@ MISBEHAVIOUR = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(("behaviour", "kinds"), cases(MISBEHAVIOUR, quick=MISBEHAVIOUR[3:5]))
-def test_testees_that_misbehave(tmp_path: Path, behaviour: str, kinds: set[str]) -> None:
+def test_misbehaving_testees_are_reported(tmp_path: Path, behaviour: str, kinds: set[str]) -> None:
     done = run(tmp_path, behaviour, "--format", "json", "--timeout", "0.3")
     assert done.returncode == 1, done.stderr
     record = json.loads(done.stdout)
@@ -128,7 +128,7 @@ def test_testees_that_misbehave(tmp_path: Path, behaviour: str, kinds: set[str])
     assert record["judged"]["2024-11-05"] > 20
 
 
-def test_expected_disagreements(tmp_path: Path) -> None:
+def test_expected_disagreements_pass_and_stale_expectations_fail(tmp_path: Path) -> None:
     known = tmp_path / "known.toml"
     assert run(tmp_path, ECHO, "--expected", known, "--update").returncode == 0
     done = run(tmp_path, ECHO, "--expected", known)
@@ -142,7 +142,7 @@ def test_expected_disagreements(tmp_path: Path) -> None:
     assert (done.returncode, f"error: {known}#/expected/0/" in done.stderr) == (2, True)
 
 
-def test_reports(tmp_path: Path) -> None:
+def test_disagreements_are_reported_as_text_markdown_and_junit(tmp_path: Path) -> None:
     text = run(tmp_path, ECHO).stdout
     assert "scripted 1" in text
     assert "accepts an invalid document at uri (required)" in text
@@ -153,7 +153,7 @@ def test_reports(tmp_path: Path) -> None:
     assert int(suite.attrib["failures"]) == len(suite) > 3
 
 
-def test_documents_that_only_a_text_forbids_count_on_request(tmp_path: Path) -> None:
+def test_documents_forbidden_only_by_prose_count_on_request(tmp_path: Path) -> None:
     options = (("--format", "json"), ("--format", "json", "--prose"))
     plain, prose = (json.loads(run(tmp_path, ECHO, *one).stdout)["disagreements"] for one in options)
     assert {one["vector"] for one in prose} - {one["vector"] for one in plain} == {"2024-11-05/Root:root-scheme#/uri"}

@@ -48,7 +48,7 @@ def oracle(definitions: Any, name: str) -> Any:
 
 @pytest.mark.full
 @GENERATED
-def test_verdicts_are_those_of_a_validator(name: str) -> None:
+def test_verdicts_agree_with_a_validator_or_state_their_basis(name: str) -> None:
     for file in files(name):
         judge = oracle(effective(name), file.definition)
         for vector in file.vectors:
@@ -60,7 +60,7 @@ def test_verdicts_are_those_of_a_validator(name: str) -> None:
 
 @pytest.mark.skipif(not UPSTREAM.exists(), reason="the upstream files are not here")
 @pytest.mark.parametrize("name", cases(list(STORE.pins), quick=QUICK))
-def test_published_verdicts_are_those_of_the_upstream_file(name: str) -> None:
+def test_published_verdicts_agree_with_the_upstream_schema(name: str) -> None:
     upstream = read(UPSTREAM / name / "schema.json")[0]["$defs"]
     for file in files(name):
         judge = oracle(upstream, file.definition)
@@ -70,7 +70,7 @@ def test_published_verdicts_are_those_of_the_upstream_file(name: str) -> None:
 
 
 @GENERATED
-def test_generated_bindings_agree(name: str) -> None:
+def test_generated_bindings_agree_with_the_vectors(name: str) -> None:
     for file in files(name):
         if (types := bindings(file.revision, file.extension)) is None:
             continue
@@ -100,7 +100,7 @@ def bindings(revision: str, extension: str) -> Any:
 
 
 @GENERATED
-def test_files_have_the_format(name: str) -> None:
+def test_vector_files_conform_to_their_json_schema(name: str) -> None:
     schema = jsonschema_rs.validator_for(dict(json_schema()))
     for file in files(name):
         schema.validate(json.loads(as_text(file)))
@@ -109,7 +109,7 @@ def test_files_have_the_format(name: str) -> None:
 
 
 @GENERATED
-def test_each_member_is_present_absent_and_damaged(name: str) -> None:
+def test_vectors_cover_each_member_as_present_absent_and_damaged(name: str) -> None:
     definitions, always = effective(name), read_facts(STORE.root).always
     for file in files(name):
         schema = definitions[file.definition]
@@ -129,7 +129,7 @@ def test_each_member_is_present_absent_and_damaged(name: str) -> None:
 
 
 @pytest.mark.full
-def test_the_suite_is_as_large_as_it_says() -> None:
+def test_the_suite_has_the_documented_size() -> None:
     every = [vector for name in NAMES for file in files(name) for vector in file.vectors]
     verdicts = Counter(vector.verdict for vector in every)
     assert len(every) >= 10_000
@@ -154,7 +154,7 @@ def test_the_command_writes_the_same_files_each_time(tmp_path: Path) -> None:
     assert [file.definition for file in read_files(tmp_path / "a")] == [file.definition for file in files(QUICK[1])]
 
 
-def test_bad_usage_is_one_line() -> None:
+def test_bad_usage_is_reported() -> None:
     for arguments, message in [
         (("2031-01-01", "--out", "x"), "there is no revision '2031-01-01'"),
         ((), "Usage"),

@@ -64,7 +64,9 @@ def test_examples_of_definitions_are_valid(atlas: Atlas, schemas: dict[str, Effe
     assert shown > 200
 
 
-def test_messages_and_answers_are_valid(atlas: Atlas, schemas: dict[str, EffectiveSchema], pages: Pages) -> None:
+def test_example_messages_and_responses_are_valid(
+    atlas: Atlas, schemas: dict[str, EffectiveSchema], pages: Pages
+) -> None:
     judges = {revision: Judge(schema.definitions) for revision, schema in schemas.items()}
     for name, subject in atlas.methods.items():
         found = method(subject.protocol, name)
@@ -95,9 +97,7 @@ def test_since_is_the_first_schema_with_the_name(
     assert exact > 100
 
 
-def test_fields_of_a_page_are_those_of_the_schema(
-    atlas: Atlas, schemas: dict[str, EffectiveSchema], pages: Pages
-) -> None:
+def test_a_page_lists_the_fields_of_the_schema(atlas: Atlas, schemas: dict[str, EffectiveSchema], pages: Pages) -> None:
     for name, subject in atlas.definitions.items():
         schema = schemas[subject.protocol.revision].definitions.get(name)
         if schema is None or not isinstance(subject.protocol.definitions[name].type, Object):
@@ -109,7 +109,7 @@ def test_fields_of_a_page_are_those_of_the_schema(
             assert {wire for wire, required in rows if required} >= set(schema.get("required", ())), name
 
 
-def test_flows_name_the_messages(pages: Pages) -> None:
+def test_flow_diagrams_name_the_messages(pages: Pages) -> None:
     flows = {name: re.findall(r"^```mermaid\n(.*?)^```$", text, re.M | re.S) for name, text in pages.items()}
     call = flows[method_page("tools/call")]
     assert "InputRequiredResult" in call[0]

@@ -26,18 +26,18 @@ def test_the_navigation_names_each_handwritten_page() -> None:
 
 
 @pytest.mark.full
-def test_the_navigation_names_no_other_page(site: Pages) -> None:
+def test_the_navigation_names_only_existing_pages(site: Pages) -> None:
     assert set(navigation()) - site.keys() == set()
 
 
 @pytest.mark.full
-def test_the_index_for_programs_names_each_page(site: Pages) -> None:
+def test_llms_txt_names_each_page(site: Pages) -> None:
     text = llms(site)
     assert [name for name in site if f"/{name})" not in text] == []
 
 
 @pytest.mark.full
-def test_no_page_shows_an_address_of_memory(site: Pages) -> None:
+def test_no_page_shows_a_memory_address(site: Pages) -> None:
     """An address of memory would change the page in each build."""
     assert [
         name for name, text in site.items() if name.startswith(("reference/api", "atlas")) and " at 0x" in text
@@ -45,7 +45,7 @@ def test_no_page_shows_an_address_of_memory(site: Pages) -> None:
 
 
 @pytest.mark.full
-def test_each_rule_and_each_package_has_its_place(site: Pages) -> None:
+def test_each_diff_rule_and_each_package_is_listed(site: Pages) -> None:
     assert [rule for rule in RULES if f"{{ #{rule} }}" not in site["reference/diff-rules.md"]] == []
     assert [name for name in packages() if f"`{name}`" not in site["reference/api/index.md"]] == []
 

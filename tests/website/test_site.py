@@ -58,7 +58,7 @@ def _ids(file: Path) -> set[str]:
     return set(_ID.findall(file.read_text("utf-8")))
 
 
-def test_every_link_leads_to_a_page_and_a_place() -> None:
+def test_every_link_leads_to_an_existing_page_and_anchor() -> None:
     broken: set[str] = set()
     count = 0
     for file in SITE.rglob("index.html"):
@@ -91,7 +91,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
-def test_pages_are_accessible_and_ask_no_other_host(
+def test_pages_are_accessible_and_send_no_request_to_another_host(
     browser: Browser, server: FileServer, size: tuple[int, int], scheme: Literal["light", "dark"]
 ) -> None:
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)

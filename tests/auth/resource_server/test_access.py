@@ -55,7 +55,7 @@ def stepped_up(response: Any) -> str:
 
 
 @pytest.mark.full
-def test_an_operation_needs_its_scopes_in_every_era(server: Protected) -> None:
+def test_scopes_are_required_in_stateful_and_stateless_revisions(server: Protected) -> None:
     reader = server.token()
     for revision in (None, BATCHES, LATEST):
         session = None if revision is None else server.session(reader, revision)
@@ -73,7 +73,7 @@ def test_scopes_are_compared_as_a_whole(server: Protected) -> None:
             assert server.call("delete", token=server.token(scope=scope)).status_code == status, scope
 
 
-def test_a_batch_hides_no_call(server: Protected) -> None:
+def test_scopes_are_required_for_every_call_in_a_batch(server: Protected) -> None:
     token = server.token()
     session = server.session(token, BATCHES)
     hidden = [called("whoami", 1), called("open", 2), called("delete", 3)]
@@ -85,7 +85,7 @@ def test_a_batch_hides_no_call(server: Protected) -> None:
     assert server.post([called("whoami", 1), called("open", 2)], token=token, headers=session).status_code == 200
 
 
-def test_headers_cannot_say_something_else_than_the_body(server: Protected) -> None:
+def test_headers_that_contradict_the_body_do_not_bypass_scopes(server: Protected) -> None:
     token, lies = server.token(), {"mcp-name": "whoami"}
     refused = server.call("delete", token=token, headers=lies)
     assert (stepped_up(refused), answer(refused)["id"]) == ("mcp:write", 1)
@@ -94,7 +94,7 @@ def test_headers_cannot_say_something_else_than_the_body(server: Protected) -> N
     assert server.call("whoami", token=token, headers=lies | {"mcp-name": "delete"}).status_code == 400
 
 
-def test_names_that_come_twice_are_the_ones_that_are_called(server: Protected) -> None:
+def test_duplicate_or_escaped_names_do_not_bypass_scopes(server: Protected) -> None:
     token = server.token()
     session = server.session(token)
     for names in ('"name":"whoami","name":"delete"', '"name":"delete","name":"whoami"', '"name":"dele\\u0074e"'):
@@ -105,7 +105,7 @@ def test_names_that_come_twice_are_the_ones_that_are_called(server: Protected) -
         assert "deleted" not in response.text
 
 
-def test_a_handler_can_ask_for_more(server: Protected) -> None:
+def test_a_handler_can_require_more_scopes(server: Protected) -> None:
     token = server.token()
     assert stepped_up(server.call("admin", token=token)) == "mcp:admin"
     assert said(server.call("admin", token=server.token(scope="mcp:admin"))) == "done"
@@ -118,7 +118,7 @@ def test_a_handler_can_ask_for_more(server: Protected) -> None:
     assert answer(late)["error"]["data"]["scope"] == "mcp:admin"
 
 
-def test_what_cannot_be_a_scope_is_refused_and_not_asked_for(server: Protected) -> None:
+def test_an_invalid_scope_of_a_handler_is_left_out_of_the_challenge(server: Protected) -> None:
     refused = server.call("odd", token=server.token())
     assert refused.status_code == 403
     assert "set-cookie" not in refused.headers
@@ -126,7 +126,7 @@ def test_what_cannot_be_a_scope_is_refused_and_not_asked_for(server: Protected) 
     assert (found.parameters["scope"], refused.json()["error"]["data"]["error"]) == ("mcp:admin", "insufficient_scope")
 
 
-def test_scopes_of_methods_names_and_everything_add_up(issuer: Issuer) -> None:
+def test_scopes_of_all_requests_methods_and_names_add_up(issuer: Issuer) -> None:
     scopes = {"*": ["base"], "tools/call": ["call"], ("tools/call", "delete"): ["mcp:write"], "GET": ["never"]}
     with running(JwtVerifier(issuer.url), issuer=issuer, scopes=scopes, implies={}) as server:
         assert 'scope="base call never"' in server.call("open").headers["www-authenticate"]
@@ -144,7 +144,7 @@ def test_scopes_of_methods_names_and_everything_add_up(issuer: Issuer) -> None:
 
 
 @each("changes", [{"sub": "eve"}, {"client_id": "other"}, {"sub": "alice\x00"}])
-def test_a_session_is_somebody_elses_for_everybody_else(server: Protected, changes: dict[str, Any]) -> None:
+def test_another_principal_cannot_use_a_session(server: Protected, changes: dict[str, Any]) -> None:
     mine, other = server.token(), server.token(**changes)
     session = server.session(mine)
     stream = {"accept": "text/event-stream", **session}
@@ -162,13 +162,13 @@ def test_a_session_is_somebody_elses_for_everybody_else(server: Protected, chang
     assert said(server.call("whoami", token=mine, session=session)) == "alice"
 
 
-def test_principals_are_not_mixed_up_by_what_their_names_hold(issuer: Issuer) -> None:
+def test_special_characters_in_names_do_not_make_principals_equal(issuer: Issuer) -> None:
     one = Identity(issuer="a", subject='b","c', client="d")
     assert one.principal != Identity(issuer="a", subject="b", client='c","d').principal
     assert Identity(subject="a", client=None).principal != Identity(subject="a", client="null").principal
 
 
-def test_the_same_user_of_another_issuer_is_somebody_else(issuer: Issuer) -> None:
+def test_the_same_subject_of_another_issuer_is_another_principal(issuer: Issuer) -> None:
     with Issuer().listening() as second, running(JwtVerifier(issuer.url), JwtVerifier(second.url)) as server:
         assert server.client.get(server.metadata_url).json()["authorization_servers"] == [issuer.url, second.url]
         session, theirs = server.session(issuer.token(server.url)), second.token(server.url)
@@ -177,7 +177,7 @@ def test_the_same_user_of_another_issuer_is_somebody_else(issuer: Issuer) -> Non
         assert server.call("whoami", token=issuer.token(server.url, iss=second.url)).status_code == 401
 
 
-def test_a_renewed_token_goes_on_with_the_session(server: Protected) -> None:
+def test_a_renewed_token_continues_the_session_with_its_own_scopes(server: Protected) -> None:
     session = server.session(server.token())
     for scope in ("mcp:read", "mcp:read mcp:write", "mcp:read"):
         seen = json.loads(said(server.call("open", token=server.token(scope=scope), session=session)))
@@ -185,7 +185,7 @@ def test_a_renewed_token_goes_on_with_the_session(server: Protected) -> None:
     assert server.call("open", token=server.token(exp=At(-100)), session=session).status_code == 401
 
 
-def test_identities_of_calls_at_the_same_time_are_not_mixed_up(server: Protected) -> None:
+def test_concurrent_calls_have_separate_identities(server: Protected) -> None:
     tokens = {name: server.token(scope=f"mcp:read {name}") for name in map(str, range(8))}
     session = server.session(server.token())
 
@@ -198,7 +198,7 @@ def test_identities_of_calls_at_the_same_time_are_not_mixed_up(server: Protected
         list(pool.map(work, tokens))
 
 
-def test_a_state_is_good_for_who_got_it_alone(server: Protected) -> None:
+def test_a_request_state_is_valid_only_for_its_principal(server: Protected) -> None:
     mine, other = server.token(), server.token(sub="eve")
     reply = {"action": "accept", "content": {"name": "x"}}
     asked = answer(server.call("ask", token=mine, inputResponses={"first": reply}))["result"]
@@ -212,7 +212,7 @@ LISTENING = {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/lis
 LISTEN = stateless("subscriptions/listen", notifications={"toolsListChanged": True})
 
 
-def test_a_subscription_knows_who_listens(server: Protected) -> None:
+def test_a_subscription_has_the_identity_of_its_client(server: Protected) -> None:
     token = server.token(sub="listener")
     headers = {**LISTENING, "authorization": f"Bearer {token}", "accept": BOTH}
     with server.client.stream("POST", server.url, json=LISTEN, headers=headers) as stream:
@@ -223,7 +223,7 @@ def test_a_subscription_knows_who_listens(server: Protected) -> None:
 
 
 @pytest.mark.full
-def test_streams_end_with_the_token_that_opened_them(server: Protected) -> None:
+def test_streams_end_when_the_token_that_opened_them_expires(server: Protected) -> None:
     """Streams end even if they always have messages to send."""
     flooding = threading.Thread(target=flooded, args=(server, server.token(), 2.0))
     flooding.start()
@@ -241,7 +241,7 @@ def test_streams_end_with_the_token_that_opened_them(server: Protected) -> None:
         assert stream.status_code == 200
 
 
-async def test_a_client_whose_token_lacks_the_scope_of_everything_is_told_so(issuer: Issuer) -> None:
+async def test_connecting_without_a_scope_of_all_requests_reports_the_scope(issuer: Issuer) -> None:
     """No client, of any revision, concludes that the server has another revision."""
     with running(JwtVerifier(issuer.url), scopes={"*": ["mcp:all"]}) as server:
         auth = Bearer(issuer.token(server.url))
@@ -278,7 +278,7 @@ class Tasked(v2025_11_25.Server):
         return {"tasks": {}}
 
 
-def test_a_task_is_found_by_its_owner_alone_and_nobody_is_told_what_a_handler_returned() -> None:
+def test_a_task_is_found_only_by_its_owner_and_invalid_results_are_hidden() -> None:
     tokens = {"the-token-of-alice": "alice", "the-token-of-eve-x": "eve"}
     with running(StaticTokens(tokens), servers=[Tasked()]) as server:
         for token, member in zip(tokens, ("result", "error"), strict=True):
@@ -313,7 +313,7 @@ def old_stream(server: Protected, token: str) -> Iterator[tuple[Iterator[str], P
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-def test_the_old_transport_is_guarded_too(server: Protected) -> None:
+def test_the_sse_transport_checks_tokens_owners_and_scopes(server: Protected) -> None:
     mine, other = server.token(), server.token(sub="eve")
     with old_stream(server, mine) as (data, post):
         for token, status in ((None, 401), (other, 404), (mine, 202)):
@@ -327,7 +327,7 @@ def test_the_old_transport_is_guarded_too(server: Protected) -> None:
 
 
 @pytest.mark.full
-def test_the_old_stream_ends_with_the_last_token_that_came_for_it(server: Protected) -> None:
+def test_an_sse_stream_ends_when_its_longest_lived_token_expires(server: Protected) -> None:
     """Only a message with a longer-lived token keeps the stream open: neither events nor a running handler do."""
     brief, longer = (server.token(exp=At(seconds), scope="mcp:write") for seconds in (-58, -56.5))
     with old_stream(server, brief) as (data, post):
@@ -343,7 +343,7 @@ def test_the_old_stream_ends_with_the_last_token_that_came_for_it(server: Protec
 KEY = "a key that nobody can guess"
 
 
-def test_static_tokens_and_keys_are_the_simplest_case() -> None:
+def test_static_tokens_and_api_keys_authenticate_users() -> None:
     alice, bob = KEY.replace(" ", "-"), "another-secret-of-bob"
     tokens = StaticTokens({alice: Identity(subject="alice", scopes=frozenset({"mcp:write"})), bob: "bob"})
     with running(tokens, api_key_header="X-API-Key") as server:
@@ -360,7 +360,7 @@ def test_static_tokens_and_keys_are_the_simplest_case() -> None:
         assert server.client.get(server.metadata_url).status_code == 404
 
 
-def test_a_verifier_that_fails_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_verifier_refuses_requests_without_details(caplog: pytest.LogCaptureFixture) -> None:
     failing: Any = SimpleNamespace(verify=mock.AsyncMock(side_effect=KeyError("a database")))
     with running(failing) as server:
         response = server.call("whoami", token="the-token-of-alice")
@@ -370,12 +370,12 @@ def test_a_verifier_that_fails_lets_nobody_in(caplog: pytest.LogCaptureFixture) 
     assert "the-token-of-alice" not in caplog.text
 
 
-def test_a_token_that_can_be_guessed_is_refused_at_once() -> None:
+def test_a_static_token_that_is_too_short_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 16 characters"):
         StaticTokens({"secret": "alice"})
 
 
-def test_secrets_show_nowhere(issuer: Issuer) -> None:
+def test_secrets_are_absent_from_representations(issuer: Issuer) -> None:
     tokens = StaticTokens({KEY: "alice"})
     auth = ResourceServer("https://example.org/mcp", tokens, JwtVerifier(issuer.url))
     for one in (tokens, auth, vars(tokens), vars(auth)):
@@ -394,7 +394,7 @@ ftp://example.org/mcp https:///mcp
 
 
 @each("resource", ["", *RESOURCES.split()])
-def test_a_resource_is_written_as_clients_write_it(issuer: Issuer, resource: str) -> None:
+def test_an_invalid_or_non_canonical_resource_url_is_refused(issuer: Issuer, resource: str) -> None:
     with pytest.raises(ValueError, match="resource"):
         ResourceServer(resource, JwtVerifier(issuer.url))
 
@@ -434,20 +434,20 @@ async def test_an_endpoint_can_be_mounted(issuer: Issuer, path: str, mount: str,
 
 
 @each("scopes", [{"x": ["a b"]}, {"x": ['a"']}, {"x": "ab"}, {"x": [""]}, {"x": ["offline_access"]}])
-def test_what_is_no_scope_of_a_resource_is_refused(issuer: Issuer, scopes: Any) -> None:
+def test_an_invalid_scope_in_the_configuration_is_refused(issuer: Issuer, scopes: Any) -> None:
     for options in ({"scopes": scopes}, {"basic_scopes": scopes["x"]}):
         with pytest.raises(ValueError, match=r"scope|offline"):
             ResourceServer("https://example.org/mcp", JwtVerifier(issuer.url), **options)
 
 
-def test_an_issuer_has_to_be_one_that_can_be_trusted() -> None:
+def test_an_issuer_without_https_or_in_a_private_network_is_refused() -> None:
     for address in ("http://example.org", "https://10.0.0.1", "https://169.254.169.254", "file:///x", "x"):
         with pytest.raises(ValueError, match="issuer cannot be used"):
             JwtVerifier(address)
     JwtVerifier("https://10.0.0.1", private=True)
 
 
-def test_scopes_of_a_server_want_somebody_who_verifies_tokens() -> None:
+def test_a_server_with_scopes_requires_auth() -> None:
     class Scoped(v2025_11_25.Server):
         def required_scopes(self, method: str, name: str | None) -> list[str]:
             return ["x"] if name == "y" else []
@@ -458,7 +458,7 @@ def test_scopes_of_a_server_want_somebody_who_verifies_tokens() -> None:
 
 
 @pytest.mark.full
-def test_nothing_of_this_is_loaded_where_it_is_not_used() -> None:
+def test_auth_is_imported_only_when_it_is_used() -> None:
     code = (
         "import sys, mcp_bindgen.http.server.serve, mcp_bindgen.v2026_07_28.server\n"
         "ours = ('joserfc', 'cryptography', 'mcp_bindgen.auth')\n"

@@ -80,7 +80,7 @@ def needs(response: Any, scopes: str) -> None:
 
 
 @each("revision", [STATELESS, LATEST, "2025-03-26"])
-def test_every_operation_needs_what_the_contract_states(server: Protected, revision: str) -> None:
+def test_every_operation_requires_the_scopes_of_the_contract(server: Protected, revision: str) -> None:
     for token in KEYS:
         session = None if revision == STATELESS else server.session(token, revision)
         for method, params, needed in OPERATIONS:
@@ -98,7 +98,7 @@ def test_every_operation_needs_what_the_contract_states(server: Protected, revis
         needs(refused, "files:read files:root")
 
 
-def test_what_completes_or_follows_an_entry_needs_what_the_entry_needs(server: Protected) -> None:
+def test_completion_and_subscription_require_the_scopes_of_the_entry(server: Protected) -> None:
     followed = {"resourceSubscriptions": ["files://y/else", "files://x/root"]}
     needs(server.ask("subscriptions/listen", NOTHING, notifications=followed), "files:read files:root")
     resource = {"type": "ref/resource", "uri": "files://x/{name}", "name": "help"}
@@ -108,7 +108,7 @@ def test_what_completes_or_follows_an_entry_needs_what_the_entry_needs(server: P
             needs(server.ask("completion/complete", NOTHING, session, ref=ref, argument=argument), needed)
 
 
-def test_what_the_endpoint_asks_for_is_needed_beside() -> None:
+def test_scopes_of_the_endpoint_and_the_contract_add_up() -> None:
     with running(StaticTokens(KEYS), servers=Files().servers(), scopes={"tools/call": ["call"]}, implies={}) as server:
         needs(server.call("move", token=EVERYTHING), "call files:read files:write")
 
@@ -117,6 +117,6 @@ def test_clients_see_the_scopes(server: Protected) -> None:
     assert json.dumps(answer(server.ask("tools/list", NOTHING))["result"]["tools"]) == json.dumps(DOCUMENT["tools"])
 
 
-def test_a_contract_with_scopes_is_not_served_to_everybody() -> None:
+def test_a_contract_with_scopes_is_not_served_without_auth() -> None:
     with pytest.raises(ValueError, match="Files needs scopes, and tokens are not verified"):
         HttpApp(*Files().servers())

@@ -40,7 +40,7 @@ def statuses(server: Protected, tokens: list[str]) -> list[int]:
 
 
 @pytest.mark.full
-def test_a_flood_of_unknown_keys_is_one_fetch(issuer: Issuer) -> None:
+def test_many_unknown_key_ids_cause_one_fetch(issuer: Issuer) -> None:
     own = RSAKey.generate_key(2048)
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
         assert (statuses(server, [server.token()]), issuer.fetched) == ([200], 1)
@@ -50,12 +50,12 @@ def test_a_flood_of_unknown_keys_is_one_fetch(issuer: Issuer) -> None:
         assert said(server.call("whoami", token=server.token())) == "alice"
 
 
-def test_many_first_tokens_at_once_are_one_fetch(issuer: Issuer) -> None:
+def test_concurrent_first_tokens_cause_one_fetch(issuer: Issuer) -> None:
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
         assert (statuses(server, [server.token() for _ in range(16)]), issuer.fetched) == ([200] * 16, 1)
 
 
-def test_an_issuer_may_be_away(issuer: Issuer) -> None:
+def test_an_unavailable_issuer_gives_503_unless_its_keys_are_cached(issuer: Issuer) -> None:
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
         issuer.is_down = True
         early = server.call("whoami", token=server.token())
@@ -70,7 +70,7 @@ def test_an_issuer_may_be_away(issuer: Issuer) -> None:
             assert said(server.call("whoami", token=server.token())) == "alice"
 
 
-async def test_keys_are_fetched_again_beside_the_requests() -> None:
+async def test_keys_are_refreshed_in_the_background() -> None:
     issuer, loaded, now = Issuer(), 0, 1000.0
 
     async def load() -> Any:
@@ -113,7 +113,7 @@ async def test_keys_are_fetched_again_beside_the_requests() -> None:
     assert await known("k2", after=PAUSE)
 
 
-async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancelled_request_does_not_cancel_the_fetch_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     issuer, begun, go_on = Issuer(), asyncio.Event(), asyncio.Event()
 
     async def load() -> Any:
@@ -134,7 +134,7 @@ async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.Monk
     assert await second is not None
 
 
-async def test_an_issuer_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fetch_from_an_unresponsive_issuer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "_FETCH_TIMEOUT", 0.05)
     await refused(IssuerKeys(asyncio.Event().wait, "https://auth.example.org").find("k1", "RS256"), VerifierUnavailable)
 
@@ -169,13 +169,13 @@ CHANGES = [{"issuer": "https://elsewhere.example.org"}, {"issuer": "/"}, *({"jwk
 
 
 @each("changes", CHANGES)
-def test_metadata_of_somebody_else_and_keys_inside_of_a_network_are_not_used(issuer: Issuer, changes: Any) -> None:
+def test_metadata_of_another_issuer_and_unsafe_key_urls_are_not_used(issuer: Issuer, changes: Any) -> None:
     issuer.changes = changes
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
         assert server.call("whoami", token=server.token()).status_code == 503
 
 
-async def test_an_audience_of_its_own_can_be_named() -> None:
+async def test_a_configured_audience_replaces_the_resource() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), audience="api://mcp", types=("JWT",))
     assert await verifier.verify(issuer.token("api://mcp", header={"typ": "JWT"}), RESOURCE) is not None
@@ -183,7 +183,7 @@ async def test_an_audience_of_its_own_can_be_named() -> None:
         await verifier.verify(issuer.token(RESOURCE, header={"typ": "JWT"}), RESOURCE)
 
 
-async def test_the_two_ways_to_write_an_origin_are_the_same_audience() -> None:
+async def test_an_origin_with_a_trailing_slash_is_the_same_audience() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks())
     for audience in ("https://example.org", "https://example.org/"):
@@ -193,7 +193,7 @@ async def test_the_two_ways_to_write_an_origin_are_the_same_audience() -> None:
             await verifier.verify(issuer.token(audience), "https://example.org")
 
 
-def test_a_verified_token_is_known_until_it_expires(issuer: Issuer) -> None:
+def test_a_verification_is_cached_no_longer_than_the_token_is_valid(issuer: Issuer) -> None:
     moment = [time.time()]
 
     class Counting(JwtVerifier):
@@ -224,7 +224,7 @@ def introspection(issuer: Issuer, **options: Any) -> Introspection:
     return Introspection(issuer.url, "mcp", "s:ecret", **options)
 
 
-def test_an_issuer_is_asked_once_about_a_token(issuer: Issuer) -> None:
+def test_a_token_is_introspected_once(issuer: Issuer) -> None:
     with running(introspection(issuer)) as server:
         issuer.known["opaque"] = {"active": True, **issuer.claims(server.url)}
         assert statuses(server, ["opaque"] * 16) == [200] * 16  # at the same time
@@ -244,7 +244,7 @@ WRONG += [{"iss": "https://elsewhere.example.org"}, {"token_type": "refresh_toke
 
 @pytest.mark.full
 @pytest.mark.parametrize("changes", WRONG, ids=str)
-def test_what_an_issuer_says_of_a_token_is_checked(issuer: Issuer, changes: dict[str, Any]) -> None:
+def test_claims_from_introspection_are_checked(issuer: Issuer, changes: dict[str, Any]) -> None:
     with running(introspection(issuer)) as server:
         claims = {"active": True, **issuer.claims(server.url), **changes}
         issuer.known["opaque"] = {name: value for name, value in claims.items() if value is not ...}
@@ -254,7 +254,7 @@ def test_what_an_issuer_says_of_a_token_is_checked(issuer: Issuer, changes: dict
         assert issuer.asked == 1
 
 
-def test_a_revoked_token_is_good_for_a_short_time_only(issuer: Issuer) -> None:
+def test_a_revoked_token_is_accepted_until_its_cache_entry_expires(issuer: Issuer) -> None:
     moment = [time.time()]
     options: Any = {"clock": lambda: moment[0]}
     with running(introspection(issuer, keep=30.0, **options), **options) as server:
@@ -270,7 +270,7 @@ def test_a_revoked_token_is_good_for_a_short_time_only(issuer: Issuer) -> None:
         assert server.call("whoami", token="brief").status_code == 401  # expired, although cached
 
 
-def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) -> None:
+def test_a_failed_introspection_gives_503(issuer: Issuer) -> None:
     with running(introspection(issuer)) as server:
         issuer.is_down = True
         assert server.call("whoami", token="opaque").status_code == 503
@@ -279,7 +279,9 @@ def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) 
         assert server.call("whoami", token="opaque").status_code == 503
 
 
-async def test_a_flood_of_unknown_tokens_is_bounded(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_introspection_requests_and_cached_refusals_are_limited(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(asking, "_MAX_REQUESTS", 5)
     monkeypatch.setattr(asking, "_MAX_REFUSED", 3)
     verifier = introspection(issuer)

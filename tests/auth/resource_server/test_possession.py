@@ -69,14 +69,14 @@ def mine(server: Protected) -> Holder:
     return Holder(server)
 
 
-def test_a_bound_token_is_taken_with_a_proof(server: Protected, mine: Holder) -> None:
+def test_a_bound_token_with_a_proof_is_accepted(server: Protected, mine: Holder) -> None:
     for _ in range(3):
         assert said(mine.call(mine.proven())) == "alice"
     assert said(mine.call(mine.proof(f"{server.url}?query#fragment", mine.token), scheme="dpop")) == "alice"
     assert said(call(server, server.token(), scheme="Bearer")) == "alice"  # bearer tokens still work
 
 
-def test_a_session_wants_a_proof_for_each_request(server: Protected, mine: Holder) -> None:
+def test_every_request_of_a_session_requires_a_proof(server: Protected, mine: Holder) -> None:
     session = {"mcp-session-id": server.post(initialize(LATEST), headers=mine.headers()).headers["mcp-session-id"]}
     server.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session | mine.headers())
     assert said(server.call("whoami", session=session, headers=mine.headers())) == "alice"
@@ -84,7 +84,7 @@ def test_a_session_wants_a_proof_for_each_request(server: Protected, mine: Holde
     assert server.client.delete(server.url, headers=session | mine.headers(method="DELETE")).status_code == 204
 
 
-def test_both_schemes_are_offered(server: Protected) -> None:
+def test_challenges_and_metadata_offer_bearer_and_dpop(server: Protected) -> None:
     found = challenges.parse(server.call("whoami").headers.get_list("www-authenticate"))
     assert [one.scheme for one in found] == ["bearer", "dpop"]
     assert found[1].parameters["algs"] == "ES256 ES384 EdDSA Ed25519"
@@ -93,7 +93,7 @@ def test_both_schemes_are_offered(server: Protected) -> None:
     assert metadata["dpop_bound_access_tokens_required"] is False
 
 
-def test_a_bound_token_is_no_bearer_token(mine: Holder, issuer: Issuer) -> None:
+def test_a_bound_token_is_refused_as_a_bearer_token(mine: Holder, issuer: Issuer) -> None:
     for proofs in ([], [mine.proven()]):
         response = mine.call(*proofs, scheme="Bearer")
         assert response.status_code == 401
@@ -110,7 +110,7 @@ def test_a_token_that_is_bound_in_another_way_is_refused(server: Protected, cnf:
         assert call(server, token, Prover().proof(server.url, token), scheme=scheme).status_code == 401
 
 
-def test_an_unbound_token_needs_no_proof_and_gets_no_better_by_one(server: Protected, issuer: Issuer) -> None:
+def test_an_unbound_token_is_refused_with_a_proof_or_if_dpop_is_required(server: Protected, issuer: Issuer) -> None:
     token = server.token()
     assert error(call(server, token, Prover().proof(server.url, token))) == "invalid_token"
     with running(JwtVerifier(issuer.url), issuer=issuer, dpop="required") as strict:
@@ -137,7 +137,9 @@ CHANGES: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize(("value", "name"), rows(CHANGES), ids=str)
-def test_a_proof_of_something_else_is_refused(server: Protected, mine: Holder, value: Any, name: str) -> None:
+def test_a_proof_with_wrong_claims_or_headers_is_refused(
+    server: Protected, mine: Holder, value: Any, name: str
+) -> None:
     if name == "iat" and isinstance(value, str):
         value = {"OLD": int(time.time()) - 400, "AHEAD": int(time.time()) + 400}.get(value, value)
     if name == "htu" and isinstance(value, str):
@@ -147,7 +149,7 @@ def test_a_proof_of_something_else_is_refused(server: Protected, mine: Holder, v
     assert error(response, "bearer") is None
 
 
-def test_a_proof_is_by_the_key_of_the_token(server: Protected, mine: Holder) -> None:
+def test_a_proof_must_be_signed_with_the_key_of_the_token(server: Protected, mine: Holder) -> None:
     thief, wide, curve = Prover(), RSAKey.generate_key(2048), ECKey.generate_key("P-384")
     for proof in (
         thief.proof(server.url, mine.token),
@@ -163,7 +165,7 @@ def test_a_proof_is_by_the_key_of_the_token(server: Protected, mine: Holder) -> 
         assert mine.refused(proof) == "invalid_dpop_proof"
 
 
-def test_a_proof_counts_once(server: Protected, mine: Holder) -> None:
+def test_a_proof_is_accepted_once(server: Protected, mine: Holder) -> None:
     one = mine.proven()
     first, second = (mine.proven(jti="same", iat=int(time.time()) - age) for age in (0, 1))
     for proof, again in ((one, one), (first, second)):
@@ -172,12 +174,12 @@ def test_a_proof_counts_once(server: Protected, mine: Holder) -> None:
     assert other.call(other.proven(jti="same")).status_code == 200
 
 
-def test_there_is_one_proof(mine: Holder) -> None:
+def test_a_missing_repeated_or_overlong_proof_is_refused(mine: Holder) -> None:
     for proofs in ([], ["x"], [mine.proven(), mine.proven()], [mine.proven(more="x" * 9000)]):
         assert mine.refused(*proofs) == "invalid_dpop_proof"
 
 
-def test_the_address_of_a_proof_is_the_one_that_is_configured(server: Protected, mine: Holder) -> None:
+def test_a_proof_must_contain_the_configured_url(server: Protected, mine: Holder) -> None:
     forged = {"host": "localhost", "x-forwarded-host": "evil.example.org", "x-forwarded-proto": "https"}
     for url in ("http://localhost/mcp", "https://evil.example.org/mcp"):
         headers = {"authorization": f"DPoP {mine.token}", "dpop": mine.proof(url, mine.token), **forged}
@@ -185,7 +187,7 @@ def test_the_address_of_a_proof_is_the_one_that_is_configured(server: Protected,
     assert mine.call(mine.proof(server.url.replace("http:", "HTTP:"), mine.token)).status_code == 200
 
 
-def test_a_nonce_is_asked_for(issuer: Issuer) -> None:
+def test_a_proof_without_a_valid_nonce_is_refused(issuer: Issuer) -> None:
     moment = [1000.0]
     nonces = Nonces(key=b"k" * 32, lifetime=100, clock=lambda: moment[0])
     with running(JwtVerifier(issuer.url), issuer=issuer, dpop="required", nonces=nonces) as server:
@@ -214,7 +216,7 @@ async def verify(verifier: ProofVerifier, prover: Prover, proof: str | float) ->
     await verifier.verify(text.encode(), "POST", (URL,), "token", prover.thumbprint)
 
 
-async def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proofs_are_remembered_until_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     moment = [time.time()]
     verifier, prover = ProofVerifier(clock=lambda: moment[0]), Prover()
     ahead = prover.proof(URL, "token", iat=moment[0] + 290)
@@ -233,7 +235,7 @@ async def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: p
 
 @pytest.mark.full
 @each("skews", [(60, -60), (-60, 60), (10, -10), (60, 60)])
-async def test_a_proof_counts_once_for_processes_whose_clocks_are_a_minute_off(skews: tuple[float, float]) -> None:
+async def test_a_proof_is_accepted_once_despite_clock_skew_between_processes(skews: tuple[float, float]) -> None:
     time_here = [1_000_000.0]
     shared = replay.MemoryReplayCache(lambda: time_here[0])
     both = [ProofVerifier(clock=lambda skew=skew: time_here[0] + skew, replay=shared) for skew in skews]  # type: ignore[misc]
@@ -247,7 +249,7 @@ async def test_a_proof_counts_once_for_processes_whose_clocks_are_a_minute_off(s
     assert taken == 1
 
 
-async def test_a_client_that_sends_many_proofs_shuts_out_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_with_too_many_proofs_does_not_block_other_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "_MAX_PROOFS_OF_KEY", 3)
     moment = [time.time()]
     verifier = ProofVerifier(clock=lambda: moment[0])
@@ -262,7 +264,7 @@ async def test_a_client_that_sends_many_proofs_shuts_out_only_itself(monkeypatch
         await verify(verifier, many, moment[0])
 
 
-def test_processes_can_share_what_they_remember_of_proofs(issuer: Issuer) -> None:
+def test_processes_can_share_a_cache_of_proofs(issuer: Issuer) -> None:
     """Servers that share a cache accept a proof once, and accept none while the cache is unavailable."""
     asked: list[tuple[int, str, float]] = []
 

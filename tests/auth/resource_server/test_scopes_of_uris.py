@@ -80,7 +80,7 @@ vault://x%2F..%2Fsafe/~keys/a vault://x%2F..%2Fsafe//~keys%2Fb%252Fc vault://use
 
 @pytest.mark.full
 @each("uri", [*EQUAL, *READINGS.split()])
-def test_no_spelling_evades_a_rule(server: Protected, uri: str) -> None:
+def test_no_spelling_of_a_uri_bypasses_a_scope_rule(server: Protected, uri: str) -> None:
     for session in (None, server.session(NOTHING), server.session(NOTHING, "2025-03-26")):
         for method in ("resources/read", "resources/subscribe"):
             if session is not None or method == "resources/read":
@@ -109,7 +109,7 @@ def test_other_resources_need_no_scopes(server: Protected, uri: str) -> None:
         assert server.ask("resources/read", NOTHING, session, uri=uri).status_code == 200
 
 
-def test_a_value_keeps_its_case(server: Protected) -> None:
+def test_a_template_variable_keeps_its_case(server: Protected) -> None:
     found = answer(server.ask("resources/read", NOTHING, None, uri="NOTE://Gr%6Fceries"))
     assert found["result"]["contents"][0]["text"] == "Groceries"
 
@@ -176,7 +176,7 @@ class Exact(v2026_07_28.Server):
         return {"contents": [{"uri": params.uri, "text": params.uri}], "ttlMs": 0, "cacheScope": "private"}
 
 
-def test_overrides_are_asked_for_canonical_uris() -> None:
+def test_an_override_of_required_scopes_gets_canonical_uris() -> None:
     with running(StaticTokens(KEYS), servers=[Exact()], scopes={}, implies={}) as server:
         for uri in EQUAL:
             assert server.ask("resources/read", NOTHING, None, uri=uri).status_code == 403
@@ -209,7 +209,7 @@ async def heard(
 
 @pytest.mark.full
 @each("token", KEYS)
-async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes(token: str) -> None:
+async def test_a_folder_subscription_excludes_resources_that_need_more_scopes(token: str) -> None:
     app, changed = made(), ["note://payroll", "NOTE://%70ayroll", "note://board", "note://all/hidden"]
 
     def change(last: str) -> None:
@@ -246,7 +246,7 @@ async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes(
 # --- limits of filters ----------------------------------------------------------------------------------------
 
 
-async def test_a_filter_with_too_many_uris_is_refused_before_anything_is_done_with_them() -> None:
+async def test_a_filter_with_too_many_uris_is_refused_before_they_are_checked() -> None:
     calls: list[str | None] = []
 
     class Counting(Exact):
@@ -269,7 +269,7 @@ async def test_a_filter_with_too_many_uris_is_refused_before_anything_is_done_wi
                 assert (refused["id"], calls) == (1, [])
 
 
-async def test_others_run_while_a_session_has_a_large_filter_checked() -> None:
+async def test_other_tasks_run_while_a_large_filter_is_checked() -> None:
     class Slow(Exact):
         def required_scopes(self, method: str, name: str | None) -> list[str]:
             time.sleep(0.001)

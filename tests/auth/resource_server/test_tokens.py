@@ -50,7 +50,7 @@ def refused(server: Protected, token: str, status: int = 401) -> str:
 
 
 @each("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", *KEYS])
-def test_every_algorithm_with_two_keys_is_taken(server: Protected, issuer: Issuer, algorithm: str) -> None:
+def test_every_asymmetric_algorithm_is_accepted(server: Protected, issuer: Issuer, algorithm: str) -> None:
     id_, key = KEYS.get(algorithm, ("k1", issuer.key))
     assert said(server.call("whoami", token=server.token(header={"alg": algorithm, "kid": id_}, key=key))) == "alice"
 
@@ -64,7 +64,7 @@ def test_every_algorithm_with_two_keys_is_taken(server: Protected, issuer: Issue
         *({"iat": ..., "jti": ...}, {"aud": "LIST"}, {"header": {"x5t": "abc", "x5c": ["abc"]}}),
     ],
 )
-def test_what_issuers_do_differently_is_taken(server: Protected, changes: dict[str, Any]) -> None:
+def test_token_variants_of_different_issuers_are_accepted(server: Protected, changes: dict[str, Any]) -> None:
     if changes.get("aud") == "LIST":
         changes = {"aud": ["https://elsewhere.example.org", server.url]}
     assert said(server.call("whoami", token=server.token(**changes))) == "alice"
@@ -80,7 +80,7 @@ def test_the_scheme_is_read_in_any_case(server: Protected) -> None:
 
 
 @each("headers", [{}, {"authorization": "Basic YTpi"}, {"authorization": "Negotiate"}])
-def test_who_has_no_token_is_told_how_to_get_one(server: Protected, headers: dict[str, str]) -> None:
+def test_a_request_without_a_token_gets_a_challenge(server: Protected, headers: dict[str, str]) -> None:
     responses = [
         server.call("whoami", headers=headers),
         server.post(initialize("2025-11-25"), headers=headers),
@@ -97,7 +97,7 @@ def test_who_has_no_token_is_told_how_to_get_one(server: Protected, headers: dic
         assert told["resource_metadata"] == server.metadata_url
 
 
-def test_the_metadata_is_where_the_challenge_says(server: Protected, issuer: Issuer) -> None:
+def test_the_challenge_points_to_the_resource_metadata(server: Protected, issuer: Issuer) -> None:
     metadata = server.client.get(challenge(server.call("whoami"))["resource_metadata"])
     assert metadata.headers["content-type"] == "application/json"
     told = {"resource": server.url, "authorization_servers": [issuer.url], "bearer_methods_supported": ["header"]}
@@ -107,13 +107,13 @@ def test_the_metadata_is_where_the_challenge_says(server: Protected, issuer: Iss
 
 
 @each("path", ["/", "/mcp/", "/mcpx", "/.well-known/oauth-protected-resource/mcp/x"])
-def test_other_paths_are_not_there_and_ask_for_no_token(server: Protected, path: str) -> None:
+def test_unknown_paths_give_404_without_a_challenge(server: Protected, path: str) -> None:
     response = server.client.post(f"{server.origin}{path}", json=initialize("2025-11-25"))
     assert response.status_code == 404
     assert "www-authenticate" not in response.headers
 
 
-def test_a_token_is_asked_for_before_the_body_is_read(server: Protected) -> None:
+def test_a_token_is_required_before_the_body_is_read(server: Protected) -> None:
     assert (server.post(b"{").status_code, server.post(b"x" * 5_000_000).status_code) == (401, 401)
     assert server.post(b"", headers={"content-type": "text/plain"}).status_code == 401
 
@@ -132,7 +132,7 @@ def test_host_and_origin_are_checked_before_the_token(server: Protected) -> None
         {"host": "localhost"},
     ],
 )
-def test_what_a_request_says_of_our_address_changes_nothing(
+def test_forged_address_headers_do_not_change_the_resource(
     server: Protected, issuer: Issuer, forged: dict[str, str]
 ) -> None:
     assert challenge(server.call("whoami", headers=forged)) == challenge(server.call("whoami"))
@@ -149,7 +149,7 @@ AUDIENCES += ["ORIGIN", "ORIGIN/", "ORIGIN/mcp/", "ORIGIN/mc", "ORIGIN/mcp/inner
 
 
 @each("audience", AUDIENCES)
-def test_a_token_for_somebody_else_is_refused(server: Protected, audience: Any) -> None:
+def test_a_token_for_another_audience_is_refused(server: Protected, audience: Any) -> None:
     if audience is not ...:
         audience = json.loads(json.dumps(audience).replace("ORIGIN", server.origin))
     assert refused(server, server.token(aud=audience)) == "the token is not for this resource"
@@ -169,13 +169,13 @@ CLAIMS: dict[str, list[dict[str, Any]]] = {
 
 
 @each(("changes", "reason"), rows(CLAIMS))
-def test_claims_that_are_wrong_are_refused(server: Protected, issuer: Issuer, changes: Any, reason: str) -> None:
+def test_a_token_with_invalid_claims_is_refused(server: Protected, issuer: Issuer, changes: Any, reason: str) -> None:
     nearly: dict[object, Any] = {"/": f"{issuer.url}/", "[]": [issuer.url]}
     changed = {name: nearly.get(str(value), value) for name, value in changes.items()}
     assert refused(server, server.token(**changed)) == reason
 
 
-def test_only_access_tokens_are_taken_by_their_type(server: Protected) -> None:
+def test_a_token_with_another_type_is_refused(server: Protected) -> None:
     for type_ in (..., "JWT", "id_token+jwt", "dpop+jwt", "at+jwt ", "application/application/at+jwt", 1):
         assert "type" in refused(server, server.token(header={"typ": type_}))
 
@@ -187,7 +187,7 @@ def test_a_token_without_a_signature_is_refused(server: Protected, issuer: Issue
         assert server.call("whoami", token=f"{text.decode()}.").status_code == 401
 
 
-def test_a_public_key_is_no_secret(server: Protected, issuer: Issuer) -> None:
+def test_a_public_key_is_not_accepted_as_a_symmetric_key(server: Protected, issuer: Issuer) -> None:
     for public in (issuer.key.as_pem(private=False), json.dumps(issuer.key.as_dict(private=False)).encode()):
         for algorithm in ("HS256", "HS384", "HS512"):
             assert "algorithm" in refused(server, server.token(header={"alg": algorithm}, key=public))
@@ -206,7 +206,7 @@ def test_an_algorithm_that_does_not_fit_the_key_is_refused(server: Protected) ->
     refused(server, server.token(header={"alg": "PS256"}, key=RSAKey.generate_key(2048)))
 
 
-def test_keys_that_a_token_brings_along_are_not_trusted(server: Protected, issuer: Issuer) -> None:
+def test_keys_in_a_token_header_are_not_trusted(server: Protected, issuer: Issuer) -> None:
     own = RSAKey.generate_key(2048)
     public = own.as_dict(private=False)
     headers: list[dict[str, Any]] = [{"jwk": public}, {"jwk": public, "kid": ...}, {}]
@@ -231,12 +231,12 @@ def test_a_token_that_was_changed_is_refused(server: Protected, issuer: Issuer) 
 TOKENS = ["x", "a.b.c", "....", "e30.e30.e30", "a.b.c.d.e", "~~~", "W10.W10.AAAA", "-._~+/", "eyJ9.eyJ9.AAAA"]
 
 
-def test_what_is_no_token_of_anybody_is_refused(server: Protected) -> None:
+def test_a_malformed_token_is_refused(server: Protected) -> None:
     for token in (*TOKENS, "a" * 8000):
         assert refused(server, token) == "the token is unknown here"
 
 
-def test_huge_tokens_are_refused_unread(server: Protected) -> None:
+def test_huge_and_deeply_nested_tokens_are_refused(server: Protected) -> None:
     assert refused(server, server.token(more="x" * 20_000)) == "the token is too long"
     deep = urlsafe_b64encode(b"[" * 9000).decode().rstrip("=")
     assert refused(server, f"{deep}.{deep[:900]}.AAAA") == "the token is unknown here"
@@ -252,20 +252,20 @@ def shown(server: Protected, *values: str) -> Any:
     return server.client.post(server.url, json=initialize("2025-11-25"), headers=headers)
 
 
-def test_what_does_not_hold_one_token_is_malformed(server: Protected) -> None:
+def test_an_authorization_header_without_one_token_is_malformed(server: Protected) -> None:
     for value in ("Bearer", "Bearer a b", "Bearer a,b", 'Bearer token="a"', "Bearer a=b", "DPoP", "Bearer \xe9"):
         response = shown(server, value)
         assert (response.status_code, challenge(response)["error"]) == (400, "invalid_request")
 
 
-def test_two_headers_are_malformed(server: Protected) -> None:
+def test_two_authorization_headers_are_malformed(server: Protected) -> None:
     token = f"Bearer {server.token()}"
     for pair in ((token, token), (token, "Bearer x"), ("Bearer x", token)):
         assert shown(server, *pair).status_code == 400
     assert shown(server, "Basic YTpi", token).status_code == 401
 
 
-def test_a_token_in_the_address_is_refused(server: Protected) -> None:
+def test_a_token_in_the_query_is_refused(server: Protected) -> None:
     token, body = server.token(), stateless("tools/call", name="whoami")
     for query in (f"access_token={token}", f"a=b&access%5Ftoken={token}", "access_token="):
         response = server.client.post(f"{server.url}?{query}", json=body)
@@ -275,7 +275,7 @@ def test_a_token_in_the_address_is_refused(server: Protected) -> None:
         assert server.client.post(f"{server.url}?{query}", json=body, headers=allowed).status_code == 400
 
 
-def test_a_token_in_the_body_is_none(server: Protected) -> None:
+def test_a_token_in_the_body_is_ignored(server: Protected) -> None:
     token = server.token()
     form = server.client.post(server.url, data={"access_token": token})
     inside = server.post({**stateless("tools/call", name="whoami"), "access_token": token})
@@ -304,7 +304,7 @@ def test_refusals_are_logged(server: Protected, issuer: Issuer, caplog: pytest.L
     assert good not in caplog.text
 
 
-def test_a_verifier_may_give_reasons_in_any_words() -> None:
+def test_a_reason_from_a_verifier_is_escaped_in_the_challenge() -> None:
     class Strict:
         async def verify(self, token: str, resource: str) -> None:
             raise InvalidToken("abgelaufen, ung\u00fcltig\r\nx-more: 1")

@@ -56,7 +56,7 @@ VENDORS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[st
 
 @pytest.mark.full
 @each("vendor", VENDORS)
-async def test_a_token_as_the_documentation_says(vendor: str) -> None:
+async def test_documented_options_accept_access_tokens_of_each_vendor(vendor: str) -> None:
     options, header, claims, id_token = VENDORS[vendor]
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), **options)
@@ -74,7 +74,7 @@ async def test_a_token_as_the_documentation_says(vendor: str) -> None:
         await refused(JwtVerifier(issuer.url, keys=issuer.jwks()).verify(token, RESOURCE), InvalidToken, "type")
 
 
-async def test_an_id_token_is_told_by_what_its_issuer_calls_it() -> None:
+async def test_id_and_refresh_tokens_are_recognized_by_their_claims() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), types=("JWT", ""))
     for kind in ({"typ": "ID"}, {"typ": "Refresh"}, {"token_use": "id"}):
@@ -82,12 +82,12 @@ async def test_an_id_token_is_told_by_what_its_issuer_calls_it() -> None:
             await verifier.verify(issuer.token(RESOURCE, header={"typ": "JWT"}, **kind), RESOURCE)
 
 
-def test_clients_that_are_the_audience_must_be_named() -> None:
+def test_client_ids_as_audience_must_be_configured() -> None:
     with pytest.raises(ValueError, match="name the clients"):
         JwtVerifier("https://example.org", audience_claim="client_id")
 
 
-def test_the_long_scopes_of_entra_imply_the_short_ones_of_its_tokens(issuer: Issuer) -> None:
+def test_short_scopes_of_entra_tokens_satisfy_the_long_scopes(issuer: Issuer) -> None:
     verifier = JwtVerifier(issuer.url, audience=APP, types=("JWT",))
     with running(verifier, scopes={"*": [LONG]}, implies={"mcp.read": [LONG]}) as server:
         claims = {**NONE, "aud": APP, "azp": "desk"}
@@ -111,7 +111,7 @@ class GoogleTokens:
         return Identity(**known, expires=now + 600, cache_until=now + 30)
 
 
-def test_opaque_tokens_of_google_are_good_for_our_client_only() -> None:
+def test_opaque_google_tokens_of_other_clients_are_refused() -> None:
     verifier: TokenVerifier = GoogleTokens()
     with running(verifier, scopes={"*": ["openid"]}) as server:
         assert said(server.call("whoami", token="ya29.mine")) == "g-1"

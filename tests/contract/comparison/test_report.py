@@ -87,12 +87,12 @@ CHANGES: list[Any] = [
 ]
 
 
-def test_a_change_of_arguments() -> None:
+def test_argument_changes_are_reported_with_their_levels() -> None:
     for old, new, sentence, levels in CHANGES:
         assert said(forecast(old), forecast(new)) == [(f"get-forecast: {sentence}", levels)]
 
 
-def test_an_argument_that_is_taken_without_a_name() -> None:
+def test_an_argument_that_becomes_an_undeclared_property_is_risky() -> None:
     old = record("city", city=TEXT, unit=TEXT)
     new = record("city", city=TEXT) | {"additionalProperties": True}
     assert said(forecast(old), forecast(new)) == [
@@ -101,7 +101,7 @@ def test_an_argument_that_is_taken_without_a_name() -> None:
     ]
 
 
-def test_several_changes_of_one_argument() -> None:
+def test_each_change_of_an_argument_is_reported() -> None:
     old = record(days={"type": "integer", "maximum": 7, "default": 3, "description": "A."})
     new = record("days", days={"type": "integer", "maximum": 5, "format": "int32"})
     assert said(forecast(old), forecast(new)) == [
@@ -113,7 +113,7 @@ def test_several_changes_of_one_argument() -> None:
     ]
 
 
-def test_one_break_among_several_changes_is_enough() -> None:
+def test_one_breaking_change_makes_the_comparison_breaking() -> None:
     old, new = forecast(record("a", a=TEXT)), forecast(record(a=TEXT, b=TEXT))
     for one, other, breaks in ((old, new, (False, True)), (new, old, (True, False))):
         found = compared(one, other)
@@ -121,7 +121,7 @@ def test_one_break_among_several_changes_is_enough() -> None:
         assert (found.breaking, found.reverse_breaking) == breaks
 
 
-def test_values_that_types_do_not_tell_apart() -> None:
+def test_added_and_removed_enum_values_are_reported_individually() -> None:
     old, new = record(n={"enum": [1, 2, 3]}), record(n={"enum": [1, 4]})
     assert sorted(said(forecast(old), forecast(new))) == [
         ("get-forecast: argument n may be 4", "safe breaking"),
@@ -130,18 +130,18 @@ def test_values_that_types_do_not_tell_apart() -> None:
     ]
 
 
-def test_a_whole_number_that_becomes_one_of_a_few() -> None:
+def test_an_enum_added_to_an_integer_is_breaking() -> None:
     found = said(forecast(record(n={"type": "integer"})), forecast(record(n={"enum": [1, 2]})))
     assert found == [("get-forecast: argument n has `enum` now: [1, 2]", "breaking safe")]
 
 
-def test_a_value_is_said_once() -> None:
+def test_an_added_enum_value_is_reported_once() -> None:
     old, new = record(n={"enum": ["a", "b", 1]}), record(n={"enum": ["a", None]})
     sentences = [sentence for sentence, _ in said(forecast(old), forecast(new))]
     assert sentences.count("get-forecast: argument n may be null") == 1
 
 
-def test_a_result_is_read_the_other_way_round() -> None:
+def test_the_direction_of_breaks_is_reversed_for_results() -> None:
     plain = record()
     old, new = record("sky", sky=TEXT, t=WHOLE), record(sky=TEXT, t={"type": "number"})
     assert sorted(said(forecast(plain, old), forecast(plain, new))) == [
@@ -151,13 +151,13 @@ def test_a_result_is_read_the_other_way_round() -> None:
     assert not compared(forecast(plain, new), forecast(plain, old)).breaking
 
 
-def test_a_result_that_is_no_longer_structured() -> None:
+def test_a_result_that_is_no_longer_structured_is_breaking() -> None:
     plain, structured = forecast(record()), forecast(record(), record(sky=TEXT))
     assert said(structured, plain) == [("get-forecast: result is no longer structured", "breaking safe")]
     assert said(plain, structured) == [("get-forecast: result is structured now", "safe breaking")]
 
 
-def test_tools_that_came_and_went() -> None:
+def test_removed_and_added_tools_are_reported_with_a_rename_hint() -> None:
     old, new = (
         {"tools": [{"name": name, "inputSchema": record(q=TEXT)} for name in ("find", other)]}
         for other in ("count-all", "countAll")
@@ -166,7 +166,7 @@ def test_tools_that_came_and_went() -> None:
     assert compared(old, new).findings[0].hint == "Perhaps it is countAll now."
 
 
-def test_what_a_tool_says_of_itself() -> None:
+def test_changes_of_description_title_and_annotations_are_reported() -> None:
     old = forecast(record(), description="Old.", annotations={"readOnlyHint": True, "title": "A"})
     new = forecast(record(), description="New.", title="B", annotations={"title": "A"})
     assert said(old, new) == [
@@ -176,7 +176,7 @@ def test_what_a_tool_says_of_itself() -> None:
     ]
 
 
-def test_scopes() -> None:
+def test_an_added_scope_is_risky_and_a_removed_scope_is_safe() -> None:
     states: list[Schema] = [{"x-mcp-scopes": scopes} for scopes in (["a", "b"], ["b", "c"])]
     old, new = (forecast(record(), **state) for state in states)
     assert said(old, new) == [
@@ -185,7 +185,7 @@ def test_scopes() -> None:
     ]
 
 
-def test_prompts() -> None:
+def test_changes_of_prompt_arguments_are_reported() -> None:
     def greet(*arguments: Schema) -> Schema:
         return {"prompts": [{"name": "greet", "arguments": list(arguments)}]}
 
@@ -198,7 +198,7 @@ def test_prompts() -> None:
     ]
 
 
-def test_resources_and_templates() -> None:
+def test_changes_of_resources_and_templates_are_reported() -> None:
     old = {
         "resources": [{"uri": "file:///a", "name": "a", "mimeType": "text/plain"}, {"uri": "file:///b", "name": "b"}],
         "resourceTemplates": [{"uriTemplate": "note://{id}", "name": "note"}],
@@ -215,11 +215,11 @@ def test_resources_and_templates() -> None:
     ]
 
 
-def test_instructions() -> None:
+def test_changed_instructions_are_safe() -> None:
     assert said({"instructions": "Old."}, {"instructions": "New."}) == [("instructions are others", "safe safe")]
 
 
-def test_a_type_that_contains_itself() -> None:
+def test_a_change_in_a_recursive_type_is_reported_once() -> None:
     def tree(value: Schema) -> Schema:
         node = record(value=value, children={"type": "array", "items": {"$ref": "#/$defs/Node"}})
         return record(root={"$ref": "#/$defs/Node"}) | {"$defs": {"Node": node}}
@@ -253,7 +253,7 @@ def test_the_order_of_members_is_no_change() -> None:
         assert said(RICH, shuffled(RICH, seed)) == []
 
 
-def test_ways_of_writing_the_same_are_no_change() -> None:
+def test_equivalent_schemas_have_no_changes() -> None:
     old = record("a", "b", a={"type": ["string"]}, b={"enum": [1, 2]}, c=record(x=TEXT))
     new = record("b", "a", a=TEXT, b={"enum": [2, 1]}, c={"$ref": "#/$defs/C"}) | {"$defs": {"C": record(x=TEXT)}}
     assert said(forecast(old), forecast(new)) == []
@@ -262,21 +262,21 @@ def test_ways_of_writing_the_same_are_no_change() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
 @pytest.mark.parametrize("below", ["", "items", "not"])
-def test_what_would_take_too_long_counts_as_breaking(keyword: str, below: str) -> None:
+def test_a_comparison_that_would_take_too_long_counts_as_breaking(keyword: str, below: str) -> None:
     old, new = (tangled(30, leaf, keyword, below=below) for leaf in (TEXT, WHOLE))
     sentence = "get-forecast: arguments changed, and a comparison would take too long; that counts as breaking"
     assert said(forecast(old), forecast(new)) == [(sentence, "breaking breaking")]
     assert said(forecast(old), forecast(shuffled(old, 1))) == []
 
 
-def test_an_example_of_many_ways_is_not_explained() -> None:
+def test_a_change_below_many_alternatives_is_reported_once() -> None:
     old, new = (tangled(8, leaf, below="items") for leaf in (TEXT, WHOLE))
     ((sentence, levels),) = said(forecast(old), forecast(new))
     assert (sentence, levels.split()[0]) == (f"get-forecast: argument x{'[]' * 8} was string, is integer", "breaking")
 
 
 @pytest.mark.full
-def test_a_proof_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inclusion_proof_stops_at_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inclusion, "_TIMEOUT_SECONDS", 0.3)
     names = range(16)
     sender = {"oneOf": [{"properties": {f"a{n}": TEXT}, "required": [f"b{n}"]} for n in names]}
@@ -284,7 +284,7 @@ def test_a_proof_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
     assert inclusion.included(sender, receiver).answer is not Answer.YES
 
 
-def test_nothing_that_is_written_differently_goes_without_a_word() -> None:
+def test_every_added_keyword_is_reported() -> None:
     rows: list[Any] = [
         *({"patternProperties": {"^x": TEXT}}, {"propertyNames": {"maxLength": 9}}, {"minProperties": 1}),
         *({"dependentRequired": {"a": ["b"]}}, {"not": {"const": {"a": "x"}}}, {"if": {"required": ["a"]}}),
@@ -306,7 +306,7 @@ def rendered(
     return render(made, format, Page(colour=colour))
 
 
-def test_the_text_is_short_and_says_the_worst_first() -> None:
+def test_the_text_report_lists_breaking_changes_first() -> None:
     old = forecast(record(city=TEXT, unit={"enum": ["c", "f"]}), description="Old.")
     new = forecast(record("city", city=TEXT, unit={"enum": ["c", "f", "k"]}), description="New.")
     assert rendered(compared(old, new)) == (
@@ -322,7 +322,7 @@ def test_the_text_is_short_and_says_the_worst_first() -> None:
     assert "\x1b[31m" in rendered(compared(old, new), colour=True)
 
 
-def test_markdown_and_json() -> None:
+def test_markdown_and_json_reports_contain_the_finding() -> None:
     old, new = forecast(record(city=TEXT)), forecast(record("city", city=TEXT))
     comparison = compared(old, new)
     shown = rendered(comparison, Format.MARKDOWN)
@@ -332,7 +332,7 @@ def test_markdown_and_json() -> None:
     assert finding["example"] == {"instance": {}, "oldAccepts": True, "newAccepts": False}
 
 
-def test_what_happened_to_many_entries_is_told_once() -> None:
+def test_equal_changes_of_many_entries_are_grouped() -> None:
     listed: list[Schema] = [{"uri": f"note://{number}", "name": f"note {number}"} for number in range(100)]
     tools = [{"name": name, "inputSchema": record(city=TEXT)} for name in ("get-forecast", "forecast")]
     comparison = compared({"resources": listed, "tools": tools[:1]}, {"resources": listed[:1], "tools": tools[1:]})
@@ -351,7 +351,7 @@ def test_what_happened_to_many_entries_is_told_once() -> None:
     assert len(json.loads(rendered(comparison, Format.JSON))["findings"]) == 101, "programs get each of them"
 
 
-def test_words_of_servers_are_only_text() -> None:
+def test_server_texts_are_escaped_in_reports() -> None:
     old, new = ({"resources": [{"uri": "x:y", "name": "a\x1b[31m|`b", "mimeType": type}]} for type in ("a", "b\n|\x1b"))
     comparison = compared(old, new)
     assert "\x1b" not in rendered(comparison)
@@ -360,7 +360,7 @@ def test_words_of_servers_are_only_text() -> None:
 
 
 @pytest.mark.full
-def test_500_tools_take_little_time() -> None:
+def test_one_break_among_500_tools_is_found() -> None:
     schema = record(city=TEXT, days=WHOLE)
     tools: list[Schema] = [{"name": f"tool-{index}", "inputSchema": schema} for index in range(500)]
     other = copy.deepcopy(tools)
@@ -368,7 +368,7 @@ def test_500_tools_take_little_time() -> None:
     assert [finding.level for finding in compared({"tools": tools}, {"tools": other}).findings] == [Level.BREAKING]
 
 
-def test_a_default_that_is_stated_is_no_difference() -> None:
+def test_an_explicit_keyword_default_is_no_difference() -> None:
     for kind, keyword in [("array", "items"), ("object", "additionalProperties")]:
         silent, stated, closed = {"type": kind}, {"type": kind, keyword: True}, {"type": kind, keyword: False}
         assert list(differences(silent, stated)) == list(differences(stated, silent)) == []

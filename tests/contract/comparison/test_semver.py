@@ -67,13 +67,15 @@ CHANGES: list[tuple[str, Any, Part, str]] = [
 
 
 @pytest.mark.parametrize(("change", "part", "rule"), [pytest.param(*rest, id=name) for name, *rest in CHANGES])
-def test_the_part_that_must_grow(change: Callable[[Document], object], part: Part, rule: str) -> None:
+def test_a_change_determines_the_version_part_to_increment(
+    change: Callable[[Document], object], part: Part, rule: str
+) -> None:
     reason = decisive(contract_of(WEATHER), contract_of(changed(change)))
     assert reason.part is part, reason
     assert not rule or reason.rule == rule
 
 
-def test_versions() -> None:
+def test_bumped_versions_follow_semver() -> None:
     for version, patch, minor, major in [
         ("1.2.3", "1.2.4", "1.3.0", "2.0.0"),
         ("0.2.3", "0.2.4", "0.2.4", "0.3.0"),
@@ -86,13 +88,13 @@ def test_versions() -> None:
         assert found == [patch, minor, major]
 
 
-def test_texts_that_are_no_versions() -> None:
+def test_invalid_versions_are_refused() -> None:
     for version in ["1.0", "v1.0.0", "01.2.3", "1.2.3-", "", "1.2.3.4"]:
         with pytest.raises(BadInput, match="is no version of SemVer"):
             Version.of(version)
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_contract_bump_enforces_the_demanded_version(tmp_path: Path) -> None:
     old = save(tmp_path / "old.json", WEATHER)
     after = changed(retyped(unit={"enum": ["C"]}))
     for version, code in (("1.2.4", 1), ("2.0.0", 0), ("2.0.0-rc.1", 1), ("3.1.0", 0)):
@@ -131,7 +133,7 @@ def other(forecast: object) -> None:
 
 
 @pytest.mark.full
-def test_the_call_sites_that_break(tmp_path: Path) -> None:
+def test_contract_diff_reports_the_call_sites_that_break(tmp_path: Path) -> None:
     def change(tool: Document) -> None:
         retyped(unit={"enum": ["C", "K"]}, days={"type": "integer", "maximum": 3})(tool)
         del tool["outputSchema"]["properties"]["wind"]

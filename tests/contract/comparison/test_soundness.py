@@ -150,7 +150,7 @@ def refused_example(dice: Dice, sender: Schema, receiver: Schema) -> tuple[Any, 
 
 @pytest.mark.full
 @pytest.mark.parametrize("batch", cases(range(2), quick=[0]))
-def test_no_break_goes_unnoticed(batch: int) -> None:
+def test_every_break_in_random_contracts_is_found(batch: int) -> None:
     breaks = 0
     for seed in range(batch * 150, batch * 150 + 150):
         dice = Dice(seed)
@@ -185,7 +185,7 @@ def test_identical_random_contracts_have_no_findings() -> None:
         assert not compared(contract, shuffled(contract, seed)).findings, seed
 
 
-def test_a_proof_is_right() -> None:
+def test_inclusion_proofs_and_counterexamples_are_correct() -> None:
     """An inclusion that is proved has no counterexample, and a reported counterexample is real."""
     answers: set[Answer] = set()
     for seed in range(selection(120, 300)):

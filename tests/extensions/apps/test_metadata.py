@@ -41,7 +41,7 @@ def tool(name: str, meta: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("capabilities", NO_HOSTS)
-def test_who_shows_no_apps_gets_tools_without_them(capabilities: dict[str, Any]) -> None:
+def test_a_client_without_app_support_gets_tools_without_apps(capabilities: dict[str, Any]) -> None:
     plain, linked = tool("plain"), tool("linked", {**tool_meta("ui://x/y"), "com.example/own": 1})
     tools = [plain, linked, tool("hidden", tool_meta("ui://x/y", ["app"]))]
     assert not shows_apps(capabilities)
@@ -52,14 +52,14 @@ def test_who_shows_no_apps_gets_tools_without_them(capabilities: dict[str, Any])
     assert linked["_meta"]["ui"] == {"resourceUri": "ui://x/y"}  # the input is unchanged
 
 
-def test_a_tool_is_for_the_model_or_the_app() -> None:
+def test_an_unknown_tool_visibility_is_refused() -> None:
     nobody: Any = ["model", "nobody"]
     with pytest.raises(ValueError, match="no visibility 'nobody': use model, app"):
         tool_meta(None, nobody)
 
 
 @pytest.mark.parametrize("uri", ["http://x", "ui:", "ui://", "UI://x"])
-def test_an_app_has_a_uri_of_its_scheme(uri: str) -> None:
+def test_an_app_uri_without_the_ui_scheme_is_refused(uri: str) -> None:
     with pytest.raises(ValueError, match="begins with ui://"):
         tool_meta(uri)
 
@@ -70,13 +70,13 @@ DOMAINS = ["example.com", "https://example.com/path", "https://example.com; scri
 @pytest.mark.parametrize(
     "domain", [*DOMAINS, "https://*", "'unsafe-eval'", "data:", "javascript://x", "https://a\nb", ""]
 )
-def test_only_origins_are_asked_for_and_only_origins_reach_a_policy(domain: str) -> None:
+def test_domains_that_are_no_origins_are_refused_and_left_out_of_policies(domain: str) -> None:
     with pytest.raises(ValueError, match="no origin"):
         resource_meta(connect_domains=[domain])
     assert content_security_policy({"csp": {"connectDomains": [domain]}}) == content_security_policy(None)
 
 
-def test_nothing_is_allowed_that_was_not_declared() -> None:
+def test_a_policy_allows_only_declared_sources_and_permissions() -> None:
     denied = {f"{kind}-src 'none'" for kind in ("default", "connect", "frame", "object")}
     assert {*denied, "base-uri 'self'"} <= {*content_security_policy({}).split("; ")}
     meta = resource_meta(
@@ -94,7 +94,7 @@ def test_nothing_is_allowed_that_was_not_declared() -> None:
 @given(
     st.dictionaries(st.sampled_from(["csp", "permissions", "domain"]), JSON) | JSON.map(lambda value: {"csp": value})
 )
-def test_whatever_a_server_says_a_policy_has_its_directives_and_no_more(meta: dict[str, Any]) -> None:
+def test_server_metadata_cannot_change_the_directives_of_a_policy(meta: dict[str, Any]) -> None:
     policy = content_security_policy(meta)
     assert [rule.partition(" ")[0] for rule in policy.split("; ")] == [
         rule.partition(" ")[0] for rule in content_security_policy(None).split("; ")
@@ -103,7 +103,7 @@ def test_whatever_a_server_says_a_policy_has_its_directives_and_no_more(meta: di
 
 
 @given(JSON, JSON)
-def test_whatever_a_client_or_tool_says_the_rest_of_the_tools_is_listed(capabilities: Any, meta: Any) -> None:
+def test_invalid_capabilities_and_metadata_do_not_hide_other_tools(capabilities: Any, meta: Any) -> None:
     tools = [tool("plain"), tool("odd", meta)]
     assert tools_for({"extensions": {"io.modelcontextprotocol/ui": capabilities}}, tools)[0] == tools[0]
 
@@ -128,7 +128,7 @@ class LaterHost(apps.Client):
     extension_settings: Mapping[str, Any] = {apps.EXTENSION.id: {"mimeTypes": [MIME_TYPE], "features": ["streaming"]}}
 
 
-async def test_handlers_and_hosts_say_and_read_typed_metadata() -> None:
+async def test_handlers_write_and_hosts_read_typed_metadata() -> None:
     async with connected(LaterHost(), Written()) as connection:
         roll, said = (await connection.client.list_tools()).tools
         assert meta.TOOL_UI.read(roll) == types.McpUiToolMeta(resource_uri="ui://dice/board", visibility=["app"])

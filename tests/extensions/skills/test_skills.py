@@ -60,7 +60,7 @@ def test_a_folder_of_skills_becomes_entries_files_and_directories(tmp_path: Path
     SkillEntry(inner)
 
 
-def test_what_is_hidden_or_linked_is_not_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_hidden_and_linked_files_are_not_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     secret = write(tmp_path / "elsewhere", {"key": "secret"})
     home = write(tmp_path / "served", {"one/SKILL.md": HEAD.format("one"), "one/.env": "x", "one/.git/config": "x"})
     (home / "one/link").symlink_to(secret / "key")
@@ -70,7 +70,7 @@ def test_what_is_hidden_or_linked_is_not_served(tmp_path: Path, caplog: pytest.L
     assert "symbolic link" in caplog.text
 
 
-def test_a_folder_that_is_a_skill_is_the_one_skill(tmp_path: Path) -> None:
+def test_a_folder_with_a_skill_file_is_served_as_one_skill(tmp_path: Path) -> None:
     write(tmp_path, {"pdf/SKILL.md": HEAD.format("pdf"), "other/SKILL.md": HEAD.format("other")})
     assert list(Skills(tmp_path / "pdf").entries) == ["skill://pdf/SKILL.md"]
 
@@ -96,7 +96,7 @@ def test_a_folder_that_hosts_would_refuse_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-def test_a_file_larger_than_a_skill_may_be_is_refused_unread(tmp_path: Path) -> None:
+def test_a_file_above_the_size_limit_of_a_skill_is_refused(tmp_path: Path) -> None:
     home = write(tmp_path, {"one/SKILL.md": HEAD.format("one")})
     with (home / "one/huge").open("wb") as file:
         file.truncate(MOST_BYTES + 1)
@@ -104,7 +104,7 @@ def test_a_file_larger_than_a_skill_may_be_is_refused_unread(tmp_path: Path) -> 
         Skills(home)
 
 
-def test_pages_follow_each_other_and_other_cursors_are_refused() -> None:
+def test_pages_contain_all_entries_and_unknown_cursors_are_refused() -> None:
     entries = [{"uri": f"skill://{index}/SKILL.md"} for index in range(201)]
     seen: list[Any] = []
     cursor: str | None = None
@@ -188,7 +188,7 @@ def entry(**changes: Any) -> dict[str, Any]:
     return {"uri": f"{ROOT}/SKILL.md", "frontmatter": frontmatter, "resources": manifest, **changes}
 
 
-async def test_a_host_reads_what_is_wanted_when_it_is_wanted_and_once() -> None:
+async def test_a_host_reads_skill_files_on_demand_and_once() -> None:
     client = Server(FILES)
     skill = await load_skill(client, entry())
     assert (skill.text, client.reads) == (BODY, [f"{ROOT}/SKILL.md"])
@@ -200,7 +200,7 @@ async def test_a_host_reads_what_is_wanted_when_it_is_wanted_and_once() -> None:
 @pytest.mark.parametrize(
     "path", ["../pdf2/SKILL.md", "/etc/passwd", "..", ".", "", "references", "skill://other/SKILL.md", "new.md"]
 )
-async def test_a_skill_cannot_have_its_host_read_anything_else(path: str) -> None:
+async def test_a_host_reads_only_files_that_the_skill_entry_lists(path: str) -> None:
     client = Server({**FILES, f"{ROOT}/new.md": b"New", "skill://other/SKILL.md": b"x"})
     await refused((await load_skill(client, entry())).read(path), SkillRefused)
     assert client.reads == [f"{ROOT}/SKILL.md"]
@@ -216,11 +216,11 @@ async def test_a_skill_cannot_have_its_host_read_anything_else(path: str) -> Non
     ],
     ids=["digest", "size", "frontmatter", "more frontmatter"],
 )
-async def test_a_skill_that_is_not_what_its_entry_says_is_not_loaded(files: Files, changes: dict[str, Any]) -> None:
+async def test_a_skill_that_does_not_match_its_entry_is_not_loaded(files: Files, changes: dict[str, Any]) -> None:
     await refused(load_skill(Server({**FILES, **files}), entry(**changes)), SkillRefused)
 
 
-async def test_a_file_that_was_changed_is_not_read() -> None:
+async def test_a_file_that_does_not_match_its_digest_is_refused() -> None:
     skill = await load_skill(Server({**FILES, f"{ROOT}/references/A%20B.md": b"Firms"}), entry())
     await refused(skill.read("references/A B.md"), SkillRefused, "tampered")
 
@@ -249,7 +249,7 @@ def test_an_entry_that_breaks_a_rule_is_refused(changes: dict[str, Any]) -> None
         SkillEntry(entry(**changes))
 
 
-def test_an_approval_is_kept_with_what_was_approved() -> None:
+def test_a_skill_fingerprint_depends_on_the_files_and_not_on_their_order() -> None:
     approved = SkillEntry(entry()).fingerprint
     assert SkillEntry(entry(resources=entry()["resources"][::-1])).fingerprint == approved
     more = [*entry()["resources"], *manifest(f"{ROOT}/x")]
@@ -259,7 +259,7 @@ def test_an_approval_is_kept_with_what_was_approved() -> None:
         _ = SkillEntry(entry(resources="dynamic"), dynamic=True).fingerprint
 
 
-async def test_generated_skills_are_loaded_by_who_wants_them_within_the_limits() -> None:
+async def test_dynamic_skills_are_loaded_within_the_limits() -> None:
     client = Server({**FILES, f"{ROOT}/huge": b"x" * MOST_BYTES})
     skill = await load_skill(client, entry(resources="dynamic"), dynamic=True)
     await refused(skill.read("huge"), SkillRefused, "too large")

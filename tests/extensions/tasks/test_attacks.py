@@ -52,27 +52,27 @@ class Failing(MemoryTaskStore):
 
 
 @pytest.mark.parametrize("value", ["\udc80", object()])
-async def test_an_end_that_is_no_json_is_a_failure_at_once(value: object) -> None:
+async def test_a_result_that_is_no_json_fails_the_task_at_once(value: object) -> None:
     async with serving(mock.AsyncMock(return_value={"text": value}), lease=60) as service:
         record = await until(service, (await service.create(task(reruns=3))).id)
     assert (record.status, record.error) == ("failed", {"code": -32603, "message": "Internal error"})
 
 
-async def test_a_task_that_nobody_can_run_ends_with_its_time() -> None:
+async def test_a_task_without_a_handler_fails_after_its_time_to_live() -> None:
     async with serving(echo, lease=0.1) as service:
         unknown = await service.create(task(revision="2099-01-01", ttl=150))
         end = await until(service, unknown.id)
         assert (end.status, end.updated - end.created >= 150) == ("failed", True)
 
 
-async def test_a_queue_that_is_away_does_not_hinder_a_cancellation() -> None:
+async def test_a_task_can_be_cancelled_while_the_queue_is_unavailable() -> None:
     runner = LocalRunner()
     vars(runner)["cancel"] = mock.AsyncMock(side_effect=OSError("queue.internal refuses"))
     async with serving(for_ever, runner=runner) as service:
         assert (await service.cancel((await service.create(task())).id, "")).status == "cancelled"
 
 
-async def test_an_answer_is_not_lost_when_the_queue_is_away() -> None:
+async def test_an_input_response_is_not_lost_while_the_queue_is_unavailable() -> None:
     async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         return await running.ask({"name": NAME})
 
@@ -89,7 +89,7 @@ async def test_an_answer_is_not_lost_when_the_queue_is_away() -> None:
         assert (await until(service, made.id)).status == "completed"
 
 
-async def test_an_end_is_written_although_the_server_stops_meanwhile() -> None:
+async def test_a_result_is_stored_although_the_server_stops_meanwhile() -> None:
     store = Failing()
     store.ends_refused = True
     async with serving(echo, store) as service:
@@ -101,7 +101,7 @@ async def test_an_end_is_written_although_the_server_stops_meanwhile() -> None:
     assert record.status == "completed"
 
 
-async def test_leases_are_renewed_while_tasks_are_dropped() -> None:
+async def test_leases_are_renewed_while_a_sweep_runs() -> None:
     store = MemoryTaskStore()
     lease = mock.AsyncMock(wraps=store.lease)
     vars(store).update(sweep=anyio.sleep_forever, lease=lease)
@@ -110,7 +110,7 @@ async def test_leases_are_renewed_while_tasks_are_dropped() -> None:
         await eventually(lambda: lease.await_count > 3)
 
 
-async def test_a_run_that_another_worker_has_taken_over_learns_no_answers() -> None:
+async def test_a_superseded_run_gets_no_input_responses() -> None:
     store = MemoryTaskStore()
     service, made = service_of(for_ever, store), task(runs=2, reruns=5)
     await store.create(made, QUICK)
@@ -130,7 +130,7 @@ class Listens(tasks.Client):
         self.told += 1
 
 
-async def test_who_begins_to_listen_costs_nothing_for_those_who_listen() -> None:
+async def test_a_new_subscription_causes_no_reads_for_existing_subscriptions() -> None:
     store, client = Failing(), Listens()
     costs: list[int] = []
     async with served(client, *one_job(anyio.sleep_forever, store, lease=60)), AsyncExitStack() as listening:
@@ -145,7 +145,7 @@ async def test_who_begins_to_listen_costs_nothing_for_those_who_listen() -> None
     assert costs[-1] == costs[0]
 
 
-async def test_who_listens_and_does_not_read_has_little_wait_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_few_notifications_are_queued_for_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     queued, notify = list[str](), Subscription.notify
 
     async def counted(self: Subscription, method: Any, params: Any, **more: Any) -> None:
@@ -174,7 +174,7 @@ async def test_who_listens_and_does_not_read_has_little_wait_in_memory(monkeypat
 # --- clients --------------------------------------------------------------------------------------------------
 
 
-async def test_a_client_waits_while_the_store_of_the_server_is_away() -> None:
+async def test_a_client_waits_while_the_store_of_the_server_is_unavailable() -> None:
     store = Failing()
 
     async def report() -> str:
@@ -186,7 +186,7 @@ async def test_a_client_waits_while_the_store_of_the_server_is_away() -> None:
         assert text(await client.call_tool("report")) == "done"
 
 
-async def test_a_user_who_refuses_ends_the_task(servers: list[Server]) -> None:
+async def test_an_error_response_to_an_elicitation_cancels_the_task(servers: list[Server]) -> None:
     class Refuses(tasks.Client):
         def on_elicit(self, params: Any, ctx: Any) -> Any:
             raise ProtocolError(-1, "the user refused")
@@ -246,7 +246,7 @@ class Patient(tasks.Client):
         ({"status": "input_required"}, "does not stop asking"),
     ],
 )
-async def test_a_server_that_does_not_play_fair_is_given_up(changes: Mapping[str, Any], reason: str) -> None:
+async def test_a_client_cancels_the_task_of_a_misbehaving_server(changes: Mapping[str, Any], reason: str) -> None:
     server = Unfair(**changes)
     async with served(Patient(), server) as client:
         await refused(client.call_tool("any"), match=reason)
@@ -254,9 +254,7 @@ async def test_a_server_that_does_not_play_fair_is_given_up(changes: Mapping[str
 
 
 @pytest.mark.parametrize("suggested", [-5, 0])
-async def test_a_client_looks_so_often_only_whatever_the_server_suggests(
-    suggested: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_client_enforces_a_minimum_poll_interval(suggested: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sleep, pauses = anyio.sleep, list[float]()
 
     async def counted(seconds: float) -> None:

@@ -81,7 +81,7 @@ def client(servers: list[Server]) -> AbstractAsyncContextManager[Any]:
     return served(Asked(), *servers)
 
 
-async def test_what_can_be_a_task_is_listed_and_declared(client: Any) -> None:
+async def test_task_support_is_listed_per_tool_and_declared_as_a_capability(client: Any) -> None:
     listed = {tool.name: tool.execution and tool.execution.task_support for tool in (await client.list_tools()).tools}
     assert listed["greet"] is None
     assert (listed["slow"], listed["fails"], listed["order"]) == ("optional", "required", "required")
@@ -89,7 +89,7 @@ async def test_what_can_be_a_task_is_listed_and_declared(client: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["lone", "app"])
-async def test_a_call_becomes_a_task_whose_result_is_waited_for(name: str, servers: list[Server]) -> None:
+async def test_a_call_becomes_a_task_and_its_result_can_be_awaited(name: str, servers: list[Server]) -> None:
     async with served(Asked(), *([Lone()] if name == "lone" else servers)) as client:
         begun = await client.begin("count" if name == "lone" else "slow", {"seconds": 0.05}, ttl=5000)
         assert (begun.status, begun.ttl) == ("working", 5000)
@@ -101,16 +101,16 @@ async def test_a_call_becomes_a_task_whose_result_is_waited_for(name: str, serve
             }
 
 
-async def test_a_call_that_asks_for_no_task_gets_none(client: Any) -> None:
+async def test_a_call_without_task_metadata_creates_no_task(client: Any) -> None:
     assert (await client.call_tool("slow", {"seconds": 0})).content[0].text == "done"
 
 
-async def test_calls_that_do_not_fit_the_tool_are_refused(client: Any) -> None:
+async def test_calls_that_contradict_the_task_support_of_a_tool_are_refused(client: Any) -> None:
     for call in (client.begin("greet", {"name": "x"}), client.begin("nothing"), client.call_tool("fails")):
         assert (await refused(call)).code == -32601
 
 
-async def test_errors_of_tools_and_of_the_protocol_are_failures(client: Any) -> None:
+async def test_tool_errors_and_protocol_errors_fail_the_task(client: Any) -> None:
     failed = await client.begin("fails")
     assert (await client.get_task_payload(failed.task_id)).model_dump()["isError"]
     refused = await client.begin("refuses")
@@ -122,7 +122,7 @@ async def test_errors_of_tools_and_of_the_protocol_are_failures(client: Any) -> 
 
 
 @pytest.mark.parametrize(("tool", "question"), [("delete", "Delete x?"), ("order", "Who?")])
-async def test_who_waits_is_asked_once(client: Any, tool: str, question: str) -> None:
+async def test_concurrent_waiters_cause_only_one_elicitation(client: Any, tool: str, question: str) -> None:
     begun = await client.begin(tool, {"name": "x"} if tool == "delete" else {})
     while (await client.get_task(begun.task_id)).status != "input_required":
         await anyio.sleep(0.01)
@@ -134,21 +134,21 @@ async def test_who_waits_is_asked_once(client: Any, tool: str, question: str) ->
     assert await client.text_of(begun.task_id) in ("deleted", "for True")
 
 
-async def test_a_client_that_does_not_answer_ends_its_task(servers: list[Server]) -> None:
+async def test_a_failed_elicitation_fails_the_task(servers: list[Server]) -> None:
     async with served(Asked(ProtocolError(-32603, "nobody is here")), *servers) as client:
         begun = await client.begin("delete", {"name": "x"})
         await refused(client.get_task_payload(begun.task_id), match="nobody is here")
         assert (await client.get_task(begun.task_id)).status == "failed"
 
 
-async def test_cancelling_ends_a_task_before_it_is_answered(client: Any) -> None:
+async def test_a_cancelled_task_has_no_result_and_cannot_be_cancelled_again(client: Any) -> None:
     begun = await client.begin("slow", {"seconds": 3600})
     assert (await client.cancel_task(begun.task_id)).status == "cancelled"
     for call in (client.cancel_task(begun.task_id), client.get_task_payload(begun.task_id)):
         await refused(call, match="cancelled")
 
 
-async def test_who_is_not_told_apart_lists_the_tasks_of_the_connection(servers: list[Server]) -> None:
+async def test_a_client_without_a_principal_lists_the_tasks_of_its_connection(servers: list[Server]) -> None:
     async with lifespans(servers), connected(Asked(), *servers) as one, connected(Asked(), *servers) as other:
         made = [(await one.client.begin("slow", {"seconds": 0})).task_id for _ in range(3)]
         listed = await one.client.list_tasks()
@@ -159,7 +159,7 @@ async def test_who_is_not_told_apart_lists_the_tasks_of_the_connection(servers: 
         await refused(one.client.get_task("another"), match="Unknown task")
 
 
-async def test_the_connection_is_told_how_far_a_task_is(client: Any) -> None:
+async def test_status_notifications_of_a_task_reach_its_connection(client: Any) -> None:
     await client.text_of((await client.begin("delete", {"name": "x"})).task_id)
     await eventually(lambda: client.told[-1:] == ["completed"])
     await anyio.sleep(0.05)
@@ -167,7 +167,7 @@ async def test_the_connection_is_told_how_far_a_task_is(client: Any) -> None:
     assert "input_required" in client.told
 
 
-async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -> None:
+async def test_clients_of_revisions_without_tasks_see_no_tools_that_require_tasks() -> None:
     async with served(Older(), Lone()) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["count", "greet"]
         assert (await client.call_tool("count")).content[0].text == "count"
@@ -176,7 +176,7 @@ async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -
 
 
 @pytest.mark.parametrize("ttl", [10**30, 10**400, -1], ids=["long", "endless", "negative"])
-async def test_any_time_to_live_may_be_wished_for(ttl: int, tmp_path: Path) -> None:
+async def test_a_client_may_request_any_time_to_live(ttl: int, tmp_path: Path) -> None:
     limits = TaskLimits(poll=0.02, max_ttl=None)
     servers = one_job(report, SqliteTaskStore(tmp_path / "tasks.db"), limits=limits, lease=0.2)
     async with served(Asked(), *servers) as client:
@@ -186,7 +186,7 @@ async def test_any_time_to_live_may_be_wished_for(ttl: int, tmp_path: Path) -> N
                 await anyio.sleep(0.02)
 
 
-async def test_a_client_that_does_not_read_delays_nobody_elses_news(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_does_not_delay_other_notifications(monkeypatch: pytest.MonkeyPatch) -> None:
     stuck, original = list[Session](), Session.notify
 
     async def notify(self: Session, method: Any, params: Any, **more: Any) -> None:

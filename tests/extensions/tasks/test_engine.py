@@ -42,14 +42,14 @@ def client(servers: list[Server]) -> AbstractAsyncContextManager[Any]:
     return served(Asked(), *servers)
 
 
-async def test_a_tool_that_is_no_task_answers_at_once(client: Any) -> None:
+async def test_a_tool_without_task_support_returns_its_result_directly(client: Any) -> None:
     assert text(await client.call_tool("greet", {"name": "World"})) == "Hello, World!"
     handle = await client.start_tool("greet", {"name": "World"})
     assert handle.id == ""
     assert text(await handle.result()) == "Hello, World!"
 
 
-async def test_calling_a_task_waits_for_its_result(client: Any) -> None:
+async def test_calling_a_task_tool_waits_for_the_result(client: Any) -> None:
     assert text(await client.call_tool("slow", {"seconds": 0.05})) == "done"
     failed = await client.call_tool("fails")
     assert failed.is_error
@@ -59,7 +59,7 @@ async def test_calling_a_task_waits_for_its_result(client: Any) -> None:
     assert (refused.value.code, refused.value.data) == (-32000, {"why": 1})
 
 
-async def test_a_handle_tells_how_far_a_task_is(client: Any) -> None:
+async def test_a_handle_reports_the_status_updates_of_a_task(client: Any) -> None:
     handle = await client.start_tool("slow", {"seconds": 0.1})
     assert len(handle.id) == 43
     seen = [now async for now in handle.updates()]
@@ -69,11 +69,11 @@ async def test_a_handle_tells_how_far_a_task_is(client: Any) -> None:
     assert text(await client.task(handle.id).result()) == "done"
 
 
-async def test_questions_of_a_task_reach_the_clients_handlers_once(client: Any) -> None:
+async def test_input_requests_of_a_task_reach_the_client_handler_once(client: Any) -> None:
     assert (text(await client.call_tool("delete", {"name": "a"})), client.asked) == ("deleted", ["Delete a?"])
 
 
-async def test_a_tool_may_ask_before_it_becomes_a_task(client: Any) -> None:
+async def test_a_tool_may_request_input_before_it_becomes_a_task(client: Any) -> None:
     handle = await client.start_tool("order")
     assert handle.id
     assert client.asked == ["Who?"]
@@ -82,7 +82,7 @@ async def test_a_tool_may_ask_before_it_becomes_a_task(client: Any) -> None:
     assert (await client.start_tool("cached", {"known": False})).id
 
 
-async def test_a_client_that_does_not_know_tasks_waits_or_is_refused(servers: list[Server]) -> None:
+async def test_a_client_without_task_support_waits_or_is_refused(servers: list[Server]) -> None:
     class Old(Plain):
         def on_elicit(self, params: Any, ctx: Any) -> Any:
             return mcp.ElicitResult(action="accept", content={"answer": True})
@@ -98,7 +98,7 @@ async def test_a_client_that_does_not_know_tasks_waits_or_is_refused(servers: li
             assert refused.value.data == {"requiredCapabilities": wanted}
 
 
-async def test_a_handle_cancels_and_its_result_says_so(client: Any) -> None:
+async def test_the_result_of_a_cancelled_handle_raises_task_cancelled(client: Any) -> None:
     handle = await client.start_tool("slow", {"seconds": 60})
     await handle.cancel()
     await refused(handle.result(), TaskCancelled)
@@ -106,14 +106,14 @@ async def test_a_handle_cancels_and_its_result_says_so(client: Any) -> None:
     assert (await refused(client.task("nobody knows this").result())).code == -32602
 
 
-async def test_who_stops_waiting_cancels_the_task(client: Any, servers: list[Server]) -> None:
+async def test_a_client_that_stops_waiting_cancels_the_task(client: Any, servers: list[Server]) -> None:
     await refused(client.with_options(total_timeout=0.5).call_tool("slow", {"seconds": 60}), RequestTimeout)
     with anyio.move_on_after(0.5):
         await client.call_tool("slow", {"seconds": 60})
     assert await statuses(servers[-1]) == ["cancelled", "cancelled"]
 
 
-async def test_answers_are_partial_and_others_are_left_aside(client: Any) -> None:
+async def test_unknown_input_responses_are_ignored_and_invalid_ones_are_refused(client: Any) -> None:
     handle = await client.start_tool("delete", {"name": "a"})
     while (now := await handle.status()).status != "input_required":
         await anyio.sleep(0.01)
@@ -125,7 +125,7 @@ async def test_answers_are_partial_and_others_are_left_aside(client: Any) -> Non
     assert text(await handle.result()) == "kept"
 
 
-async def test_those_who_listen_are_told_of_their_tasks(servers: list[Server]) -> None:
+async def test_a_subscription_notifies_the_client_of_its_own_tasks(servers: list[Server]) -> None:
     client = Asked()
     async with served(client, *servers) as connection:
         handle = await connection.start_tool("slow", {"seconds": 0.2})
@@ -147,7 +147,7 @@ class Bare(tasks.Server):
         return mcp.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
 
 
-async def test_a_bare_server_says_which_of_its_tools_are_tasks() -> None:
+async def test_a_server_class_declares_task_support_per_tool() -> None:
     class Some(Bare):
         own_tasks = Tasks(limits=QUICK)
 
@@ -168,7 +168,7 @@ async def test_a_bare_server_says_which_of_its_tools_are_tasks() -> None:
         assert client.asked == ["?"]
 
 
-async def test_a_word_for_all_tools_of_a_bare_server() -> None:
+async def test_a_server_class_declares_task_support_for_all_tools() -> None:
     class All(Bare):
         @task("optional")
         def call_tool(self, params: Any, ctx: Any) -> mcp.CallToolResult:
@@ -180,7 +180,7 @@ async def test_a_word_for_all_tools_of_a_bare_server() -> None:
         assert text(await handle.result()) == "in a thread"
 
 
-async def test_a_client_that_cannot_answer_cancels_the_task(servers: list[Server]) -> None:
+async def test_a_failing_elicitation_handler_cancels_the_task(servers: list[Server]) -> None:
     class Fails(tasks.Client):
         def on_elicit(self, params: Any, ctx: Any) -> Any:
             raise KeyError("nobody is here")
@@ -190,7 +190,7 @@ async def test_a_client_that_cannot_answer_cancels_the_task(servers: list[Server
         assert await statuses(servers[-1]) == ["cancelled"]
 
 
-async def test_a_subscription_follows_so_many_tasks_only(client: Any) -> None:
+async def test_a_subscription_to_too_many_tasks_is_refused(client: Any) -> None:
     wanted = tasks.types.TaskSubscriptionNotifications(task_ids=[str(number) for number in range(1001)])
     with pytest.raises(ProtocolError, match="at most 1000"):
         async with client.subscribed(wanted):
@@ -205,6 +205,6 @@ async def test_too_many_tasks_are_refused() -> None:
         assert refused.value.code == -32000
 
 
-def test_one_word_is_checked() -> None:
+def test_an_invalid_value_of_task_support_is_refused() -> None:
     with pytest.raises(ValueError, match="'optional', 'required'"):
         App("wrong").tool(task="sometimes")(text)  # type: ignore[call-overload]

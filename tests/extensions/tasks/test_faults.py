@@ -44,7 +44,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("reruns", [0, pytest.param(2, marks=pytest.mark.full)])
-def test_a_worker_may_be_killed_at_every_step(place: str, reruns: int, tmp_path: Path) -> None:
+def test_a_task_ends_although_its_worker_is_killed_at_any_step(place: str, reruns: int, tmp_path: Path) -> None:
     cases: list[dict[str, Any]] = []
     for at, when in [*STEPS, (0, "inside")]:
         name = f"{at}{when}{reruns}"
@@ -73,7 +73,7 @@ class Yes(tasks.Client):
 
 
 @pytest.mark.full
-async def test_a_client_that_waits_gets_an_end_whatever_becomes_of_the_server(tmp_path: Path) -> None:
+async def test_a_waiting_client_gets_a_result_or_an_error_after_server_kills(tmp_path: Path) -> None:
     port = free_port()
     command, ends = [sys.executable, "-m", "tests.support.task_server", port, tmp_path], dict[str, Any]()
 

@@ -103,7 +103,7 @@ def are_unknown(theirs: Any, nobodys: Any) -> None:
     assert (theirs["error"], theirs["error"]["code"]) == (nobodys["error"], -32602)
 
 
-def test_a_task_knows_who_created_it_and_keeps_no_token(protected: Protected, store: MemoryTaskStore) -> None:
+def test_a_task_runs_as_its_creator_and_stores_no_token(protected: Protected, store: MemoryTaskStore) -> None:
     id = answer(ask(protected, "tools/call", "ada", name="whoami"))["result"]["taskId"]
     while (found := answer(ask(protected, "tasks/get", "ada", taskId=id))["result"])["status"] == "working":
         pass
@@ -114,7 +114,7 @@ def test_a_task_knows_who_created_it_and_keeps_no_token(protected: Protected, st
     assert "Bearer" not in str(held)
 
 
-def test_clients_of_the_revision_with_tasks_in_its_core_see_their_own_only(protected: Protected) -> None:
+def test_clients_of_the_revision_with_core_tasks_see_only_their_own_tasks(protected: Protected) -> None:
     sessions = {name: protected.session(name) for name in ("ada", "eve")}
     sessions["ada again"] = protected.session("ada")
 
@@ -129,7 +129,7 @@ def test_clients_of_the_revision_with_tasks_in_its_core_see_their_own_only(prote
     assert asked("ada again", "tasks/cancel", taskId=id)["result"]["status"] == "cancelled"
 
 
-def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_and_notifications_contain_only_tasks_that_the_token_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages stay full although tasks are filtered out, and cursors do not name filtered tasks."""
     monkeypatch.setattr("mcp_bindgen.extensions.tasks.engine.PAGE_SIZE", 3)
     monkeypatch.setattr("mcp_bindgen.extensions.tasks.store.PAGE_SIZE", 3)
@@ -171,7 +171,7 @@ def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch
             assert mine[0] in line
 
 
-def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_task_record_hides_no_other_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("engine", "sqlite_store"):
         monkeypatch.setattr(f"mcp_bindgen.extensions.tasks.{module}.PAGE_SIZE", 3)
     file = tmp_path / "tasks.db"
@@ -192,7 +192,7 @@ def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
-def test_a_task_of_somebody_else_is_unknown(protected: Protected, method: str) -> None:
+def test_a_task_of_another_user_is_unknown(protected: Protected, method: str) -> None:
     """A token without the scope of the tool learns nothing about the tool's tasks."""
     id = waiting(protected)
     more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
@@ -204,7 +204,7 @@ def test_a_task_of_somebody_else_is_unknown(protected: Protected, method: str) -
     assert "mcp:write" in refused.headers["www-authenticate"]
 
 
-def test_who_listens_hears_of_their_own_tasks_alone(protected: Protected) -> None:
+def test_a_subscription_reports_only_tasks_of_its_own_user(protected: Protected) -> None:
     id = waiting(protected)
 
     def listen(token: str) -> Any:
@@ -232,13 +232,13 @@ def test_a_header_that_names_another_task_is_refused(protected: Protected) -> No
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, -32020)
 
 
-def test_settings_that_later_versions_know_are_no_mistake(protected: Protected) -> None:
+def test_unknown_settings_of_the_tasks_extension_are_accepted(protected: Protected) -> None:
     later = declaring(later=1)
     id = answer(ask(protected, "tools/call", "ada", name="wait", _meta=later))["result"]["taskId"]
     assert answer(ask(protected, "tasks/cancel", "ada", taskId=id, _meta=later))["result"]
 
 
-def test_a_client_that_did_not_declare_tasks_learns_nothing(protected: Protected) -> None:
+def test_a_client_that_did_not_declare_tasks_gets_a_capability_error(protected: Protected) -> None:
     tried = [protected.ask(method, "ada", taskId="x") for method in ("tasks/get", "tasks/cancel")]
     for response in (*tried, protected.call("wait", token="ada")):
         error = answer(response)["error"]
@@ -259,7 +259,7 @@ async def test_a_client_finds_its_task_after_server_and_client_were_restarted(tm
         assert (await client.task(id).result()).content[0].text == "rested"
 
 
-async def test_a_store_that_is_away_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_task_completes_after_an_outage_of_the_store(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "mcp_bindgen")
     with redis_server(tmp_path) as redis:
         async with aclosing(RedisTaskStore(redis.url, timeout=0.3)) as store, serving(store) as client:
@@ -278,7 +278,7 @@ async def test_a_store_that_is_away_is_waited_for(tmp_path: Path, caplog: pytest
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-async def test_who_is_told_apart_without_tokens_hears_of_their_tasks(tmp_path: Path, is_shared: bool) -> None:
+async def test_a_client_identified_without_a_token_is_notified_of_its_tasks(tmp_path: Path, is_shared: bool) -> None:
     class Listens(tasks.Client):
         def on_task_status(self, params: Any, ctx: Any) -> None:
             heard.set()

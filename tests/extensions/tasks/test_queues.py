@@ -79,7 +79,7 @@ async def serving(queue: tuple[Kind, str], engine: Engine, name: str, concurrenc
 
 @pytest.mark.full
 @bounded()
-async def test_who_runs_nothing_sends_what_another_process_runs(queue: tuple[Kind, str]) -> None:
+async def test_a_process_without_workers_submits_tasks_to_another_process(queue: tuple[Kind, str]) -> None:
     web, worker = Engine(), Engine()
     async with serving(queue, web, "elsewhere", 0) as sender, serving(queue, worker, "elsewhere", 4):
         for id in ("one", "two", "one"):  # a task may be sent twice
@@ -90,7 +90,7 @@ async def test_who_runs_nothing_sends_what_another_process_runs(queue: tuple[Kin
 
 @pytest.mark.full
 @bounded()
-async def test_a_task_waits_in_the_queue_until_somebody_works(queue: tuple[Kind, str]) -> None:
+async def test_a_task_waits_in_the_queue_until_a_worker_runs(queue: tuple[Kind, str]) -> None:
     late = Engine()
     async with serving(queue, late, "kept", 0) as sender:
         await sender.submit("one")
@@ -99,7 +99,7 @@ async def test_a_task_waits_in_the_queue_until_somebody_works(queue: tuple[Kind,
 
 
 @bounded()
-async def test_a_run_that_fails_leaves_the_worker_at_work(queue: tuple[Kind, str]) -> None:
+async def test_a_worker_continues_after_a_failed_run(queue: tuple[Kind, str]) -> None:
     engine = Engine()
     async with serving(queue, engine, "broken", 1) as runner:
         await runner.submit("broken")
@@ -109,7 +109,7 @@ async def test_a_run_that_fails_leaves_the_worker_at_work(queue: tuple[Kind, str
 
 
 @bounded()
-async def test_what_runs_ends_with_the_server(queue: tuple[Kind, str]) -> None:
+async def test_running_tasks_end_when_the_server_stops(queue: tuple[Kind, str]) -> None:
     engine = Engine(seconds=3600)
     async with serving(queue, engine, "ends", 4) as runner:
         for id in ("one", "two"):
@@ -119,7 +119,7 @@ async def test_what_runs_ends_with_the_server(queue: tuple[Kind, str]) -> None:
 
 
 @bounded()
-async def test_while_a_queue_is_away_tasks_wait_in_the_store(tmp_path: Path) -> None:
+async def test_tasks_wait_in_the_store_while_the_queue_is_unavailable(tmp_path: Path) -> None:
     async def handle(record: TaskRecord, running: RunningTask) -> dict[str, str]:
         return {"said": record.params["text"]}
 
@@ -137,7 +137,7 @@ async def test_while_a_queue_is_away_tasks_wait_in_the_store(tmp_path: Path) -> 
 
 
 @bounded()
-async def test_a_worker_goes_on_when_redis_is_back(tmp_path: Path) -> None:
+async def test_a_worker_continues_after_a_redis_outage(tmp_path: Path) -> None:
     engine = Engine()
     with redis_server(tmp_path) as redis:
         async with serving((DocketRunner, redis.url), engine, "back", 1) as runner:
@@ -151,7 +151,7 @@ async def test_a_worker_goes_on_when_redis_is_back(tmp_path: Path) -> None:
 
 
 @bounded()
-async def test_a_worker_goes_on_when_postgresql_is_back(postgres: str) -> None:
+async def test_a_worker_continues_after_postgresql_closes_its_connections(postgres: str) -> None:
     from psycopg import AsyncConnection
 
     engine = Engine()
@@ -183,6 +183,6 @@ def test_a_missing_package_is_named_with_its_extra(name: str, runner: Kind, monk
 
 
 @pytest.mark.full
-def test_nobody_runs_less_than_nothing() -> None:
+def test_a_negative_concurrency_is_refused() -> None:
     with pytest.raises(ValueError, match="or 0, and not -1"):
         DocketRunner("redis://localhost", concurrency=-1)

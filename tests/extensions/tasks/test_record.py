@@ -119,7 +119,7 @@ TestLife = Life.TestCase
 TestLife.settings = settings(max_examples=examples(12, 120), stateful_step_count=20)
 
 
-def test_members_that_a_newer_program_knows_are_left_out() -> None:
+def test_unknown_fields_of_a_newer_version_are_ignored() -> None:
     record = TaskRecord(id=new_id(), revision="x", method="m", created=1, updated=1)
     assert TaskRecord.load(record.data[:-1] + b',"future":1}') == record
 

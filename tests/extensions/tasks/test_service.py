@@ -111,7 +111,7 @@ async def test_a_task_runs_to_its_result() -> None:
 @pytest.mark.parametrize(
     ("error", "code"), [(ProtocolError(-32602, "no", {"x": 1}), -32602), (ValueError("secret"), INTERNAL_ERROR)]
 )
-async def test_an_error_is_the_end_and_tells_nothing_of_the_inside(error: Exception, code: int) -> None:
+async def test_an_error_fails_the_task_without_internal_details(error: Exception, code: int) -> None:
     async with serving(mock.AsyncMock(side_effect=error)) as service:
         record = await until(service, (await service.create(task())).id)
     assert (record.status, record.error and record.error["code"]) == ("failed", code)
@@ -119,7 +119,7 @@ async def test_an_error_is_the_end_and_tells_nothing_of_the_inside(error: Except
 
 
 @pytest.mark.parametrize("garbage", [b"\xff", b"[]", b"{}"])
-async def test_a_task_that_cannot_be_read_is_left_alone(tmp_path: Path, garbage: bytes, caplog: Any) -> None:
+async def test_an_unreadable_task_is_skipped_and_logged(tmp_path: Path, garbage: bytes, caplog: Any) -> None:
     store, lost = SqliteTaskStore(tmp_path / "tasks.db"), task(principal="ada")
     await store.create(lost, TaskLimits())
     with closing(sqlite3.connect(tmp_path / "tasks.db")) as db, db:
@@ -134,7 +134,7 @@ async def test_a_task_that_cannot_be_read_is_left_alone(tmp_path: Path, garbage:
     assert "Traceback" not in caplog.text
 
 
-async def test_questions_are_open_together_and_answered_one_by_one() -> None:
+async def test_input_requests_are_open_together_and_answered_one_by_one() -> None:
     async with serving(curious) as service:
         id = (await service.create(task())).id
         assert (await asking(service, id, 2)).questions == {"name": NAME, "age": AGE}
@@ -145,7 +145,7 @@ async def test_questions_are_open_together_and_answered_one_by_one() -> None:
         assert (await until(service, id, "completed")).result == {"name": "Ada", "age": 36}
 
 
-async def test_a_key_never_stands_for_two_questions() -> None:
+async def test_a_key_never_identifies_two_input_requests() -> None:
     async def twice(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         first = await running.ask({"q": NAME})
         return {"answers": [first["q"], (await running.ask({"q": AGE}))["q"]]}
@@ -161,7 +161,7 @@ async def test_a_key_never_stands_for_two_questions() -> None:
         assert record.answers == {"q": 1, "q#2": 3}
 
 
-async def test_cancelling_ends_the_handler_and_is_the_last_word() -> None:
+async def test_cancelling_ends_the_handler_and_the_status_is_final() -> None:
     ended: list[str] = []
 
     async def stubborn(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
@@ -180,7 +180,7 @@ async def test_cancelling_ends_the_handler_and_is_the_last_word() -> None:
         assert (await service.read(id, "")).status == "cancelled"
 
 
-async def test_what_a_handler_returns_after_a_cancellation_changes_nothing() -> None:
+async def test_a_result_after_a_cancellation_is_discarded() -> None:
     async def shielded(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         with anyio.CancelScope(shield=True):
             await anyio.sleep(0.2)
@@ -207,7 +207,7 @@ async def test_a_task_of_another_principal_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("reruns", "status", "runs"), [(0, "failed", 1), (1, "completed", 1)])
-async def test_a_server_that_stops_leaves_its_tasks_to_the_next(reruns: int, status: str, runs: int) -> None:
+async def test_the_next_server_reruns_or_fails_tasks_of_a_stopped_server(reruns: int, status: str, runs: int) -> None:
     store = MemoryTaskStore()
     async with serving(for_ever, store) as service:
         id = (await service.create(task(reruns=reruns))).id
@@ -218,7 +218,9 @@ async def test_a_server_that_stops_leaves_its_tasks_to_the_next(reruns: int, sta
 
 
 @pytest.mark.parametrize(("reruns", "status"), [(0, "failed"), (1, "completed")])
-async def test_a_task_whose_process_died_runs_again_only_if_it_may(tmp_path: Path, reruns: int, status: str) -> None:
+async def test_a_task_of_a_dead_process_runs_again_only_if_reruns_are_allowed(
+    tmp_path: Path, reruns: int, status: str
+) -> None:
     store, record = SqliteTaskStore(tmp_path / "tasks.db"), task(reruns=reruns)
     await store.create(record, TaskLimits())
     leased = now()
@@ -230,7 +232,7 @@ async def test_a_task_whose_process_died_runs_again_only_if_it_may(tmp_path: Pat
         assert end.updated - leased >= 300  # the run ends only after the lease has expired
 
 
-async def test_questions_of_a_dead_process_are_answered_once() -> None:
+async def test_a_rerun_requests_only_the_input_that_is_still_missing() -> None:
     store = MemoryTaskStore()
     async with serving(curious, store) as first:
         id = (await first.create(task(reruns=1))).id
@@ -259,7 +261,7 @@ async def test_two_workers_run_a_task_once(tmp_path: Path) -> None:
     assert sorted(ran) == sorted(ids)
 
 
-async def test_an_answer_reaches_the_worker_that_waits_for_it(tmp_path: Path) -> None:
+async def test_an_input_response_reaches_the_worker_that_waits_for_it(tmp_path: Path) -> None:
     async with two_workers(curious, tmp_path) as (one, two):
         id = (await one.create(task())).id
         await asking(two, id, 2)
@@ -271,7 +273,7 @@ async def test_an_answer_reaches_the_worker_that_waits_for_it(tmp_path: Path) ->
         assert (await until(one, other)).status == "cancelled"
 
 
-async def test_a_handler_that_waits_for_long_ends_and_runs_again_with_the_answer() -> None:
+async def test_a_handler_that_waits_too_long_runs_again_with_the_response() -> None:
     runner = LocalRunner()
     vars(runner)["answer_timeout"] = 0.05
     async with serving(curious, runner=runner) as service:
@@ -284,7 +286,7 @@ async def test_a_handler_that_waits_for_long_ends_and_runs_again_with_the_answer
         assert (await until(service, id, "completed")).result == {"name": "Ada", "age": 36}
 
 
-async def test_a_task_ends_when_its_time_is_over_and_its_client_learns_it() -> None:
+async def test_a_task_fails_after_its_time_to_live_and_stays_readable() -> None:
     async with serving(for_ever, lease=0.1) as service:
         id = (await service.create(task(ttl=100))).id
         record = await until(service, id)
@@ -294,7 +296,7 @@ async def test_a_task_ends_when_its_time_is_over_and_its_client_learns_it() -> N
         assert (await service.read(id, "")).status == "failed"
 
 
-async def test_what_is_too_large_is_refused_or_fails() -> None:
+async def test_large_requests_and_input_are_refused_and_large_results_fail() -> None:
     large = mock.AsyncMock(return_value={"x": "x" * 5000})
     async with serving(large, limits=TaskLimits(max_task_bytes=2000)) as service:
         await refused(service.create(task(params={"x": "x" * 5000})), match="too large")
@@ -308,7 +310,7 @@ async def test_what_is_too_large_is_refused_or_fails() -> None:
         assert (await service.read(id, "")).status == "input_required"
 
 
-async def test_progress_is_told_in_the_status_not_too_often() -> None:
+async def test_progress_updates_the_status_message_at_a_limited_rate() -> None:
     async def busy(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         for number in range(50):
             await running.report(f"step {number}")
@@ -326,5 +328,5 @@ async def test_progress_is_told_in_the_status_not_too_often() -> None:
         assert record.version <= 4
 
 
-async def test_tasks_need_a_server_that_serves() -> None:
+async def test_creating_a_task_requires_a_running_service() -> None:
     await refused(tasks(echo).create(task()), RuntimeError, "lifespans")

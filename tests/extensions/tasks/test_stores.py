@@ -57,21 +57,21 @@ async def created(store: TaskStore, **members: Any) -> TaskRecord:
     return record
 
 
-async def test_what_was_created_is_there_for_every_process(again: Open, store: TaskStore) -> None:
+async def test_a_created_task_is_visible_to_every_process(again: Open, store: TaskStore) -> None:
     record = await created(store, params={"name": "né"}, principal="ada")
     async with aclosing(again()) as other:
         assert await other.read(record.id) == record
         assert await other.read(new_id()) is None
 
 
-async def test_of_two_changes_of_one_version_one_wins(store: TaskStore) -> None:
+async def test_only_one_of_two_changes_to_the_same_version_succeeds(store: TaskStore) -> None:
     record = await created(store)
     mine, yours = record.completed(1, {"a": 1}), record.cancelled(2)
     assert ([await store.swap(mine), await store.swap(yours)], await store.read(record.id)) == ([True, False], mine)
     assert not await store.swap(task(version=2))
 
 
-async def test_a_lease_has_one_owner_until_it_runs_out(store: TaskStore) -> None:
+async def test_a_lease_has_one_owner_until_it_expires(store: TaskStore) -> None:
     record = await created(store)
     assert await store.due() == [record.id]
     assert await store.lease(record.id, "a", 0.2)
@@ -87,7 +87,7 @@ async def test_a_lease_has_one_owner_until_it_runs_out(store: TaskStore) -> None
     assert await store.due() == [record.id]
 
 
-async def test_a_task_that_waits_for_its_client_is_not_due_but_may_be_taken(store: TaskStore) -> None:
+async def test_a_task_that_waits_for_its_client_is_not_due_but_may_be_leased(store: TaskStore) -> None:
     record = await created(store)
     assert await store.lease(record.id, "a", 10)
     await store.release(record.id, "a", until=None)
@@ -95,7 +95,7 @@ async def test_a_task_that_waits_for_its_client_is_not_due_but_may_be_taken(stor
     assert await store.lease(record.id, "b", 10)
 
 
-async def test_a_task_that_is_over_has_no_lease(store: TaskStore) -> None:
+async def test_a_finished_task_cannot_be_leased(store: TaskStore) -> None:
     record = await created(store)
     assert await store.lease(record.id, "a", 10)
     await store.swap(record.cancelled(1))
@@ -105,7 +105,7 @@ async def test_a_task_that_is_over_has_no_lease(store: TaskStore) -> None:
     assert not await store.lease(new_id(), "a", 10)
 
 
-async def test_tasks_are_listed_for_their_principal_alone_in_order(store: TaskStore) -> None:
+async def test_a_principal_lists_only_its_own_tasks_in_order(store: TaskStore) -> None:
     mine = [task(principal="ada") for _ in range(3)]
     for record in (*mine, task(principal="bob")):
         await store.create(record, LIMITS)
@@ -115,7 +115,7 @@ async def test_tasks_are_listed_for_their_principal_alone_in_order(store: TaskSt
     await refused(store.page("bob", mine[0].id), KeyError)
 
 
-async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
+async def test_only_finished_and_expired_tasks_are_swept(store: TaskStore) -> None:
     past = round(time.time() * 1000) - LINGER_MS - 100_000
     gone, runs, late, eternal = (
         task(created=past, updated=past, ttl=ttl) for ttl in (10, 10, LINGER_MS + 99_000, None)
@@ -132,7 +132,7 @@ async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
     assert await store.sweep() == 0
 
 
-async def test_a_principal_and_all_together_have_limits(store: TaskStore) -> None:
+async def test_limits_apply_per_principal_and_in_total(store: TaskStore) -> None:
     few, first = TaskLimits(max_open_per_principal=2, max_open=3), task(principal="ada")
     for record in (first, task(principal="ada"), task(principal="bob")):
         await store.create(record, few)
@@ -156,7 +156,7 @@ async def test_sweeping_makes_room(store: TaskStore) -> None:
     await refused(store.create(task(), one), TooManyRequests)
 
 
-async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskStore) -> None:
+async def test_every_process_is_notified_of_changes(again: Open, store: TaskStore) -> None:
     record = await created(store)
 
     async def change() -> None:
@@ -174,7 +174,7 @@ async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskSto
         tasks.cancel_scope.cancel()
 
 
-async def test_ids_that_cannot_be_read_stop_no_worker(redis: RedisServer) -> None:
+async def test_unreadable_task_ids_stop_no_worker(redis: RedisServer) -> None:
     async with aclosing(RedisTaskStore(redis.url, prefix="garbage:")) as store:
         redis.client.zadd("garbage:open", {b"\xff": 0, b"good": 0})
         assert "good" in await store.due()
@@ -185,7 +185,7 @@ async def test_ids_that_cannot_be_read_stop_no_worker(redis: RedisServer) -> Non
             assert [await anext(changes), await anext(changes)] == ["\ufffd", "good"]
 
 
-def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_no_task_store_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("create table mine (x)")
@@ -195,6 +195,6 @@ def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
             SqliteTaskStore(path)
 
 
-def test_a_file_is_for_its_owners_eyes_only(tmp_path: Path) -> None:
+def test_a_store_file_is_accessible_only_to_its_owner(tmp_path: Path) -> None:
     anyio.run(SqliteTaskStore(tmp_path / "tasks.db").aclose)
     assert (tmp_path / "tasks.db").stat().st_mode & 0o077 == 0

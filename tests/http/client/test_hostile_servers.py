@@ -75,7 +75,7 @@ async def playing(
 @pytest.mark.full
 @both
 @pytest.mark.parametrize("status", [202, 400])
-async def test_what_is_not_wanted_is_not_unpacked(opened: Open, status: int) -> None:
+async def test_an_unneeded_response_body_is_not_decompressed_to_its_end(opened: Open, status: int) -> None:
     """Send two megabytes that unpack to two gigabytes, an endless body, and a slow endless body."""
     packed = gzip.compress(b"x" * 2**26)
     bodies = [(Parts(packed * 8), "gzip"), (Parts(b" " * 2**16), "identity"), (Parts(b" ", 0.01), "identity")]
@@ -97,7 +97,7 @@ async def test_what_is_not_wanted_is_not_unpacked(opened: Open, status: int) -> 
 
 @pytest.mark.full
 @each("status", [200, 400])
-async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
+async def test_a_response_is_not_decompressed_beyond_the_limit(status: int) -> None:
     body = Parts(gzip.compress(b" " * 2**27))
 
     def play(request: httpx2.Request) -> httpx2.Response:
@@ -111,9 +111,7 @@ async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
 
 @pytest.mark.full
 @both
-async def test_packed_events_leave_the_event_loop_time_for_others(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_compressed_events_are_decoded_in_small_chunks(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few bytes unpack to millions of lines, which take seconds to decode: the client decodes small chunks."""
     sizes, feed = list[int](), EventDecoder.feed
 
@@ -143,7 +141,7 @@ async def test_packed_events_leave_the_event_loop_time_for_others(
 
 @both
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "zstd", "gzip,deflate"])
-async def test_only_what_was_asked_for_is_unpacked(opened: Open, encoding: str) -> None:
+async def test_only_requested_content_encodings_are_decompressed(opened: Open, encoding: str) -> None:
     """A few kilobytes that are compressed twice unpack to a terabyte and would block the event loop."""
     asked: list[str] = []
 
@@ -186,7 +184,7 @@ ELSEWHERE = [
 @both
 @pytest.mark.parametrize("place", ELSEWHERE)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_no_redirect_takes_anything_to_another_origin(opened: Open, place: str, status: int) -> None:
+async def test_a_redirect_sends_no_data_to_another_origin(opened: Open, place: str, status: int) -> None:
     """Neither POSTs nor the GET of HTTP+SSE send headers or messages to the target of a redirect."""
     seen, opening = list[httpx2.URL](), list[bool]()
 
@@ -236,7 +234,7 @@ REASONS = [
 
 
 @each(("kind", "body", "said"), REASONS)
-async def test_why_a_server_refuses_is_said_in_one_harmless_line(kind: str, body: str, said: str) -> None:
+async def test_the_reason_for_a_refusal_is_reported_in_one_harmless_line(kind: str, body: str, said: str) -> None:
     def serve(request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(403, headers={"content-type": kind} if kind else {}, content=body.encode())
 
@@ -292,7 +290,7 @@ async def dripping(head: bytes = b"HTTP/1.1 202 Accepted\r\n") -> AsyncGenerator
         server.close()
 
 
-async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> None:
+async def test_a_drip_fed_response_to_a_notification_blocks_only_until_the_timeout() -> None:
     async with dripping() as place:
         async with http(f"{place}/mcp", timeout=0.3) as transport:
             await transport.send([notification(opens_stream=False), request(1)])
@@ -306,7 +304,7 @@ async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> 
     "target",
     ["{}/mcp", "{}/sse", {"url": "{}/sse", "type": "sse"}, "sh -c 'cat > /dev/null'", {"url": "{}/x", "type": "sse"}],
 )
-async def test_connecting_takes_no_longer_than_it_may(target: Any) -> None:
+async def test_connecting_takes_no_longer_than_the_timeout(target: Any) -> None:
     async with dripping() as place:
         target = json.loads(json.dumps(target).replace("{}", place))
         target = Entry.read(target) if isinstance(target, dict) else target
@@ -340,7 +338,7 @@ async def test_a_server_cannot_have_a_client_reconnect_without_a_pause(asked: bo
         assert 2 <= len(script.called("GET")) <= (10 if asked else 5)
 
 
-async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
+async def test_the_reconnection_pause_grows_while_no_message_arrives() -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":
             await heard.result(mcp_session_id="s")
@@ -360,7 +358,7 @@ async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
 
 
 @each("as_events", [False, True])
-async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> None:
+async def test_an_array_as_a_response_fails_the_request_at_once(as_events: bool) -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":
             info = {"name": "arrays", "version": "1"}
@@ -376,7 +374,7 @@ async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> Non
             await refused(client.list_tools(), match="batches are not part of this revision")
 
 
-async def test_a_tool_whose_headers_are_invalid_is_left_out_and_reported() -> None:
+async def test_a_tool_with_an_invalid_header_name_is_left_out_and_reported() -> None:
     def tool(name: str, header: str) -> dict[str, Any]:
         argument = {"type": "string", "x-mcp-header": header}
         return {"name": name, "inputSchema": {"type": "object", "properties": {"city": argument}}}

@@ -90,7 +90,7 @@ async def test_a_stream_that_stays_open_after_the_answer_is_closed() -> None:
         await eventually(lambda: script.heard[0].gone_at)
 
 
-async def test_requests_are_concurrent_but_not_too_many() -> None:
+async def test_the_number_of_concurrent_requests_is_limited() -> None:
     running, most = list[int](), 0
 
     async def play(heard: Heard) -> None:
@@ -107,7 +107,7 @@ async def test_requests_are_concurrent_but_not_too_many() -> None:
     assert most == 10
 
 
-async def test_answers_take_their_time() -> None:
+async def test_the_timeout_does_not_apply_to_slow_responses() -> None:
     """The time-out covers connecting and missing responses, not a slow tool or a silent stream."""
 
     async def play(heard: Heard) -> None:
@@ -129,7 +129,7 @@ async def test_answers_take_their_time() -> None:
 
 
 @pytest.mark.full
-async def test_big_messages_both_ways() -> None:
+async def test_big_messages_are_sent_and_received() -> None:
     text = "é" * 3_000_000
 
     async def play(heard: Heard) -> None:
@@ -144,7 +144,7 @@ async def test_big_messages_both_ways() -> None:
 
 
 @pytest.mark.full
-async def test_messages_wait_until_somebody_wants_them() -> None:
+async def test_unread_messages_stop_the_client_from_reading_on() -> None:
     written = 0
 
     async def play(heard: Heard) -> None:
@@ -170,7 +170,7 @@ ERROR = {"code": -32022, "message": "no", "data": {"supported": []}}
 
 @each("status", [200, 400, 404, 500])
 @each("ids", [{"id": 1}, {"id": None}, {}, {"id": "server-error"}])
-async def test_errors_of_the_protocol_are_answers(status: int, ids: dict[str, Any]) -> None:
+async def test_a_protocol_error_with_any_status_and_id_is_a_response(status: int, ids: dict[str, Any]) -> None:
     async with talking(lambda heard: heard.json({"jsonrpc": "2.0", **ids, "error": ERROR}, status)) as (there, _):
         assert await ask(there, request(1)) == {"jsonrpc": "2.0", "id": 1, "error": ERROR}
 
@@ -191,7 +191,9 @@ async def test_errors_of_the_protocol_are_answers(status: int, ids: dict[str, An
         (502, b"x" * 20_001, "text/plain", None),
     ],
 )
-async def test_statuses_that_say_no(status: int, content: bytes, kind: str, said: str | None) -> None:
+async def test_an_error_status_fails_the_request_and_keeps_the_transport_usable(
+    status: int, content: bytes, kind: str, said: str | None
+) -> None:
     async with talking(lambda heard: heard.end(status, content, kind), limit=20_000) as (there, script):
         error = await lost(there, request(1))
         if said is None:
@@ -221,7 +223,7 @@ async def test_statuses_that_say_no(status: int, content: bytes, kind: str, said
         (200, b'{"id": 1, "error"', "application/json"),
     ],
 )
-async def test_successes_without_an_answer(status: int, content: bytes, kind: str) -> None:
+async def test_a_success_status_without_a_response_fails_the_request(status: int, content: bytes, kind: str) -> None:
     async with talking(lambda heard: heard.end(status, content, kind)) as (there, _):
         error = await lost(there, request(1))
         assert isinstance(error, ConnectionClosed)
@@ -229,7 +231,7 @@ async def test_successes_without_an_answer(status: int, content: bytes, kind: st
         assert "no answer" in str(error)
 
 
-async def test_members_in_another_order_and_batches_are_answers() -> None:
+async def test_batches_and_any_order_of_members_are_accepted_as_responses() -> None:
     bodies = [b'{"result": {"method": "x"}, "id": 1, "jsonrpc": "2.0"}', b'[{"jsonrpc":"2.0","id":1,"result":{}}]']
 
     for content in bodies:
@@ -248,7 +250,7 @@ async def test_members_in_another_order_and_batches_are_answers() -> None:
             assert script.names == ["tools/call"] * 2
 
 
-async def test_messages_that_are_too_large() -> None:
+async def test_messages_above_the_limit_are_reported_as_oversized() -> None:
     big = answer(1, "x" * 5000)
 
     async def play(heard: Heard) -> None:
@@ -273,7 +275,7 @@ async def test_messages_that_are_too_large() -> None:
         assert (third, last) == (notice("y"), answer(2, "y"))
 
 
-async def test_a_large_answer_in_a_stream_is_an_answer() -> None:
+async def test_an_oversized_response_in_a_stream_is_not_requested_again() -> None:
     async def play(heard: Heard) -> None:
         await heard.event(answer(heard.id, "x" * 5000), id="1")
 
@@ -283,7 +285,7 @@ async def test_a_large_answer_in_a_stream_is_an_answer() -> None:
         assert script.names == ["tools/call"], "it is not asked for again"
 
 
-async def test_compressed_answers() -> None:
+async def test_compressed_responses_are_limited_by_their_decompressed_size() -> None:
     async def play(heard: Heard) -> None:
         bomb = gzip.compress(json.dumps(answer(heard.id, "x" * (10_000_000 if heard.id == 2 else 10))).encode())
         await heard.end(200, bomb, "application/json", content_encoding="gzip")
@@ -294,7 +296,7 @@ async def test_compressed_answers() -> None:
 
 
 @each("where", ["head", "json", "stream"])
-async def test_connections_that_break_off(where: str) -> None:
+async def test_a_broken_connection_fails_only_its_own_request(where: str) -> None:
     async def play(heard: Heard) -> None:
         if heard.id == 2:
             await heard.result()
@@ -320,7 +322,7 @@ async def test_connections_that_break_off(where: str) -> None:
         assert await ask(there, request(2)) == answer(2)
 
 
-async def test_servers_that_are_not_there_or_do_not_speak_http() -> None:
+async def test_unreachable_and_non_http_servers_fail_the_request() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
 
@@ -346,13 +348,13 @@ async def test_servers_that_are_not_there_or_do_not_speak_http() -> None:
 
 
 @each("url", ["ftp://127.0.0.1/mcp", "mcp", "", "http://", "http://host:x/", "stdio:"])
-async def test_urls_that_are_none(url: str) -> None:
+async def test_invalid_urls_are_refused(url: str) -> None:
     with pytest.raises(ConnectionClosed):
         async with http(url):
             pass
 
 
-async def test_headers_that_are_none() -> None:
+async def test_invalid_headers_are_refused() -> None:
     with pytest.raises(ConnectionClosed):
         async with http("http://127.0.0.1:1/", headers={"é\u2028": "x"}):
             pass
@@ -361,7 +363,7 @@ async def test_headers_that_are_none() -> None:
         assert not script.heard
 
 
-async def test_redirects_stay_where_they_are() -> None:
+async def test_redirects_are_followed_only_within_the_same_origin() -> None:
     elsewhere = ""
 
     async def play(heard: Heard) -> None:
@@ -394,7 +396,7 @@ async def test_redirects_stay_where_they_are() -> None:
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
-async def test_a_session_from_its_beginning_to_its_end() -> None:
+async def test_a_session_sends_its_id_with_each_message_until_the_delete_request() -> None:
     async with introduced(stateful(Heard.result)) as (there, script):
         assert await ask(there, request(1)) == answer(1)
         await there.send([Outgoing(b'{"jsonrpc":"2.0","id":9,"result":{}}')])
@@ -418,7 +420,7 @@ async def test_a_session_from_its_beginning_to_its_end() -> None:
     assert "content-type" not in get.headers
 
 
-async def test_servers_without_sessions() -> None:
+async def test_a_server_without_sessions_gets_no_session_header_and_no_delete_request() -> None:
     async def play(heard: Heard) -> None:
         await (
             heard.result()
@@ -433,7 +435,7 @@ async def test_servers_without_sessions() -> None:
     assert not any("mcp-session-id" in heard.headers for heard in script.heard)
 
 
-async def test_what_is_said_arrives_in_order() -> None:
+async def test_notifications_arrive_before_later_messages() -> None:
     async def play(heard: Heard) -> None:
         if heard.id is None:
             await anyio.sleep(0.1)
@@ -465,7 +467,7 @@ async def test_a_notification_that_is_refused_is_logged(status: int, caplog: pyt
     assert f"answered {status} " in caplog.text
 
 
-async def test_a_session_that_is_lost() -> None:
+async def test_a_lost_session_fails_new_requests_until_the_next_initialize() -> None:
     lives, release = True, anyio.Event()
 
     async def call(heard: Heard) -> None:
@@ -501,7 +503,7 @@ async def test_a_session_that_is_lost() -> None:
 
 
 @each("as_events", [False, True])
-async def test_only_what_the_server_did_not_take_is_sent_again(as_events: bool) -> None:
+async def test_only_refused_requests_are_sent_again_after_a_session_loss(as_events: bool) -> None:
     """When a session is lost, its running call completes once, and the refused call is sent again in a new session."""
     release, session = anyio.Event(), 0
     ran: list[str] = []
@@ -535,7 +537,7 @@ async def test_only_what_the_server_did_not_take_is_sent_again(as_events: bool) 
     assert (ran, session) == (["slow", "refused"], 2)
 
 
-async def test_a_request_that_the_server_took_is_not_sent_again_when_its_stream_is_gone() -> None:
+async def test_an_accepted_request_is_not_sent_again_when_its_stream_is_gone() -> None:
     ran: list[str] = []
 
     async def call(heard: Heard) -> None:
@@ -557,7 +559,7 @@ async def test_a_request_that_the_server_took_is_not_sent_again_when_its_stream_
     assert ran == ["s-1"]
 
 
-async def test_a_session_is_lost_for_those_who_have_it() -> None:
+async def test_a_late_404_for_an_earlier_session_does_not_end_the_current_session() -> None:
     """A late 404 for an earlier session does not end the current session."""
     number, release = 0, anyio.Event()
 
@@ -584,14 +586,14 @@ async def test_a_session_is_lost_for_those_who_have_it() -> None:
 
 
 @each("session", ["", "a b", "a\tb", "s\x80"])
-async def test_session_ids_that_are_none(session: str) -> None:
+async def test_invalid_session_ids_are_refused(session: str) -> None:
     async with talking(lambda heard: heard.result(mcp_session_id=session)) as (there, script):
         assert "characters that are not allowed" in str(await lost(there, request(1, INITIALIZE)))
         assert await ask(there, request(2)) == answer(2)
         assert "mcp-session-id" not in script.heard[-1].headers
 
 
-async def test_only_the_answer_to_initialize_begins_a_session() -> None:
+async def test_only_a_result_of_initialize_begins_a_session() -> None:
     async def play(heard: Heard) -> None:
         if heard.id == 1:
             await heard.json({"jsonrpc": "2.0", "id": 1, "error": ERROR}, 400, **SESSION)
@@ -606,7 +608,7 @@ async def test_only_the_answer_to_initialize_begins_a_session() -> None:
 
 
 @pytest.mark.parametrize("how", ["slow", "405", "gone"])
-async def test_saying_goodbye_is_not_worth_much_time(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_does_not_wait_long_for_the_delete_request(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_FAREWELL_SECONDS", 0.2)
 
     async def play(heard: Heard) -> None:
@@ -623,7 +625,7 @@ async def test_saying_goodbye_is_not_worth_much_time(how: str, monkeypatch: pyte
         assert script.names[-1] == "DELETE"
 
 
-async def test_closing_ends_everything_that_waits() -> None:
+async def test_closing_ends_all_waiting_requests_and_receivers() -> None:
     async def call(heard: Heard) -> None:
         await heard.event(id="1")
         await heard.until_gone()
@@ -640,7 +642,7 @@ async def test_closing_ends_everything_that_waits() -> None:
         assert script.names[-1] == "DELETE"
 
 
-async def test_errors_of_the_caller_stay_what_they_are() -> None:
+async def test_exceptions_of_the_caller_are_raised_unchanged() -> None:
     async def fail(url: str) -> None:
         async with http(url) as there:
             await there.send([request(1)])
@@ -671,7 +673,7 @@ def listening(get: Play) -> Play:
     return play
 
 
-async def test_the_server_can_say_something_by_itself() -> None:
+async def test_the_get_stream_delivers_messages_of_the_server() -> None:
     async def get(heard: Heard) -> None:
         await heard.event(id="a", retry=50)
         await heard.event(notice("one"), id="b")
@@ -685,7 +687,7 @@ async def test_the_server_can_say_something_by_itself() -> None:
     assert script.called("GET")[0].gone_at
 
 
-async def test_the_stream_is_opened_again_where_it_ended() -> None:
+async def test_the_get_stream_is_reopened_at_the_last_event_id() -> None:
     async def get(heard: Heard) -> None:
         turn = len(script.called("GET"))
         if turn == 1:
@@ -708,7 +710,7 @@ async def test_the_stream_is_opened_again_where_it_ended() -> None:
 
 
 @each("how", ["400", "404", "405", "403", "302", "html"])
-async def test_servers_that_offer_no_stream(how: str) -> None:
+async def test_a_server_without_a_get_stream_stays_usable(how: str) -> None:
     async def get(heard: Heard) -> None:
         await (heard.end(200, b"<html>", "text/html") if how == "html" else heard.end(int(how), location="/elsewhere"))
 
@@ -737,7 +739,7 @@ async def test_the_stream_ends_with_the_session() -> None:
         await eventually(lambda: len(script.called("GET")) == 2)
 
 
-async def test_a_stream_that_is_not_found_again_means_that_the_session_is_over() -> None:
+async def test_a_404_when_the_get_stream_is_reopened_ends_the_session() -> None:
     async def get(heard: Heard) -> None:
         if "last-event-id" in heard.headers:
             await heard.end(404)
@@ -754,7 +756,7 @@ async def test_a_stream_that_is_not_found_again_means_that_the_session_is_over()
 
 
 @each("how", ["end", "cut"])
-async def test_an_answer_comes_after_the_stream_has_ended(how: str) -> None:
+async def test_a_response_arrives_on_the_resumed_stream(how: str) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
             await heard.event(id="e-1", retry=10)
@@ -776,7 +778,7 @@ async def test_an_answer_comes_after_the_stream_has_ended(how: str) -> None:
         await eventually(lambda: get.gone_at)
 
 
-async def test_a_stream_is_not_resumed_before_the_server_wants_it() -> None:
+async def test_a_stream_is_not_resumed_before_its_retry_time() -> None:
     async def call(heard: Heard) -> None:
         if heard.id == 1:
             await heard.event(id="e-1", retry=3_600_000)
@@ -790,7 +792,7 @@ async def test_a_stream_is_not_resumed_before_the_server_wants_it() -> None:
         assert not [heard for heard in script.called("GET") if "last-event-id" in heard.headers]
 
 
-async def test_polling_goes_on_as_long_as_the_server_says_something() -> None:
+async def test_polling_continues_while_the_server_sends_events() -> None:
     async def call(heard: Heard) -> None:
         turn = int(heard.headers.get("last-event-id", "0"))
         await heard.event(id=str(turn + 1), retry=10)
@@ -802,7 +804,7 @@ async def test_polling_goes_on_as_long_as_the_server_says_something() -> None:
 
 
 @each("how", ["503", "silence", "cut"])
-async def test_resuming_is_given_up(how: str) -> None:
+async def test_resuming_is_given_up_after_five_attempts(how: str) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
             await heard.event(id="e", retry=10)
@@ -823,7 +825,7 @@ async def test_resuming_is_given_up(how: str) -> None:
 
 
 @each(("status", "kind"), [(405, Refused), (400, Refused), (404, ConnectionClosed), (200, Refused)])
-async def test_servers_that_do_not_resume(status: int, kind: type[Exception]) -> None:
+async def test_a_server_that_does_not_resume_fails_the_request(status: int, kind: type[Exception]) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
             await heard.event(id="e", retry=10)
@@ -835,7 +837,7 @@ async def test_servers_that_do_not_resume(status: int, kind: type[Exception]) ->
 
 
 @each("id_", [None, "", "\x07", "é"])
-async def test_what_cannot_be_resumed_is_lost(id_: str | None) -> None:
+async def test_a_stream_without_a_valid_event_id_is_not_resumed(id_: str | None) -> None:
     async def call(heard: Heard) -> None:
         await heard.event(notice("x"), id="good" if id_ is not None else None, retry=10)
         await heard.event(id=id_)
@@ -861,7 +863,7 @@ async def test_a_self_contained_request_has_no_session_and_is_not_resumed() -> N
         assert not any("last-event-id" in heard.headers for heard in script.heard)
 
 
-async def test_a_404_of_a_self_contained_request_is_not_about_a_session() -> None:
+async def test_a_404_for_a_self_contained_request_does_not_end_the_session() -> None:
     async def call(heard: Heard) -> None:
         if heard.id == 1:
             await heard.json({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}}, 404)
@@ -875,7 +877,7 @@ async def test_a_404_of_a_self_contained_request_is_not_about_a_session() -> Non
 
 
 @each("phase", ["head", "stream"])
-async def test_hanging_up_cancels_a_self_contained_request(phase: str) -> None:
+async def test_cancelling_a_self_contained_request_closes_its_connection(phase: str) -> None:
     async def play(heard: Heard) -> None:
         if heard.id == 2:
             await heard.result()
@@ -898,7 +900,7 @@ async def test_hanging_up_cancels_a_self_contained_request(phase: str) -> None:
         assert script.names == ["tools/call", "tools/call"], "it is not posted"
 
 
-async def test_what_is_cancelled_before_its_turn_is_never_sent() -> None:
+async def test_a_queued_request_that_is_cancelled_is_never_sent() -> None:
     async def play(heard: Heard) -> None:
         await (heard.until_gone() if heard.id == 1 else heard.result())
 
@@ -909,7 +911,7 @@ async def test_what_is_cancelled_before_its_turn_is_never_sent() -> None:
         assert (await messages(there, 1), [heard.id for heard in script.heard]) == ([answer(3)], [1, 3])
 
 
-async def test_in_a_session_a_cancellation_is_said_and_the_stream_is_left() -> None:
+async def test_a_cancellation_in_a_session_is_sent_and_the_stream_is_closed() -> None:
     async def call(heard: Heard) -> None:
         await heard.event(id="e", retry=10)
         await heard.until_gone()
@@ -928,7 +930,7 @@ async def test_in_a_session_a_cancellation_is_said_and_the_stream_is_left() -> N
         assert len(script.called("notifications/cancelled")) == 2
 
 
-async def test_a_subscription_lasts() -> None:
+async def test_a_subscription_stays_open_beyond_the_timeout() -> None:
     async def play(heard: Heard) -> None:
         if heard.id != 1:
             await heard.result()
@@ -950,7 +952,7 @@ async def test_a_subscription_lasts() -> None:
 # --- everything else ------------------------------------------------------------------------------------------
 
 
-async def test_the_client_of_the_caller_is_used_and_stays_open() -> None:
+async def test_the_http_client_of_the_caller_is_used_and_stays_open() -> None:
     class Failing(httpx2.Auth):
         async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
             if json.loads(request.content)["id"] == 2:

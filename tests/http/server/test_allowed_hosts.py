@@ -76,18 +76,18 @@ def status(policy: OriginPolicy, host: str, **headers: str) -> int:
         ([], [], ["localhost"]),
     ],
 )
-def test_names_of_hosts(names: list[str] | None, yes: list[str], no: list[str]) -> None:
+def test_the_host_header_must_match_an_allowed_host(names: list[str] | None, yes: list[str], no: list[str]) -> None:
     policy = OriginPolicy(names)
     assert {host: status(policy, host) for host in (*yes, *no)} == dict.fromkeys(yes, 200) | dict.fromkeys(no, 421)
 
 
 @each("name", ["", " ", "https://mcp.example.com", "a b", "a,b", "*evil.com", "a.*.com", "*.", ".", "a/b", "a:x"])
-def test_a_name_that_would_never_fit_is_an_error(name: str) -> None:
+def test_an_allowed_host_that_can_never_match_is_an_error(name: str) -> None:
     with pytest.raises(ValueError, match="use HOST"):
         OriginPolicy([name])
 
 
-def test_pages_of_the_allowed_hosts_may_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_allowed_hosts_determine_the_default_allowed_origins(monkeypatch: pytest.MonkeyPatch) -> None:
     def found(policy: OriginPolicy) -> list[int]:
         names = f"https://{NAME} http://localhost:5173 https://evil.example https://{NAME}.evil {NAME} null"
         return [status(policy, NAME, origin=origin) for origin in names.split()]
@@ -105,7 +105,7 @@ def test_pages_of_the_allowed_hosts_may_call(monkeypatch: pytest.MonkeyPatch) ->
     assert found(OriginPolicy([NAME])) == [403, 403, 200, 403, 403, 403]
 
 
-def test_the_environment_counts_unless_the_program_says_something(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_sets_the_allowed_hosts_unless_the_program_does(monkeypatch: pytest.MonkeyPatch) -> None:
     assert status(OriginPolicy(), "localhost") == 200
     monkeypatch.setenv("ALLOWED_HOSTS", f" {NAME}, other.example:1,")
     assert [status(OriginPolicy(), host) for host in (NAME, "other.example:1", "localhost")] == [200, 200, 421]
@@ -115,7 +115,7 @@ def test_the_environment_counts_unless_the_program_says_something(monkeypatch: p
 
 
 @each("host", ["0.0.0.0", "::", "192.168.1.5", "box.example", "fe80::1%eth0"])
-def test_no_name_is_allowed_by_default_on_any_address(host: str) -> None:
+def test_a_public_address_allows_only_loopback_names_and_ip_addresses_by_default(host: str) -> None:
     policy = OriginPolicy(hosts_for(host))
     assert {status(policy, one) for one in (*LOOPBACK, "192.168.1.5:80", "[fe80::1]")} == {200}
     assert status(policy, "evil.example") == 421  # a page that uses DNS rebinding
@@ -125,9 +125,7 @@ def test_no_name_is_allowed_by_default_on_any_address(host: str) -> None:
 
 
 @pytest.mark.parametrize("make", [HttpApp, SseApp])
-async def test_what_a_proxy_says_of_the_host_is_never_believed(
-    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_forwarded_host_headers_are_ignored(make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALLOWED_HOSTS", NAME)
     path = "/mcp" if make is HttpApp else "/sse"
     async with wires(make(Named())) as http:
@@ -138,7 +136,7 @@ async def test_what_a_proxy_says_of_the_host_is_never_believed(
             assert int(wire.received.split()[1]) in expected
 
 
-def test_the_log_names_the_host_and_the_fix_and_cannot_be_filled(
+def test_a_refused_host_is_logged_with_its_fix_and_log_lines_are_limited(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = OriginPolicy([NAME])
@@ -163,7 +161,7 @@ def test_the_log_names_the_host_and_the_fix_and_cannot_be_filled(
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
-def test_a_public_name_behind_a_proxy(tmp_path: Path) -> None:
+def test_a_server_behind_a_proxy_accepts_its_public_name(tmp_path: Path) -> None:
     port = free_port()
     command = [PYTHON, "-c", PROGRAM, "--http", f"127.0.0.1:{port}", "--allowed-host", NAME]
     with (
@@ -190,7 +188,7 @@ def test_a_public_name_behind_a_proxy(tmp_path: Path) -> None:
         (["--log-format", "xml"], "invalid choice: 'xml'"),
     ],
 )
-def test_an_option_that_cannot_be_is_one_line(
+def test_an_invalid_option_is_reported_in_one_line(
     words: list[str], problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["named", *words])
@@ -200,7 +198,7 @@ def test_an_option_that_cannot_be_is_one_line(
 
 
 @pytest.mark.parametrize("way", ["--http", "--sse"])
-def test_a_port_in_use_is_one_line(
+def test_a_port_in_use_is_reported_in_one_line(
     way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -213,7 +211,7 @@ def test_a_port_in_use_is_one_line(
 
 
 @pytest.mark.full
-def test_the_operator_is_told_what_a_public_address_answers_to() -> None:
+def test_a_server_on_a_public_address_logs_how_to_allow_hosts() -> None:
     command = [sys.executable, "-c", PROGRAM, "--http", "0.0.0.0:0"]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None

@@ -259,7 +259,7 @@ async def test_a_request_that_finishes_at_once_is_answered_with_json() -> None:
             assert "mcp-session-id" not in done.headers
 
 
-async def test_a_request_that_talks_is_answered_with_events() -> None:
+async def test_a_request_with_notifications_is_answered_with_events() -> None:
     async with serving() as app:
         done = await post(app, tool("talk", meta=TALKS))
         assert (done.status, done.kind, done.headers["x-accel-buffering"]) == (200, "text/event-stream", "no")
@@ -272,7 +272,7 @@ async def test_a_request_that_talks_is_answered_with_events() -> None:
         assert (await post(app, tool("talk"))).kind == "application/json"
 
 
-async def test_a_request_that_waits_in_silence_is_answered_with_json() -> None:
+async def test_a_slow_request_without_notifications_is_answered_with_json() -> None:
     server = Now()
     async with serving(server) as app:
         visit = begin(app, tool("wait"))
@@ -282,7 +282,7 @@ async def test_a_request_that_waits_in_silence_is_answered_with_json() -> None:
         assert ((await visit.end()).kind, server.events) == ("application/json", ["begun", "freed"])
 
 
-async def test_errors_before_and_after_the_stream_began() -> None:
+async def test_errors_are_reported_before_and_after_the_stream_began() -> None:
     async with serving() as app:
         for name, code in (("talk and fail", -7), ("talk and break", INTERNAL)):
             done = await post(app, tool(name, meta=TALKS))
@@ -296,7 +296,7 @@ async def test_errors_before_and_after_the_stream_began() -> None:
             assert b"ValueError" not in done.body
 
 
-async def test_asking_and_capabilities_have_their_statuses() -> None:
+async def test_a_request_for_input_requires_a_capability_and_a_valid_request_state() -> None:
     async with serving() as app:
         done = await post(app, tool("ask"))
         assert (done.status, done.code) == (400, LACKING)
@@ -313,7 +313,7 @@ async def test_asking_and_capabilities_have_their_statuses() -> None:
             assert ("error" in done.answer) is (changed != state)
 
 
-async def test_the_state_belongs_to_who_was_asked() -> None:
+async def test_a_request_state_is_valid_only_for_its_user() -> None:
     async with serving(Now(), principal=lambda scope: scope.get("who")) as app:
         message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {"url": {}}}})
         message["params"]["inputResponses"] = {"who": {"action": "accept"}}
@@ -332,13 +332,13 @@ async def test_the_state_belongs_to_who_was_asked() -> None:
         (type("Nobody", (SimpleUser,), {"is_authenticated": False})("ada"), "None"),
     ],
 )
-async def test_who_asks_is_whom_the_middleware_found(user: Any, expected: str) -> None:
+async def test_the_principal_comes_from_the_authentication_middleware(user: Any, expected: str) -> None:
     async with serving(Now()) as app:
         more = {} if user is None else {"user": user, "auth": AuthCredentials(["authenticated"])}
         assert (await post(app, tool("who"), **more)).text == expected
 
 
-async def test_methods_of_ones_own() -> None:
+async def test_custom_methods_are_served() -> None:
     server = Now()
     async with serving(Then(), server) as app:
         done = await post(app, lone(1, "acme/echo", say="hi"))
@@ -357,7 +357,7 @@ every_app = each("servers", [(Now,), (Then, Now)])
 
 @every_app
 @each("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
-async def test_requests_that_say_too_little(servers: Any, missing: str) -> None:
+async def test_requests_without_required_metadata_are_refused(servers: Any, missing: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         for method in ("tools/list", "tools/call", "server/discover", "subscriptions/listen"):
             message = lone(3, method, name="plain", notifications={})
@@ -371,7 +371,7 @@ async def test_requests_that_say_too_little(servers: Any, missing: str) -> None:
 
 @every_app
 @each("stated", ["1999-01-01", "2099-01-01", "", "2025-06-18", "x" * 1000])
-async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
+async def test_an_unsupported_revision_gets_the_list_of_supported_revisions(servers: Any, stated: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         offered = (await post(app, lone(0, "server/discover"))).answer["result"]["supportedVersions"]
         for method in ("tools/list", "initialize", "no/such"):
@@ -380,7 +380,7 @@ async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
             assert done.answer["error"]["data"] == {"supported": offered, "requested": stated}
 
 
-async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
+async def test_a_stateful_client_gets_the_revisions_of_a_stateless_server() -> None:
     async with serving(Now()) as app:
         done = await post(app, initialize(LATEST), {"mcp-method": None})
         assert (done.status, done.answer["id"], done.answer["error"]["data"]) == (400, 0, {"supported": [STATELESS]})
@@ -407,7 +407,7 @@ REFUSED: list[tuple[Any, dict[str, str], int, int]] = [
 
 @every_app
 @each(("message", "headers", "status", "code"), REFUSED)
-async def test_messages_that_are_refused(servers: Any, message: Any, headers: Any, status: int, code: int) -> None:
+async def test_invalid_messages_are_refused(servers: Any, message: Any, headers: Any, status: int, code: int) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         stated = {} if isinstance(message, dict) and message["method"] != "tools/list" else {"mcp-method": "tools/list"}
         done = await post(app, message, {"mcp-protocol-version": STATELESS, **stated, **headers})
@@ -415,7 +415,7 @@ async def test_messages_that_are_refused(servers: Any, message: Any, headers: An
         assert not isinstance(message, dict) or done.answer["id"] == "x"
 
 
-async def test_notifications_are_accepted_or_not() -> None:
+async def test_notifications_are_accepted_with_202_or_refused_without_an_id() -> None:
     async with serving(Now()) as app:
         done = await post(app, notification("notifications/cancelled", {"requestId": 1}))
         assert (done.status, done.body) == (202, b"")
@@ -427,13 +427,13 @@ async def test_notifications_are_accepted_or_not() -> None:
 
 @every_app
 @each("method", ["PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "get"])
-async def test_methods_of_http_that_mean_nothing(servers: Any, method: str) -> None:
+async def test_unsupported_http_methods_get_405(servers: Any, method: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, tool("plain"), method=method)
         assert (done.status, done.headers["allow"]) == (405, "POST" if servers == (Now,) else "POST, GET, DELETE")
 
 
-async def test_what_sessions_had_is_gone_without_them() -> None:
+async def test_a_stateless_endpoint_refuses_get_and_delete_and_ignores_session_ids() -> None:
     async with serving(Now()) as app:
         for method in ("GET", "DELETE"):
             done = await post(app, b"", {"accept": "text/event-stream", "mcp-session-id": "x"}, method=method)
@@ -474,7 +474,9 @@ SENT: list[tuple[Any, int]] = [
 
 @every_app
 @each(("headers", "status"), SENT)
-async def test_headers_that_are_fine_and_others(servers: Any, headers: Any, status: int) -> None:
+async def test_valid_headers_are_accepted_and_invalid_headers_are_refused(
+    servers: Any, headers: Any, status: int
+) -> None:
     server = Now()
     async with serving(*[kind() for kind in servers[:-1]], server) as app:
         done = await post(app, tool("plain"), headers)
@@ -482,7 +484,7 @@ async def test_headers_that_are_fine_and_others(servers: Any, headers: Any, stat
         assert WORDS.get(status, b"") in done.body
 
 
-async def test_others_call_where_that_is_wanted() -> None:
+async def test_allowed_hosts_and_origins_can_be_configured() -> None:
     async with serving(Now(), allowed_hosts=["api.example.com"], allowed_origins=["https://app.example.com"]) as app:
         fine = {"host": "api.example.com", "origin": "https://app.example.com"}
         assert (await post(app, tool("plain"), fine)).status == 200
@@ -509,7 +511,7 @@ async def test_others_call_where_that_is_wanted() -> None:
         *([("mcp-name", name)] for name in ("plain", "")),
     ],
 )
-async def test_headers_that_differ_from_the_body(servers: Any, headers: Any) -> None:
+async def test_headers_that_differ_from_the_body_are_refused(servers: Any, headers: Any) -> None:
     server = Now()
     async with serving(*[kind() for kind in servers[:-1]], server) as app:
         done = await post(app, tool("plain", "x"), headers)
@@ -517,13 +519,13 @@ async def test_headers_that_differ_from_the_body(servers: Any, headers: Any) -> 
 
 
 @each("uri", ["x:y", "file:///é", "=?base64?eA==?=", "a, b", " ", "a\nb", ""])
-async def test_names_that_need_to_be_encoded(uri: str) -> None:
+async def test_encoded_name_headers_are_accepted(uri: str) -> None:
     async with serving() as app:
         encoded = f"=?base64?{base64.b64encode(uri.encode()).decode()}?="
         assert (await post(app, lone(1, "resources/read", uri=uri), {"mcp-name": encoded})).status == 200
 
 
-async def test_a_name_in_several_headers_is_none() -> None:
+async def test_a_repeated_name_header_is_refused() -> None:
     async with serving() as app:
         message = lone(1, "resources/read", uri="a, b")
         sent = [(name, value) for name, value in mirrored(message).items() if name != "mcp-name"]
@@ -544,7 +546,7 @@ SMUGGLED = [
 @every_app
 @each("body", SMUGGLED)
 @each("session", [None, "x"])
-async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, session: str | None) -> None:
+async def test_headers_are_compared_with_the_parsed_body(servers: Any, body: str, session: str | None) -> None:
     meta = json.dumps(stating())
     data = body.replace("$M", meta).replace("$E", meta.replace("/", "\\/").replace("m", "\\u006d")).encode()
     async with serving(*[kind() for kind in servers]) as app:
@@ -561,7 +563,7 @@ async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, sess
             assert (done.status, done.code) == ((404, INVALID) if asked_for_a_session else (400, MISMATCH))
 
 
-async def test_a_stateless_request_in_a_session_is_held_against_its_headers_as_well() -> None:
+async def test_the_headers_of_a_stateless_request_in_a_session_are_checked_too() -> None:
     async with serving() as app:
         begun = await post(app, initialize(LATEST), {"mcp-method": None})
         session = {"mcp-session-id": begun.headers["mcp-session-id"], "mcp-protocol-version": LATEST}
@@ -585,7 +587,7 @@ async def test_a_stateless_request_in_a_session_is_held_against_its_headers_as_w
         ({"deep": {"dry": True}}, {}, False),
     ],
 )
-async def test_arguments_that_tools_want_in_headers(arguments: Any, headers: Any, fine: bool) -> None:
+async def test_argument_headers_must_match_the_arguments(arguments: Any, headers: Any, fine: bool) -> None:
     async with serving() as app:
         for name in ("regional", "plain"):
             done = await post(app, tool(name, **arguments), headers)
@@ -594,7 +596,7 @@ async def test_arguments_that_tools_want_in_headers(arguments: Any, headers: Any
                 assert (done.status, done.code) == (400, MISMATCH)
 
 
-async def test_arguments_in_several_headers_are_none() -> None:
+async def test_a_repeated_argument_header_is_refused() -> None:
     async with serving() as app:
         message = tool("regional", region="a, b")
         assert (await post(app, message, [("mcp-param-region", "a, b")])).status == 200
@@ -602,7 +604,7 @@ async def test_arguments_in_several_headers_are_none() -> None:
         assert (done.status, done.code) == (400, MISMATCH)
 
 
-async def test_tools_that_come_later_want_their_headers_too() -> None:
+async def test_argument_headers_are_checked_for_tools_that_are_added_later() -> None:
     server = Now()
     async with serving(server) as app:
         for _ in range(5):
@@ -615,7 +617,7 @@ async def test_tools_that_come_later_want_their_headers_too() -> None:
         assert (await post(app, tool("regional", region="eu"))).status == 200
 
 
-async def test_looking_up_tools_says_nothing_to_the_client() -> None:
+async def test_the_internal_lookup_of_tools_sends_no_notification_to_the_client() -> None:
     async with serving() as app:
         done = await post(app, tool("regional", region="eu", meta=TALKS))
         assert (done.status, done.kind, done.code) == (400, "application/json", MISMATCH)
@@ -624,7 +626,7 @@ async def test_looking_up_tools_says_nothing_to_the_client() -> None:
 # --- limits ---------------------------------------------------------------------------------------------------
 
 
-async def test_bodies_have_a_limit_declared_or_not() -> None:
+async def test_bodies_above_the_limit_are_refused_with_or_without_a_content_length() -> None:
     async with serving(Then(), Now(), limits=HttpLimits(message=1000)) as app:
         body = _data(tool("plain", text="x" * 2000))
         sent = {**mirrored(tool("plain")), "content-length": str(len(body))}
@@ -640,12 +642,12 @@ async def test_bodies_have_a_limit_declared_or_not() -> None:
 
 
 @each("parts", [[None], [b"{", None]])
-async def test_bodies_that_never_come(parts: Any) -> None:
+async def test_a_body_that_never_arrives_gets_408(parts: Any) -> None:
     async with serving(limits=HttpLimits(arrival=0.1)) as app:
         assert (await post(app, tool("plain"), parts=parts)).status == 408
 
 
-async def test_bodies_that_trickle() -> None:
+async def test_a_trickling_body_gets_408() -> None:
     async with serving(limits=HttpLimits(arrival=0.2)) as app:
         visit = begin(app, tool("plain"), parts=[None])
         await visit.gone()
@@ -654,7 +656,7 @@ async def test_bodies_that_trickle() -> None:
         assert (await begin(app, tool("plain"), parts=[b" "] * 1000, pause=0.05).end()).status == 408
 
 
-async def test_too_many_at_once_are_told_to_come_back() -> None:
+async def test_requests_above_the_limit_get_429_with_retry_after() -> None:
     server = Now()
     async with serving(Then(), server, limits=HttpLimits(requests=2)) as app:
         visits = [begin(app, tool("wait", id_)) for id_ in (1, 1)]
@@ -671,7 +673,7 @@ async def test_too_many_at_once_are_told_to_come_back() -> None:
 
 
 @each("name", ["wait", "talk and wait"])
-async def test_hanging_up_cancels(name: str) -> None:
+async def test_a_disconnecting_client_cancels_its_request(name: str) -> None:
     server = Now()
     async with serving(Then(), server) as app:
         visit = begin(app, tool(name, meta=TALKS))
@@ -717,7 +719,7 @@ async def test_a_subscription_is_a_stream_that_stays_open() -> None:
         assert server.connections == []
 
 
-async def test_subscriptions_end_in_good_order_with_the_server() -> None:
+async def test_subscriptions_get_a_final_result_when_the_server_stops() -> None:
     server = Now()
     async with serving(Then(), server) as app:
         visits = [begin(app, listen(7, toolsListChanged=True)) for _ in range(3)]
@@ -732,7 +734,7 @@ async def test_subscriptions_end_in_good_order_with_the_server() -> None:
     assert server.audience == []
 
 
-async def test_a_listener_that_does_not_read_delays_nobody() -> None:
+async def test_a_subscriber_that_does_not_read_does_not_delay_other_subscribers() -> None:
     server = Now()
     async with serving(Then(), server, limits=HttpLimits(write_timeout=1)) as app:
         stuck, fine = (begin(app, listen(id_, toolsListChanged=True)) for id_ in (1, 2))
@@ -751,7 +753,7 @@ async def test_a_listener_that_does_not_read_delays_nobody() -> None:
 # --- both eras ------------------------------------------------------------------------------------------------
 
 
-async def test_sessions_and_stateless_requests_side_by_side() -> None:
+async def test_sessions_and_stateless_requests_work_side_by_side() -> None:
     async with serving() as app:
         sessions: list[dict[str, Any]] = []
         for _ in range(3):
@@ -770,7 +772,7 @@ async def test_sessions_and_stateless_requests_side_by_side() -> None:
         assert (await post(app, tool("y"), {"mcp-session-id": sessions[0]["mcp-session-id"]})).status == 200
 
 
-async def test_a_server_of_the_old_era_gives_nothing_that_looks_new() -> None:
+async def test_a_stateful_server_returns_no_error_code_of_the_stateless_revision() -> None:
     async with serving(Then()) as app:
         done = await post(app, lone(1, "server/discover"))
         assert done.status == 400
@@ -791,7 +793,7 @@ async def test_a_server_of_the_old_era_gives_nothing_that_looks_new() -> None:
         ("/api", "/mcp", False),
     ],
 )
-async def test_mounted_in_another_application(mount: str, path: str, fine: bool) -> None:
+async def test_an_endpoint_can_be_mounted_in_another_application(mount: str, path: str, fine: bool) -> None:
     events: list[str] = []
 
     class Lives(Now):
@@ -841,7 +843,7 @@ async def living(app: Any) -> AsyncGenerator[list[Any]]:
 
 
 @each("when", ["startup", "shutdown"])
-async def test_servers_that_fail_to_start_or_stop(when: str) -> None:
+async def test_a_failed_startup_or_shutdown_is_reported_to_the_asgi_server(when: str) -> None:
     class Fails(Now):
         @asynccontextmanager
         async def lifespan(self) -> AsyncGenerator[None]:

@@ -81,7 +81,7 @@ async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(flood
     assert largest <= 16
 
 
-async def test_bodies_and_later_requests_do_not_count() -> None:
+async def test_bodies_and_later_requests_do_not_count_toward_the_limit() -> None:
     """A chunked body and many requests on one connection may exceed the limit for bytes outside of bodies."""
     body = json.dumps(lone(1, "tools/call", name="x", arguments={"text": "x" * 2 * MIB})).encode()
     blocks = [body[at : at + 1024] for at in range(0, len(body), 1024)]
@@ -131,7 +131,7 @@ async def test_trailers_are_dropped(at_once: bool) -> None:
 
 
 @each(("app", "path"), [(HttpApp(Then(), Now()), "/mcp"), (SseApp(Oldest()), "/messages")])
-async def test_headers_are_those_of_the_time_when_a_request_arrives(app: Any, path: str) -> None:
+async def test_headers_that_are_appended_while_the_body_arrives_are_ignored(app: Any, path: str) -> None:
     """An ASGI server may append trailers to the list of headers while the body arrives."""
     headers = [(name, value) for name, _, value in (line.partition(b": ") for line in HEAD.split(b"\r\n")[1:-1])]
     scope: Scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
@@ -174,7 +174,7 @@ async def test_pipelined_requests_are_answered_in_their_order() -> None:
         assert places == sorted(places)
 
 
-async def test_a_client_that_pipelines_and_hangs_up_is_noticed() -> None:
+async def test_a_disconnecting_client_with_pipelined_requests_cancels_its_request() -> None:
     """The running request is cancelled, and its slot is free again."""
     server = Now()
     async with wires(HttpApp(server, limits=HttpLimits(requests=1)), HttpProtocol) as http:

@@ -114,7 +114,7 @@ async def test_long_streams_come_in_pages(make: Make) -> None:
 
 
 @alone
-async def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
+async def test_a_session_is_loaded_with_its_open_streams(make: Make) -> None:
     async with make() as store:
         assert await store.load("s") is None
         await store.save("s", b"first")
@@ -129,7 +129,7 @@ async def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
         assert await store.load("s") == StoredSession(b"second", 2, streams)
 
 
-async def test_what_is_forgotten_stays_forgotten(make: Make) -> None:
+async def test_a_forgotten_session_stays_forgotten(make: Make) -> None:
     async with make() as store:
         for session in ("s", "t"):
             await store.save(session, b"")
@@ -156,7 +156,7 @@ async def test_idle_sessions_are_swept(make: Make) -> None:
         assert [await store.load(session) is not None for session in ("used", "written", "idle")] == [True, True, False]
 
 
-async def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
+async def test_the_oldest_events_of_a_session_are_evicted_first(make: Make) -> None:
     async with make(StoreLimits(events=4, size=100)) as store:
         for session in ("s", "t"):
             await store.save(session, b"")
@@ -174,7 +174,7 @@ async def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
 
 
 @alone
-async def test_the_oldest_events_of_all_go_first(make: Make) -> None:
+async def test_the_oldest_events_of_all_sessions_are_evicted_first(make: Make) -> None:
     async with make(StoreLimits(all_events=5, all_size=1000)) as store:
         for session in ("s", "t"):
             await store.save(session, b"")
@@ -191,7 +191,7 @@ async def test_the_oldest_events_of_all_go_first(make: Make) -> None:
 
 
 @alone
-async def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
+async def test_a_principal_evicts_only_its_own_events(make: Make) -> None:
     async with make(StoreLimits(events=20, all_events=60, all_size=2000, size_of_principal=1000)) as store:
         calm = ["anna", "ben", "cleo", "dan"]
         for session in calm:
@@ -213,7 +213,7 @@ async def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
         assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
 
 
-async def test_an_event_that_is_larger_than_a_principal_may_keep_is_a_gap(make: Make) -> None:
+async def test_an_event_above_the_size_limit_of_a_principal_becomes_a_gap(make: Make) -> None:
     async with make(StoreLimits(size_of_principal=10_000)) as store:
         await store.save("s", b"")
         await store.write("s", "a", [*events(1), Event(2, bytes(10_001)), *events(3)], b"")
@@ -222,7 +222,7 @@ async def test_an_event_that_is_larger_than_a_principal_may_keep_is_a_gap(make: 
         assert await store.span("s", "a") == (1, 3)
 
 
-async def test_many_write_at_once(make: Make) -> None:
+async def test_concurrent_writes_keep_all_events(make: Make) -> None:
     async with make() as store:
         await store.save("s", b"")
 
@@ -312,7 +312,7 @@ LIMITS = st.builds(StoreLimits, *(st.integers(1, most) for most in (6, 30, 9, 40
 @pytest.mark.full
 @given(STEPS, LIMITS)
 @settings(max_examples=examples(40, 100), deadline=None)
-def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits) -> None:
+def test_stores_behave_like_the_reference_model(steps: list[Any], limits: StoreLimits) -> None:
     async def body(folder: str) -> None:
         model, sqlite = Model(limits), SqliteEventStore(Path(folder) / "events.db", limits)
         stores: list[EventStore] = [MemoryEventStore(limits), sqlite]
@@ -349,14 +349,14 @@ def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits)
 # --- SQLite file ----------------------------------------------------------------------------------------------
 
 
-async def test_errors_of_sqlite_mean_that_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_sqlite_error_is_raised_as_store_unavailable(caplog: pytest.LogCaptureFixture) -> None:
     thread = SqliteThread(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), "test")
     await refused(thread.do(lambda db: db.execute("select * from missing").fetchone()), StoreUnavailable)
     thread.close()
     assert "no such table: missing" in caplog.text
 
 
-async def test_a_file_outlives_its_store(tmp_path: Path) -> None:
+async def test_the_events_in_a_file_survive_closing_the_store(tmp_path: Path) -> None:
     async def write(store: SqliteEventStore) -> None:
         await store.save("s", b"record")
         await store.write("s", "a", events(1, 2), b"[1]")
@@ -376,7 +376,7 @@ async def test_a_file_outlives_its_store(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "events.db").stat().st_mode) == 0o600
 
 
-async def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
+async def test_written_events_survive_a_killed_process(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
 from mcp_bindgen.http.server.event_store import Event
@@ -404,7 +404,7 @@ asyncio.run(main())
     store.close()
 
 
-async def test_what_fails_fails_alone(tmp_path: Path) -> None:
+async def test_a_failed_write_does_not_affect_other_writes(tmp_path: Path) -> None:
     store = SqliteEventStore(tmp_path / "events.db")
     await store.save("s", b"")
     await store.write("s", "a", events(1), b"")
@@ -415,7 +415,7 @@ async def test_what_fails_fails_alone(tmp_path: Path) -> None:
     store.close()
 
 
-async def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
+async def test_a_cancelled_write_does_not_affect_other_writes(tmp_path: Path) -> None:
     store = SqliteEventStore(tmp_path / "events.db")
     await store.save("s", b"")
     release = threading.Event()
@@ -445,7 +445,7 @@ sys.stdin.read()
 
 @pytest.mark.full
 @pytest.mark.parametrize("new", [True, False], ids=["new", "old"])
-async def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
+async def test_a_file_can_be_open_only_once(tmp_path: Path, new: bool) -> None:
     """A second worker gets an error at once and changes nothing; after a kill, another worker takes over."""
     path = tmp_path / "events.db"
     if not new:
@@ -468,7 +468,7 @@ async def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
 
 
 @pytest.mark.full
-def test_workers_that_start_at_once_get_a_file_once(tmp_path: Path) -> None:
+def test_only_one_of_several_starting_workers_opens_the_file(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
     command = [sys.executable, "-c", LOCKS.replace("import sys", "import sys; sys.tracebacklimit = 0"), str(path)]
     pipe = subprocess.PIPE
@@ -483,7 +483,7 @@ def test_workers_that_start_at_once_get_a_file_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"x" * 5000, "create table t (x)", "pragma user_version = 99"])
-def test_other_files_are_refused(tmp_path: Path, content: bytes | str) -> None:
+def test_files_that_are_not_event_stores_are_refused(tmp_path: Path, content: bytes | str) -> None:
     path = tmp_path / "other.db"
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -499,7 +499,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes | str) -> None:
         SqliteEventStore(tmp_path / "missing" / "events.db")
 
 
-def test_a_store_that_nobody_closes_keeps_no_process_alive(tmp_path: Path) -> None:
+def test_an_unclosed_store_does_not_keep_its_process_alive(tmp_path: Path) -> None:
     store = "mcp_bindgen.http.server.event_store"
     code = f"import sys; from {store} import SqliteEventStore; s = SqliteEventStore(sys.argv[1])"
     done = execute(sys.executable, "-c", code, tmp_path / "events.db")

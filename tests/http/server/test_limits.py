@@ -64,7 +64,7 @@ Before, Then, Now = (of_revision(Tools, package) for package in (v2025_06_18, v2
 
 
 @pytest.mark.full
-async def test_a_broadcast_waits_for_nobody() -> None:
+async def test_a_broadcast_does_not_wait_for_clients_that_do_not_read() -> None:
     """One client of each kind does not read its stream; all other clients are notified in time."""
     servers = Oldest(), Then(), Now()
     text = "x" * 100_000
@@ -95,7 +95,7 @@ async def test_a_broadcast_waits_for_nobody() -> None:
         assert again.received.startswith(b"HTTP/1.1 200")
 
 
-async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_connection_of_a_client_that_does_not_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Close the connection of a client that stopped reading a response, a pipelined response or a stream."""
 
     class Large(Tools):
@@ -131,7 +131,7 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
             await until(lambda: not open_)
 
 
-async def test_what_a_client_says_of_itself_is_limited() -> None:
+async def test_client_info_and_capabilities_are_limited_in_size() -> None:
     """The server stores `clientInfo` and `capabilities`, and compares them at each message."""
     async with wires(HttpApp(Then())) as http:
 
@@ -156,7 +156,7 @@ async def test_what_a_client_says_of_itself_is_limited() -> None:
 # --- bodies ---------------------------------------------------------------------------------------------------
 
 
-async def test_bodies_that_are_half_sent_have_a_budget() -> None:
+async def test_incomplete_bodies_share_a_byte_budget() -> None:
     """Thirty connections hold no more than the budget, and a client that sends a whole message is served."""
     app = Observed(HttpApp(Then(), Now(), limits=HttpLimits(message=MIB, bodies=4 * MIB, arrival=1.5)))
     call = lone(1, "tools/call", name="x")
@@ -187,7 +187,7 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
         assert [await wire.status() for wire in again] == [200] * 4, "all of the budget is free again"
 
 
-async def test_bodies_that_are_answered_count() -> None:
+async def test_bodies_of_running_requests_count_toward_the_byte_budget() -> None:
     server = Now()
     app = Observed(HttpApp(server, limits=HttpLimits(message=MIB, bodies=2 * MIB)))
     wait = lone(1, "tools/call", name="wait", arguments={"text": "x" * (MIB - 2000)})
@@ -212,7 +212,7 @@ async def test_bodies_that_are_answered_count() -> None:
         await until(lambda: server.waiting == 2)
 
 
-async def test_a_body_has_a_deadline_however_it_trickles() -> None:
+async def test_a_trickling_body_is_refused_at_its_deadline() -> None:
     async with wires(HttpApp(Then(), limits=HttpLimits(arrival=0.3))) as http:
         wire = await http.open()
         await wire.send("POST", "/mcp", b"[", 10_000, await http.begin())
@@ -228,7 +228,7 @@ async def test_a_body_has_a_deadline_however_it_trickles() -> None:
             tasks.cancel_scope.cancel()
 
 
-async def test_who_may_not_speak_is_not_read() -> None:
+async def test_the_body_of_a_request_with_refused_headers_is_not_read() -> None:
     """Session and owner are checked before a byte of the body is read."""
     app = Observed(HttpApp(Then(), Now(), principal=who))
     async with wires(app) as http:
@@ -273,7 +273,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.integers(0, 12), st.sampled_from([None, 1]))
-def test_values_are_counted_as_they_are(value: Any, most: int, indent: int | None) -> None:
+def test_the_values_of_a_body_are_counted_exactly(value: Any, most: int, indent: int | None) -> None:
     def count(value: Any) -> int:
         if isinstance(value, dict | list):
             inner = list(value.values()) if isinstance(value, dict) else value
@@ -287,7 +287,7 @@ def test_values_are_counted_as_they_are(value: Any, most: int, indent: int | Non
 
 
 @pytest.mark.full
-async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
+async def test_unfinished_handshakes_do_not_lock_out_other_clients() -> None:
     async with wires(HttpApp(Then(), limits=HttpLimits(sessions=20))) as http:
         first = await http.begin()
         for _ in range(60):
@@ -303,7 +303,7 @@ async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
 
 
 @each("kept", [False, True])
-async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
+async def test_unfinished_handshakes_expire(kept: bool) -> None:
     store = MemoryEventStore()
     app = HttpApp(Then(), store=store if kept else None, limits=HttpLimits(handshake=0.2))
     async with wires(app) as http:
@@ -317,7 +317,7 @@ async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
         assert [await store.load(key) is not None for key in keys] == [kept, False]
 
 
-async def test_a_principal_has_a_share_of_the_sessions() -> None:
+async def test_the_sessions_of_a_principal_are_limited() -> None:
     async with wires(HttpApp(Then(), principal=who, limits=HttpLimits(sessions_of_principal=3))) as http:
         for _ in range(5):
             await http.begin(user=EVE, initialized=False)
@@ -331,7 +331,7 @@ async def test_a_principal_has_a_share_of_the_sessions() -> None:
         await http.begin(user=EVE)
 
 
-async def test_a_session_has_a_share_of_the_streams() -> None:
+async def test_the_streams_of_a_session_are_limited() -> None:
     server = Then()
     async with wires(HttpApp(server, limits=HttpLimits(streams_of_session=4, abandoned=0.2))) as http:
         greedy, other = await http.begin(), await http.begin()
@@ -348,7 +348,7 @@ async def test_a_session_has_a_share_of_the_streams() -> None:
         assert await (await http.call(greedy)).status() == 200
 
 
-async def test_the_header_says_which_era_is_spoken_and_a_session_keeps_its_revision() -> None:
+async def test_a_session_keeps_its_revision_and_stateless_headers_take_precedence() -> None:
     async with wires(HttpApp(Before(), Then(), Now())) as http:
         for revision, other in ((LATEST, BEFORE), (BEFORE, LATEST)):
             session = await http.begin(revision)
@@ -386,7 +386,7 @@ async def test_the_header_says_which_era_is_spoken_and_a_session_keeps_its_revis
 # --- HTTP+SSE -------------------------------------------------------------------------------------------------
 
 
-async def test_sse_streams_that_are_not_initialized_make_room() -> None:
+async def test_uninitialized_sse_streams_are_closed_to_make_room() -> None:
     app = SseApp(Oldest(), limits=HttpLimits(sessions=3, handshake=0.3))
     async with wires(app) as sse:
         kept, path = await sse.open_sse()
@@ -401,7 +401,7 @@ async def test_sse_streams_that_are_not_initialized_make_room() -> None:
             await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
 
 
-async def test_sse_sessions_belong_to_who_opened_them() -> None:
+async def test_an_sse_session_belongs_to_the_user_that_opened_it() -> None:
     async with wires(SseApp(Oldest(), principal=who, limits=HttpLimits(sessions_of_principal=2))) as sse:
         _, path = await sse.open_sse(x_user="bob")
         for user, status in (({"x_user": "eve"}, 404), ({}, 404), ({"x_user": "bob"}, 202)):
@@ -414,7 +414,7 @@ async def test_sse_sessions_belong_to_who_opened_them() -> None:
 # --- failing store --------------------------------------------------------------------------------------------
 
 
-async def test_a_store_that_fails_is_said_clearly() -> None:
+async def test_a_failing_store_is_reported_with_503() -> None:
     store = FailingStore()
     async with in_session(HttpApp(Then(), store=store)) as (http, session):
         store.error = StoreUnavailable()
@@ -470,7 +470,7 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
 # --- limits of a principal ------------------------------------------------------------------------------------
 
 
-async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
+async def test_a_user_at_the_stream_limit_does_not_block_other_users() -> None:
     """All sessions of a user share one limit."""
     server = Then()
     app = HttpApp(server, principal=who, limits=HttpLimits(streams=6, streams_of_principal=4, abandoned=0.2))
@@ -491,7 +491,7 @@ async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
 
 
 @each("sessions", [True, False])
-async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(sessions: bool) -> None:
+async def test_a_user_at_the_request_limit_does_not_block_other_users(sessions: bool) -> None:
     limits = HttpLimits(requests=5, requests_of_principal=3)
     server = Now() if sessions else Then()
     app = HttpApp(server, principal=who, limits=limits, sessions=sessions)
@@ -525,7 +525,7 @@ async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(ses
         await until(lambda: server.waiting == len(again))
 
 
-async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None:
+async def test_incomplete_large_messages_of_a_user_do_not_delay_other_users() -> None:
     limits = HttpLimits(message=MIB, bodies=4 * MIB, bodies_of_principal=2 * MIB, arrival=1)
     app = Observed(HttpApp(Now(), principal=who, limits=limits))
     large = lone(1, "tools/call", name="x", arguments={"text": "x" * (MIB - 2000)})
@@ -546,7 +546,7 @@ async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None
 
 
 @pytest.mark.full
-async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
+async def test_a_user_that_does_not_read_does_not_block_other_users() -> None:
     """Unsent bytes are limited for a user and in total; a stream with no unsent bytes always takes a message."""
 
     class Chatty(Tools):
@@ -580,7 +580,7 @@ async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
         await until(lambda: not app.bodies)
 
 
-async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None:
+async def test_a_user_at_the_thread_limit_does_not_block_other_users() -> None:
     """A user's sessions share the same threads."""
     go = threading.Event()
 
@@ -614,7 +614,7 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
         quick=[("stateless", True)],
     ),
 )
-async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(way: str, is_known: bool) -> None:
+async def test_handlers_of_disconnected_clients_use_a_limited_number_of_threads(way: str, is_known: bool) -> None:
     """A thread counts until its handler ends; further requests wait."""
     revisions: dict[str, Any] = {"stateless": v2026_07_28, "sse": v2024_11_05}
     go, lock = threading.Event(), threading.Lock()
@@ -668,7 +668,7 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
         await until(lambda: server.at_work == 0)
 
 
-async def test_a_session_that_may_not_even_wait_is_told_with_a_429() -> None:
+async def test_a_request_above_the_waiting_limit_of_a_session_gets_429() -> None:
     class Narrow(Tools):
         limits = Limits(in_flight=1, waiting=1)
 

@@ -65,7 +65,7 @@ async def probe(http: Wires, path: str, method: str = "GET", **headers: str) -> 
 
 
 @each("make", [HttpApp, SseApp])
-async def test_a_kubelet_is_answered_and_learns_nothing_else(make: Callable[..., Any]) -> None:
+async def test_a_kubelet_gets_only_the_status(make: Callable[..., Any]) -> None:
     async with wires(make(Tools(), principal=who)) as http:
         for path in ("/healthz", "/readyz"):
             headers = {"content-length": "3", "content-type": "text/plain; charset=utf-8", "cache-control": "no-store"}
@@ -86,7 +86,7 @@ async def test_a_page_that_rebinds_dns_reaches_the_probes_only() -> None:
             assert not [name for name in headers if name.startswith("access-control")]
 
 
-async def test_probes_say_the_same_to_everybody() -> None:
+async def test_probes_return_the_same_response_to_every_caller() -> None:
     async with wires(HttpApp(Tools(), principal=who)) as http:
         await http.begin(user=EVE)
         answers = [await probe(http, "/readyz", **headers) for headers in ({}, EVE, {"authorization": "Bearer x"})]
@@ -94,7 +94,7 @@ async def test_probes_say_the_same_to_everybody() -> None:
         assert SECRET not in str(answers)
 
 
-async def test_who_leaves_is_alive_and_not_ready() -> None:
+async def test_a_stopping_application_is_alive_but_not_ready() -> None:
     app = HttpApp(Tools())
     async with wires(app) as http:
         assert await app.is_ready()
@@ -107,7 +107,7 @@ async def test_who_leaves_is_alive_and_not_ready() -> None:
 @pytest.mark.parametrize(
     "away", [False, OSError("redis://user:hunter2@store"), 30.0], ids=["says so", "fails", "hangs"]
 )
-async def test_it_is_not_ready_while_its_store_is_away(
+async def test_an_application_is_not_ready_while_its_store_is_unavailable(
     away: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(_probes, "_FRESH_SECONDS", 0.0)
@@ -120,14 +120,14 @@ async def test_it_is_not_ready_while_its_store_is_away(
     assert caplog.text.count("not ready: the store cannot be reached") == 1
 
 
-async def test_many_probes_ask_the_store_once() -> None:
+async def test_concurrent_probes_check_the_store_once() -> None:
     store = Store(0.05, True)
     async with wires(HttpApp(Tools(), store=store)) as http:
         work: list[Coroutine[Any, Any, Any]] = [probe(http, "/readyz") for _ in range(50)]
         assert ({found[0] for found in await asyncio.gather(*work)}, store.asked) == ({200}, 1)
 
 
-async def test_mounted_the_probes_are_below_the_mount_point() -> None:
+async def test_the_probes_of_a_mounted_application_are_below_the_mount_point() -> None:
     app = HttpApp(Tools())
     transport = httpx2.ASGITransport(app=Starlette(routes=[Mount("/tools", app)], lifespan=app.lifespan))
     async with httpx2.AsyncClient(transport=transport, base_url=f"http://{POD}") as client:

@@ -91,7 +91,7 @@ async def tell(http: Wires, message: Any, **headers: str) -> Any:
     return wire
 
 
-async def test_requests_of_all_eras_and_transports(lines: Lines) -> None:
+async def test_stateless_and_session_requests_are_logged_with_their_fields(lines: Lines) -> None:
     call = {"name": "echo", "arguments": {"text": "s3cret-argument"}}
     async with wires(HttpApp(Tools(), principal=who)) as http:
         wire = await tell(http, lone(1, "tools/call", **call), x_request_id="abc-1", traceparent=PARENT, **BOB)
@@ -118,7 +118,7 @@ async def test_requests_of_all_eras_and_transports(lines: Lines) -> None:
         assert secret not in lines.text
 
 
-async def test_requests_without_sessions_and_over_sse(lines: Lines) -> None:
+async def test_sessionless_and_sse_requests_are_logged_with_their_fields(lines: Lines) -> None:
     async with wires(HttpApp(Tools(), sessions=False)) as http:
         message = request(1, "tools/call", {"name": "echo"})
         assert await (await http.ask("POST", message, mcp_protocol_version="2025-11-25")).status() == 200
@@ -133,7 +133,7 @@ async def test_requests_without_sessions_and_over_sse(lines: Lines) -> None:
     assert path.partition("session_id=")[2] not in lines.text
 
 
-async def test_what_is_refused_has_the_fields_of_its_request(lines: Lines) -> None:
+async def test_a_refusal_is_logged_with_the_fields_of_its_request(lines: Lines) -> None:
     async with wires(HttpApp(Tools(), principal=who)) as http:
         session = await http.begin(user=BOB)
         assert await (await http.call(session | EVE, "echo")).status() == 404
@@ -168,7 +168,7 @@ class AccessPolicy:
         return ()
 
 
-async def test_the_principal_is_that_of_the_token_and_the_token_is_not_told(lines: Lines) -> None:
+async def test_the_principal_of_a_token_is_logged_without_the_token(lines: Lines) -> None:
     async with wires(HttpApp(Tools(), auth=AccessPolicy())) as http:
         assert (await tell(http, lone(1, "tools/list"))).json["id"] == 1
         assert (
@@ -180,7 +180,7 @@ async def test_the_principal_is_that_of_the_token_and_the_token_is_not_told(line
     assert "s3cret" not in lines.text
 
 
-def test_a_refusal_for_lack_of_scopes_has_fields(lines: Lines) -> None:
+def test_a_refusal_for_missing_scopes_is_logged_with_its_fields(lines: Lines) -> None:
     identity = Identity(issuer="https://a.example", subject="ada\n\x00forged", client="cli")
     with pytest.raises(Exception, match="Insufficient scope"):
         identity.require("write")
@@ -207,7 +207,7 @@ def test_a_refusal_for_lack_of_scopes_has_fields(lines: Lines) -> None:
         ([(b"traceparent", PARENT.encode() + b"\n")], {}),
     ],
 )
-def test_only_well_formed_ids_are_taken(headers: Any, expected: dict[str, str]) -> None:
+def test_only_well_formed_request_and_trace_ids_are_used(headers: Any, expected: dict[str, str]) -> None:
     async def send(message: Any) -> None: ...
 
     scope: Any = {"headers": headers, "client": ("x" * 500, 0), "method": "POST", "path": "/mcp"}
@@ -219,7 +219,7 @@ def test_only_well_formed_ids_are_taken(headers: Any, expected: dict[str, str]) 
     assert len(fields["remote"]) == 100
 
 
-def test_only_batches_of_a_moment_are_read() -> None:
+def test_large_batches_are_logged_without_their_methods() -> None:
     async def send(message: Any) -> None: ...
 
     scope: Any = {"headers": [], "client": None, "method": "POST", "path": "/mcp"}
@@ -236,7 +236,7 @@ def test_only_batches_of_a_moment_are_read() -> None:
         assert record.fields.get("method") == method
 
 
-def test_no_text_adds_a_line_or_a_member() -> None:
+def test_hostile_text_cannot_add_a_log_line_or_replace_a_field() -> None:
     hostile = 'x"\n{"level": "FORGED"}\r\x1b[2J\u2028\ud800'
     try:
         raise ValueError(hostile)
@@ -253,7 +253,7 @@ def test_no_text_adds_a_line_or_a_member() -> None:
     assert "ValueError" in found["exception"]
 
 
-async def test_a_probe_has_no_fields_of_the_request_before_it(lines: Lines) -> None:
+async def test_a_probe_is_logged_without_the_fields_of_an_earlier_request(lines: Lines) -> None:
     app = HttpApp(Tools())
 
     async def away() -> bool:
@@ -270,7 +270,7 @@ async def test_a_probe_has_no_fields_of_the_request_before_it(lines: Lines) -> N
     assert "request_id" not in told
 
 
-async def test_nothing_is_recorded_unless_that_is_wanted(caplog: pytest.LogCaptureFixture) -> None:
+async def test_requests_are_not_logged_by_default(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with wires(HttpApp(Tools())) as http:
         assert "x-request-id" not in (await tell(http, lone(1, "tools/list"))).headers

@@ -33,7 +33,7 @@ Old, New = of_revision(Tells, v2025_11_25), of_revision(Tells, v2026_07_28)
 
 
 @each(("server", "sessions"), [(Old, True), (Old, False), (New, True)])
-async def test_a_handler_knows_where_its_request_came_from(server: Any, sessions: bool) -> None:
+async def test_a_handler_gets_the_origin_of_its_request_without_credentials(server: Any, sessions: bool) -> None:
     app = HttpApp(server(), sessions=sessions, principal=lambda scope: "ada")
     async with listening(app) as port, connect(f"http://127.0.0.1:{port}/mcp", headers=SENT) as client:
         principal, address, network, tenant, headers = json.loads((await client.call_tool("tell")).content[0].text)

@@ -124,7 +124,7 @@ def text(message: Any) -> str:
 
 
 @each("revision", [FIRST, BEFORE, LATEST])
-async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(revision: str) -> None:
+async def test_a_handshake_returns_no_session_and_no_capability_that_needs_a_session(revision: str) -> None:
     async with wires(app()) as http:
         begun = await http.ask("POST", initialize(revision))
         assert await begun.status() == 200
@@ -138,7 +138,7 @@ async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(r
         assert text(one) == f"{revision} x"
 
 
-async def test_any_worker_takes_any_message() -> None:
+async def test_any_worker_handles_any_message() -> None:
     """No message depends on an earlier one, so two workers in turn behave like one."""
     async with wires(app()) as one, wires(app()) as other:
         assert await (await one.ask("POST", initialize(LATEST))).status() == 200
@@ -146,7 +146,7 @@ async def test_any_worker_takes_any_message() -> None:
             assert text((await told(http, tool("x")))[0]) == f"{LATEST} x"
 
 
-async def test_the_revision_is_that_of_the_header_else_the_one_of_before_there_was_a_header() -> None:
+async def test_the_version_header_selects_the_revision_with_2025_03_26_as_the_default() -> None:
     async with wires(app()) as http:
         assert [text((await told(http, tool("x"), revision))[0]) for revision in (LATEST, BEFORE, None)] == [
             f"{LATEST} x",
@@ -182,7 +182,7 @@ async def test_progress_and_logs_come_on_the_response() -> None:
 
 
 @each("name", QUESTIONS)
-async def test_asking_the_client_says_that_it_needs_a_session(name: str) -> None:
+async def test_a_request_to_the_client_needs_a_session(name: str) -> None:
     async with wires(app()) as http:
         (one,) = await told(http, tool(name))
         assert one["error"] == {"code": -32600, "message": f"{QUESTIONS[name]} {NEEDS}"}
@@ -196,13 +196,13 @@ async def test_asking_the_client_says_that_it_needs_a_session(name: str) -> None
         ("logging/setLevel", {"level": "info"}),
     ],
 )
-async def test_what_would_have_to_be_remembered_says_that_it_needs_a_session(method: str, params: Any) -> None:
+async def test_a_request_that_changes_session_state_needs_a_session(method: str, params: Any) -> None:
     async with wires(app()) as http:
         (one,) = await told(http, request(1, method, params))
         assert one["error"] == {"code": -32600, "message": f"{method} {NEEDS}"}
 
 
-async def test_what_is_said_outside_of_a_request_needs_a_session() -> None:
+async def test_a_message_outside_of_a_request_needs_a_session() -> None:
     server = Then()
     async with wires(app(server)) as http:
         (one,) = await told(http, tool("changed"))
@@ -216,7 +216,7 @@ async def test_what_is_said_outside_of_a_request_needs_a_session() -> None:
         assert (await refused.status(), refused.json["error"]["message"]) == (400, f"an answer {NEEDS}")
 
 
-async def test_nobody_is_known_beyond_their_message() -> None:
+async def test_client_info_and_capabilities_are_not_kept_between_messages() -> None:
     async with wires(app()) as http:
         assert await (await http.ask("POST", initialize(LATEST, {"sampling": {}, "roots": {}}))).status() == 200
         (one,) = await told(http, tool("who"))
@@ -233,7 +233,7 @@ async def test_notifications_reach_their_handlers() -> None:
         await until(lambda: server.told == [LATEST])
 
 
-async def test_batches_are_answered_together_where_there_are_such() -> None:
+async def test_batches_are_answered_together_in_revisions_with_batches() -> None:
     async with wires(app()) as http:
         batch: Sequence[Any] = [tool("x", 1), notification("notifications/roots/list_changed"), tool("roots", 2)]
         ((one, two),) = await told(http, batch, FIRST)
@@ -241,7 +241,7 @@ async def test_batches_are_answered_together_where_there_are_such() -> None:
         assert await (await http.ask("POST", batch, mcp_protocol_version=LATEST)).status() == 400
 
 
-async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
+async def test_invalid_messages_get_the_same_errors_as_with_sessions() -> None:
     messages: list[Any] = [
         request(1, "tools/call", {"name": 7}),
         request(1, "nothing/known"),
@@ -260,7 +260,7 @@ async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
             assert await (await without.ask("POST", tool("x"), **headers)).status() in (406, 415)
 
 
-async def test_who_hangs_up_cancels() -> None:
+async def test_a_disconnecting_client_cancels_its_request() -> None:
     server = Then()
     async with wires(app(server)) as http:
         wire = await http.ask("POST", tool("wait"), mcp_protocol_version=LATEST)
@@ -286,12 +286,12 @@ async def test_our_clients_need_no_session(client: Any) -> None:
         await refused(connected.call_tool("roots"), match="needs a session")
 
 
-def test_a_store_without_sessions_is_a_mistake() -> None:
+def test_a_store_without_sessions_is_refused() -> None:
     with pytest.raises(ValueError, match="a store is for sessions"):
         app(store=MemoryEventStore())
 
 
-async def test_tokens_and_scopes_count_as_they_do_with_sessions() -> None:
+async def test_tokens_and_scopes_are_checked_without_sessions() -> None:
     class Guarded(Tools):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             if params.name == "admin":

@@ -233,7 +233,7 @@ async def conversing(*servers: Any, capabilities: Any = None, **options: Any) ->
 # --- access ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_conversation() -> None:
+async def test_a_session_serves_calls_until_the_delete_request() -> None:
     async with conversing(quick=PATIENCE) as peer:
         id_ = peer.headers["mcp_session_id"]
         assert id_ is not None
@@ -283,7 +283,7 @@ CASES: list[Any] = [
 ]
 
 
-async def test_what_is_refused() -> None:
+async def test_invalid_requests_are_refused_and_the_session_continues() -> None:
     async with served() as endpoint:
         peer = await endpoint.begin(x_user="bob")
         for method, content, headers, status, words in CASES:
@@ -300,12 +300,12 @@ async def test_what_is_refused() -> None:
         *({"mcp_protocol_version": named} for named in (LATEST, f" {LATEST} ")),
     ],
 )
-async def test_what_is_welcome(headers: dict[str, Any]) -> None:
+async def test_equivalent_header_values_are_accepted(headers: dict[str, Any]) -> None:
     async with served() as endpoint:
         assert await (await endpoint.begin(**headers)).text("echo", text="x") == "x"
 
 
-async def test_sessions_are_apart() -> None:
+async def test_sessions_are_independent() -> None:
     async with served() as endpoint:
         one, two, three = [await endpoint.begin(x_user=user) for user in ("bob", "bob", None)]
         assert len({peer.headers["mcp_session_id"] for peer in (one, two, three)}) == 3
@@ -324,7 +324,7 @@ async def test_a_handshake_that_fails_leaves_no_session() -> None:
         assert "comes once" in again["error"]["message"]
 
 
-async def test_there_are_limits() -> None:
+async def test_sessions_and_streams_are_limited() -> None:
     async with leaping_clock(), served(sessions=2, streams=3) as endpoint:
         peers = [await endpoint.begin() for _ in range(2)]
         refused = endpoint.ask("POST", initialize(LATEST))
@@ -346,7 +346,7 @@ async def test_there_are_limits() -> None:
         assert not tools.connections
 
 
-async def test_hanging_up_frees_no_request() -> None:
+async def test_a_disconnect_does_not_free_the_slot_of_a_running_request() -> None:
     """Requests of a disconnected client count against the limit until their handlers end."""
 
     tools = Tools()
@@ -360,13 +360,13 @@ async def test_hanging_up_frees_no_request() -> None:
         assert await peer.text("echo", text="x") == "x"
 
 
-async def test_too_many_messages_at_once() -> None:
+async def test_too_many_concurrent_messages_get_429() -> None:
     async with conversing(message=100) as peer:
         posts = [peer.post(notification("notifications/x", {"fill": "x" * 40})) for _ in range(50)]
         assert ({await post.head() for post in posts}, await peer.text("echo", text="x")) == ({202, 429}, "x")
 
 
-async def test_ids_that_are_in_use() -> None:
+async def test_a_request_id_that_is_in_use_is_refused() -> None:
     async with leaping_clock(), conversing() as peer:
         first, other = peer.call("wait", 1), peer.call("wait", "1")
         await asyncio.sleep(0.01)
@@ -392,7 +392,7 @@ async def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> No
 # --- the stream of a message ----------------------------------------------------------------------------------
 
 
-async def test_what_takes_time_is_streamed() -> None:
+async def test_a_slow_response_is_streamed() -> None:
     async with conversing() as peer:
         late = peer.call("wait", 1, seconds=0.2)
         assert (await late.head(), late.headers["content-type"]) == (200, "text/event-stream")
@@ -403,7 +403,7 @@ async def test_what_takes_time_is_streamed() -> None:
         assert (numbers_of(messages), [message.get("id") for message in messages]) == ([0, 1, 2], [None, None, None, 2])
 
 
-async def test_calls_at_once_have_streams_of_their_own() -> None:
+async def test_concurrent_calls_have_separate_streams() -> None:
     async with conversing(store=MemoryEventStore()) as peer:
         calls = {id_: peer.call("count", id_, to=id_, pause=0.001) for id_ in range(1, 30)}
         for id_, exchange in calls.items():
@@ -413,7 +413,7 @@ async def test_calls_at_once_have_streams_of_their_own() -> None:
         assert len(set(ids)) == len(ids)
 
 
-async def test_what_belongs_to_no_request_takes_the_standing_stream() -> None:
+async def test_messages_without_a_request_are_sent_on_the_get_stream() -> None:
     async with served() as endpoint:
         one, two = await endpoint.begin(), await endpoint.begin()
         assert await one.text("announce") == "told"
@@ -432,7 +432,7 @@ async def test_what_belongs_to_no_request_takes_the_standing_stream() -> None:
 REPLY = {"role": "assistant", "content": {"type": "text", "text": "because"}, "model": "m"}
 
 
-async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
+async def test_a_request_to_the_client_is_sent_on_the_stream_of_its_call() -> None:
     async with conversing(capabilities={"sampling": {}}) as peer:
         standing = await peer.listen()
         exchange = peer.call("ask", 5)
@@ -449,7 +449,7 @@ async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
 
 @pytest.mark.full
 @each("keeps", [True, False])
-async def test_questions_that_nobody_can_get(keeps: bool) -> None:
+async def test_a_request_to_the_client_fails_when_the_get_queue_is_full(keeps: bool) -> None:
     tools = Tools()
     store = MemoryEventStore(StoreLimits(events=2000)) if keeps else None
     async with conversing(tools, store=store, capabilities={"sampling": {}}) as peer:
@@ -459,7 +459,7 @@ async def test_questions_that_nobody_can_get(keeps: bool) -> None:
 
 
 @each("keeps", [False, True])
-async def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
+async def test_a_disconnect_cancels_a_call_only_if_it_cannot_be_resumed(keeps: bool) -> None:
     tools = Tools()
     async with conversing(tools, store=MemoryEventStore() if keeps else None) as peer:
         exchange = peer.call("wait", 5, seconds=0.15)
@@ -472,7 +472,7 @@ async def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
         assert (await peer.text("echo", text="x"), tools.finished) == ("x", ["wait", "echo"][not keeps :])
 
 
-async def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
+async def test_a_call_is_cancelled_when_its_client_does_not_reconnect_in_time() -> None:
     tools = Tools()
     async with (
         leaping_clock(),
@@ -505,7 +505,7 @@ async def test_cancelling_ends_the_stream(seconds: float) -> None:
         assert await peer.text("echo", text="x") == "x"
 
 
-async def test_batches() -> None:
+async def test_responses_to_a_batch_are_sent_together() -> None:
     async with served(Old(), Tools()) as endpoint:
         peer = await endpoint.begin("2025-03-26")
         call, ping = {"name": "a", "arguments": {"seconds": 0.1}}, request("p", "ping")
@@ -529,7 +529,7 @@ async def test_batches() -> None:
         assert [one["id"] for one in await exchange.answered()] == ["p"]
 
 
-async def test_the_handlers_of_a_session_do_not_see_its_first_request() -> None:
+async def test_handlers_do_not_inherit_the_context_of_the_initialize_request() -> None:
     from contextvars import ContextVar
 
     who: ContextVar[str] = ContextVar("who", default="nobody")
@@ -546,7 +546,7 @@ async def test_the_handlers_of_a_session_do_not_see_its_first_request() -> None:
 # --- life of a session ----------------------------------------------------------------------------------------
 
 
-async def test_sessions_end_in_many_ways() -> None:
+async def test_a_session_is_ended_by_delete_or_by_its_server() -> None:
     tools = Tools()
     async with served(tools) as endpoint:
         peer = await endpoint.begin()
@@ -581,7 +581,7 @@ async def test_idle_sessions_end() -> None:
         assert [await store.load(peer.key) for peer in (idle, listening, busy)] == [None] * 3
 
 
-async def test_nobody_has_to_run_it() -> None:
+async def test_sessions_work_without_running_the_registry() -> None:
     before = asyncio.all_tasks()
     endpoint = Endpoint(SessionRegistry(GuardedService([Tools()]), None, LIMITS))
     peer = await endpoint.begin()
@@ -591,7 +591,7 @@ async def test_nobody_has_to_run_it() -> None:
     sweeper.cancel()
 
 
-async def test_running_ends_everything() -> None:
+async def test_stopping_the_registry_ends_all_sessions_and_streams() -> None:
     async with conversing() as peer:
         listening = await peer.listen()
         waiting = peer.call("wait", 5, seconds=PATIENCE)
@@ -614,7 +614,7 @@ async def test_idle_streams_get_comments() -> None:
 
 
 @pytest.mark.full
-async def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
+async def test_a_client_that_does_not_read_is_disconnected_after_the_write_timeout() -> None:
     tools = Tools()
     async with leaping_clock(), conversing(tools, store=MemoryEventStore(), write_timeout=0.4) as peer:
         exchange = peer.call("count", 5, to=200, size=100_000)
@@ -636,7 +636,7 @@ async def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
 # --- resumed streams ------------------------------------------------------------------------------------------
 
 
-async def test_streams_say_how_to_come_back() -> None:
+async def test_streams_begin_with_an_event_id_and_a_retry_time() -> None:
     async with served(Old(), Tools(), store=MemoryEventStore(), retry=750) as endpoint:
         peer = await endpoint.begin()
         exchange = peer.call("wait", 1)
@@ -654,7 +654,7 @@ async def test_streams_say_how_to_come_back() -> None:
         assert ["id" in block for block in exchange.blocks] == [True, True]
 
 
-async def test_a_stream_is_taken_up_where_it_broke() -> None:
+async def test_a_broken_stream_is_resumed_without_loss() -> None:
     async with conversing(Tools(), store=MemoryEventStore()) as peer:
         exchange, other = peer.call("count", 5, to=40, pause=0.005), peer.call("count", 6, to=40, pause=0.005)
         await exchange.several(10)
@@ -670,7 +670,7 @@ async def test_a_stream_is_taken_up_where_it_broke() -> None:
         assert await (await peer.listen(again.last_id)).rest() == []
 
 
-async def test_the_standing_stream_is_taken_up_where_it_broke() -> None:
+async def test_a_broken_get_stream_is_resumed_without_loss() -> None:
     async with conversing(store=MemoryEventStore()) as peer:
         await peer.text("announce", times=2)
         stream = await peer.listen()
@@ -689,7 +689,7 @@ async def test_the_standing_stream_is_taken_up_where_it_broke() -> None:
         assert len(await unnamed.several(1)) == 1
 
 
-async def test_the_newest_connection_counts() -> None:
+async def test_a_new_connection_replaces_the_previous_connection_of_a_stream() -> None:
     async with conversing(store=MemoryEventStore()) as peer:
         exchange = peer.call("count", 5, to=40, pause=0.005)
         await exchange.several(10)
@@ -701,7 +701,7 @@ async def test_the_newest_connection_counts() -> None:
 
 
 @each("pause", [0.0, 0.1])
-async def test_a_server_may_hang_up_while_it_works(pause: float) -> None:
+async def test_a_server_may_close_a_stream_during_a_call(pause: float) -> None:
     async with conversing(store=MemoryEventStore()) as peer:
         exchange = peer.call("poll", 5, pause=pause or 0.01)
         assert [message["params"]["data"] for message in await exchange.rest()] == ["before"]
@@ -712,7 +712,7 @@ async def test_a_server_may_hang_up_while_it_works(pause: float) -> None:
 
 
 @each("keeps", [True, False])
-async def test_a_server_does_not_hang_up_on_who_cannot_come_back(keeps: bool) -> None:
+async def test_a_server_does_not_close_a_stream_that_cannot_be_resumed(keeps: bool) -> None:
     class Polling(Old):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             closed = ctx.close_stream()
@@ -724,7 +724,7 @@ async def test_a_server_does_not_hang_up_on_who_cannot_come_back(keeps: bool) ->
         assert await peer.text("poll") == ("False" if keeps else "open")
 
 
-async def test_events_that_are_gone() -> None:
+async def test_resuming_after_an_evicted_or_unknown_event_is_refused() -> None:
     async with served(store=MemoryEventStore(StoreLimits(events=5))) as endpoint:
         peer = await endpoint.begin()
         exchange = peer.call("count", 5, to=20)
@@ -739,7 +739,7 @@ async def test_events_that_are_gone() -> None:
         assert (await endpoint.refused("GET", **(await endpoint.begin()).headers, last_event_id=ids[-1]))[0] == 400
 
 
-async def test_the_answer_to_a_client_that_is_gone_waits_for_it() -> None:
+async def test_the_response_for_a_disconnected_client_is_kept() -> None:
     tools = Tools()
     async with conversing(tools, store=MemoryEventStore(), streams=2) as peer:
         exchange = peer.call("wait", 5, seconds=0.1)
@@ -777,7 +777,7 @@ class Slow(MemoryEventStore):
         return await super().read(session, stream, after)
 
 
-async def test_what_is_not_kept_is_not_said() -> None:
+async def test_an_event_is_not_sent_before_it_is_stored() -> None:
     store = Slow()
     async with conversing(store=store) as peer:
         exchange = peer.call("count", to=3, pause=0.1)
@@ -790,7 +790,7 @@ async def test_what_is_not_kept_is_not_said() -> None:
 
 
 @each("kind", ["asyncio", "anyio"])
-async def test_a_stream_has_no_gaps(kind: str) -> None:
+async def test_a_cancelled_write_leaves_no_gap_in_the_stream(kind: str) -> None:
     """A disconnect or a cancellation during a write leaves no gap in the event numbers."""
 
     store = Slow()
@@ -820,7 +820,7 @@ async def test_a_stream_has_no_gaps(kind: str) -> None:
     assert found == [Event(number, b"%d" % (number - 1)) for number in range(2, 7)]
 
 
-async def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_session_frees_its_streams_while_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
     """Requests end at once and free their slots, although the store cannot record their end."""
 
     class Away(Slow):
@@ -849,7 +849,7 @@ async def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pyte
     assert "the end of a session is not stored: The store cannot be reached" in caplog.text
 
 
-async def test_what_is_replayed_is_not_sent_again() -> None:
+async def test_an_event_that_is_written_during_a_replay_is_sent_once() -> None:
     """An event that is written during a replay is delivered once."""
 
     store = Slow()
@@ -871,7 +871,7 @@ async def test_what_is_replayed_is_not_sent_again() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["memory", "slow", "sqlite"])
-async def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
+async def test_clients_with_broken_connections_receive_every_event_once(kind: str, tmp_path: Path) -> None:
     """Clients that are cut off at random, or left half open, receive every event once, in order."""
 
     async def one(endpoint: Endpoint, dice: random.Random) -> None:
@@ -924,7 +924,7 @@ async def test_a_store_that_fails_ends_the_session(caplog: pytest.LogCaptureFixt
 # --- sessions that survive their process ----------------------------------------------------------------------
 
 
-async def test_a_session_goes_on_elsewhere() -> None:
+async def test_a_session_continues_in_another_process() -> None:
     store = MemoryEventStore()
     async with served(store=store) as endpoint:
         peer = await endpoint.begin(capabilities={"sampling": {}}, x_user="bob")
@@ -970,7 +970,7 @@ async def test_a_session_goes_on_elsewhere() -> None:
     assert await store.load(peer.key) is None
 
 
-async def test_a_session_whose_revision_is_gone() -> None:
+async def test_a_session_of_a_revision_that_is_no_longer_served_gets_404() -> None:
     store = MemoryEventStore()
     async with served(Old(), Tools(), store=store) as endpoint:
         peer = await endpoint.begin("2025-03-26")
@@ -979,7 +979,7 @@ async def test_a_session_whose_revision_is_gone() -> None:
         assert await peer.post(request(1, "ping")).head() == 404
 
 
-async def test_many_find_a_session_at_once() -> None:
+async def test_concurrent_requests_restore_a_session_only_once() -> None:
     store = MemoryEventStore()
     async with served(store=store) as endpoint:
         peer = await endpoint.begin()

@@ -59,7 +59,7 @@ def test_a_mounted_application_ends_its_streams_at_once(tmp_path: Path) -> None:
     assert "Application shutdown complete" in log
 
 
-async def test_what_takes_longer_than_the_grace_is_answered(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_request_that_exceeds_the_grace_period_gets_503(caplog: pytest.LogCaptureFixture) -> None:
     server, message = Slow(), lone(1, "tools/call", name="slow", arguments={})
     headers = HEADERS | {"mcp-method": "tools/call", "mcp-name": "slow"}
     async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
@@ -72,7 +72,7 @@ async def test_what_takes_longer_than_the_grace_is_answered(caplog: pytest.LogCa
     assert "Exception in ASGI application" not in caplog.text
 
 
-async def test_handlers_of_signals_are_called_and_come_back() -> None:
+async def test_previous_signal_handlers_are_called_and_restored() -> None:
     heard: list[str] = []
     before = signal.signal(NUMBER, lambda number, frame: heard.append("server"))
     mine = signal.getsignal(NUMBER)
@@ -90,7 +90,7 @@ async def test_handlers_of_signals_are_called_and_come_back() -> None:
         signal.signal(NUMBER, before)
 
 
-async def test_nothing_changes_where_the_signal_ends_the_process_or_in_a_thread() -> None:
+async def test_no_signal_handler_is_installed_over_the_default_or_in_a_thread() -> None:
     before = signal.signal(NUMBER, signal.SIG_DFL)
     try:
         with leaving_on_stop(lambda: None):

@@ -52,7 +52,9 @@ async def without_store(app: Any, http: Wires) -> Any:
     ],
     ids=["memory", "sqlite", "sse", "away", "redis", "redis stopping"],
 )
-async def test_the_error_is_one_of_servers(make: Callable[[Path], Any], cause: Any, tmp_path: Path) -> None:
+async def test_an_unavailable_server_returns_503_with_a_server_error(
+    make: Callable[[Path], Any], cause: Any, tmp_path: Path
+) -> None:
     app = make(tmp_path)
     async with wires(app) as http:
         wire = await cause(app, http)
@@ -74,7 +76,7 @@ async def stopped() -> AsyncGenerator[Any]:
         yield client
 
 
-async def test_our_client_raises_a_class_of_its_own() -> None:
+async def test_our_client_raises_server_unavailable() -> None:
     async with stopped() as client:
         error = await refused(client.list_tools(), ServerUnavailable, "the server is stopping")
         assert (error.code, error.retry_after) == (INTERNAL_ERROR, 5)
@@ -87,7 +89,7 @@ async def refuse(heard: Heard) -> None:
 
 
 @each("client", [v2026_07_28.Client, None])
-async def test_a_server_that_stops_is_not_taken_for_one_of_another_revision(client: Any) -> None:
+async def test_a_client_tries_no_other_revision_with_a_stopping_server(client: Any) -> None:
     async with serving(refuse) as script:
         opening = connect(script.url) if client is None else client.connect(script.url, exactly=True)
         with pytest.raises(ServerUnavailable):
@@ -97,7 +99,7 @@ async def test_a_server_that_stops_is_not_taken_for_one_of_another_revision(clie
 
 
 @each("status", [429, 502, 503])
-async def test_a_notification_is_sent_again(status: int) -> None:
+async def test_a_temporarily_refused_notification_is_sent_again(status: int) -> None:
     refused: list[str] = []
 
     async def play(heard: Heard) -> None:
@@ -120,7 +122,7 @@ async def test_a_notification_is_sent_again(status: int) -> None:
         assert names == ["initialize", *["notifications/initialized"] * 3, "tools/call"]
 
 
-async def test_a_notification_that_is_refused_for_good_is_not_sent_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_permanently_refused_notification_is_not_sent_again(caplog: pytest.LogCaptureFixture) -> None:
     async with talking(lambda heard: heard.end(400)) as (there, script):
         await there.send([notification()])
         assert len(script.heard) == 1

@@ -182,20 +182,20 @@ def test_absent_params_are_refused_where_they_are_required(method: str) -> None:
 
 
 @each("method", ["tools/cull", "", "TOOLS/CALL", "roots/list", "notifications/message"])
-def test_what_this_side_does_not_take_is_not_found(method: str) -> None:
+def test_a_method_that_a_server_does_not_receive_is_not_found(method: str) -> None:
     with pytest.raises(MethodNotFound) as caught:
         serve(method, "{}")
     assert (caught.value.code, caught.value.message) == (-32601, f"Method not found: {method}")
 
 
 @every_revision
-def test_nothing_is_offered_until_it_is_overridden(revision: str) -> None:
+def test_a_method_is_not_offered_until_its_handler_is_overridden(revision: str) -> None:
     for side, target in sides(revision):
         assert side.offered(target) == []
 
 
 @every_revision
-def test_what_is_not_overridden_is_not_found_or_ignored(revision: str) -> None:
+def test_default_handlers_refuse_requests_and_ignore_notifications(revision: str) -> None:
     for side, target in sides(revision):
         for name, route in side.routes.items():
             stub = getattr(target, route.handler)
@@ -207,13 +207,13 @@ def test_what_is_not_overridden_is_not_found_or_ignored(revision: str) -> None:
 
 
 @each("params", ['{"name":"forecast"}', "{}", "not json", None])
-def test_params_of_what_is_not_offered_do_not_matter(params: str | None) -> None:
+def test_params_of_a_method_that_is_not_offered_are_not_validated(params: str | None) -> None:
     with pytest.raises(MethodNotFound):
         serve("prompts/get", params)
     assert serve("notifications/cancelled", params) is None
 
 
-def test_offered_are_the_overridden_ones() -> None:
+def test_overridden_methods_are_offered() -> None:
     tools = type("Tools", (Server,), {"list_tools": lambda self, params, ctx: mcp.ListToolsResult(tools=[])})
     echoes = {"tools/call", "ping", "completion/complete", "notifications/progress"}
     for kind, offered in (((Echo,), echoes), ((tools,), {"tools/list"}), ((tools, Echo), {"tools/list", *echoes})):
@@ -221,13 +221,13 @@ def test_offered_are_the_overridden_ones() -> None:
     assert set(dispatcher.CLIENT.offered(Asked())) == {"elicitation/create"}
 
 
-def test_what_a_handler_raises_passes_through() -> None:
+def test_an_error_in_a_handler_passes_through() -> None:
     params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
     with pytest.raises(NotImplementedError):
         serve("completion/complete", json.dumps(params))
 
 
-def test_methods_without_params() -> None:
+def test_a_handler_of_a_method_without_params_gets_only_the_context() -> None:
     class Stubs:
         dispatcher: Dispatcher
 
@@ -274,12 +274,14 @@ PROBLEMS = [
 
 
 @each(("method", "params", "path", "problem"), PROBLEMS)
-def test_invalid_params_say_where_and_what(method: str, params: str, path: str, problem: str) -> None:
+def test_an_error_for_invalid_params_has_the_path_and_the_problem(
+    method: str, params: str, path: str, problem: str
+) -> None:
     error = refused(method, params)
     assert (error.code, error.data) == (-32602, [{"path": f"params.{path}".rstrip("."), "problem": problem}])
 
 
-def test_invalid_params_say_each_problem() -> None:
+def test_an_error_for_invalid_params_lists_each_problem() -> None:
     error = refused("completion/complete", f'{{"argument":{{"name":1}},{RESOURCE}}}')
     expected = [("params.argument.name", STRING), ("params.argument.value", "Field required")]
     assert [(problem["path"], problem["problem"]) for problem in error.data] == expected
@@ -294,7 +296,7 @@ def test_invalid_params_say_each_problem() -> None:
         ("elicitation/create", '{"message":"Who?"}', {"elicitationId", "mode", "url", "requestedSchema"}),
     ],
 )
-def test_paths_are_those_of_the_json(method: str, params: str, paths: set[str]) -> None:
+def test_error_paths_consist_of_wire_names(method: str, params: str, paths: set[str]) -> None:
     assert {problem["path"] for problem in refused(method, params).data} == {f"params.{path}" for path in paths}
 
 
@@ -305,20 +307,20 @@ def test_params_that_are_not_json_are_invalid(params: str) -> None:
     assert problem["problem"].startswith("Invalid JSON")
 
 
-def test_invalid_params_are_one_line_without_a_trace() -> None:
+def test_an_error_for_invalid_params_is_one_line_without_a_cause() -> None:
     error = refused("tools/call", '{"name":"x","arguments":[]}')
     message = "Invalid params of tools/call: params.arguments: Input should be an object"
     assert (str(error), error.message) == (f"{message} (-32602)", message)
     assert (error.__cause__, error.__suppress_context__, json.loads(json.dumps(error.data))) == (None, True, error.data)
 
 
-def test_forms_without_a_tag_are_told_apart_by_their_members() -> None:
+def test_form_and_url_elicitations_are_distinguished_by_their_members() -> None:
     assert ask("elicitation/create", json.dumps(EMPTY_FORM)).content == {"of": "ElicitRequestFormParams"}
     visit = {"mode": "url", "message": "Go", "elicitationId": "1", "url": "https://example.org"}
     assert ask("elicitation/create", json.dumps(visit)).content == {"of": "ElicitRequestURLParams"}
 
 
-def test_errors_are_what_json_rpc_says() -> None:
+def test_a_protocol_error_has_the_fields_of_json_rpc() -> None:
     error = ProtocolError(-32000, "No luck", {"again": True})
     assert (error.code, error.message, error.data) == (-32000, "No luck", {"again": True})
     assert str(error) == "No luck (-32000)"
@@ -340,7 +342,7 @@ def test_a_call_returns_the_usual_result() -> None:
     assert link.sent == [("tools/call", {"name": "echo"})] * 2
 
 
-def test_a_call_raises_when_something_else_answers() -> None:
+def test_a_call_raises_an_error_for_an_alternative_result() -> None:
     link = FakeLink(LATER)
     with pytest.raises(UnexpectedAnswer, match="tools/call was answered by CreateTaskResult") as caught:
         asyncio.run(linked(Client, link).call_tool("echo", task=mcp.TaskMetadata(ttl=1)))
@@ -348,7 +350,7 @@ def test_a_call_raises_when_something_else_answers() -> None:
     assert link.sent == [("tools/call", {"name": "echo", "task": {"ttl": 1}})]
 
 
-def test_a_request_returns_whatever_answers() -> None:
+def test_a_request_returns_usual_and_alternative_results() -> None:
     params = mcp.CallToolRequestParams(name="echo")
     for answer in (RESULT, LATER):
         assert asyncio.run(Caller(FakeLink(answer)).request(methods.CALL_TOOL, params)) is answer
@@ -370,12 +372,12 @@ def test_metadata_of_the_link_and_of_the_caller_are_merged() -> None:
     assert (link.sent, link.meta) == ([("tools/call", sent)], METADATA)
 
 
-def test_metadata_that_a_revision_requires_must_come_from_somewhere() -> None:
+def test_missing_required_metadata_is_an_error() -> None:
     with pytest.raises(ValidationError, match="clientCapabilities"):
         asyncio.run(linked(StatelessClient, FakeLink()).list_tools())
 
 
-def test_a_call_that_needs_input_is_unexpected() -> None:
+def test_a_call_raises_an_error_for_an_input_required_result() -> None:
     answer = stateless.InputRequiredResult(input_requests={})
     assert answer.result_type == "input_required"
     link = FakeLink(answer, METADATA)
@@ -417,7 +419,7 @@ def test_arguments_become_params() -> None:
     ]
 
 
-def test_a_context_asks_the_client() -> None:
+def test_a_context_sends_requests_and_notifications_to_the_client() -> None:
     link = FakeLink(mcp.CreateMessageResult(model="m", role="assistant", content=mcp.TextContent(text="hi")))
     ctx = Context(RequestScope.of(link))
     message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="hello"))
@@ -441,7 +443,7 @@ def test_a_context_asks_the_client() -> None:
     ]
 
 
-def test_a_walk_fetches_pages_until_there_is_none() -> None:
+def test_iteration_fetches_pages_until_there_is_no_cursor() -> None:
     schema = mcp.ToolInputSchema()
     tools = {name: mcp.Tool(name=name, input_schema=schema) for name in "abc"}
 
@@ -470,7 +472,7 @@ def stub_of(revision: str, name: str) -> str:
 
 
 @every_revision
-def test_what_the_runtime_sends_is_no_call(revision: str) -> None:
+def test_lifecycle_methods_have_no_call(revision: str) -> None:
     for cls, _, table in callers(revision):
         assert not [name for name in LIFECYCLE & table.keys() if hasattr(cls, stub_of(revision, name))]
 
@@ -512,7 +514,7 @@ def test_calls_without_required_arguments_send_empty_params(revision: str) -> No
 
 
 @each("package", ["runtime", *REVISIONS])
-def test_names_of_a_package(package: str) -> None:
+def test_a_package_has_all_exported_names_and_no_unknown_names(package: str) -> None:
     module = import_module(f"mcp_bindgen.{package}")
     assert all(getattr(module, name) is getattr(module, name) for name in module.__all__)
     with pytest.raises(AttributeError, match=rf"module 'mcp_bindgen\.{package}' has no attribute 'Nothing'"):
@@ -536,14 +538,14 @@ def test_type_checkers_and_python_see_the_same_names(package: str) -> None:
         assert all(getattr(beside, alias.name) is getattr(module, alias.name) for alias in node.names)
 
 
-def test_every_revision_says_its_name() -> None:
+def test_each_package_and_its_classes_have_the_name_of_the_revision() -> None:
     for package in REVISIONS:
         module = import_module(f"mcp_bindgen.{package}")
         revision = package.removeprefix("v").replace("_", "-")
         assert revision == str(module.REVISION) == module.Server.revision == module.Client.revision
 
 
-def test_lazy_names_hide_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_lazily_imported_module_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "lazy_package"
     package.mkdir()
     (package / "__init__.py").write_text(
@@ -584,7 +586,7 @@ def thing(text: str) -> Thing:
     ("name", "wire"),
     [("meta", "_meta"), ("next_cursor", "nextCursor"), ("name", "name"), ("a_b_c", "aBC"), ("schema_", "schema")],
 )
-def test_wire_names(name: str, wire: str) -> None:
+def test_python_names_become_wire_names(name: str, wire: str) -> None:
     assert wire_name(name) == wire
 
 
@@ -598,7 +600,7 @@ def test_wire_names(name: str, wire: str) -> None:
         '{"kind":"thing","displayName":"x","left":null,"other":null,"display_name":{"deep":9007199254740993}}',
     ],
 )
-def test_what_was_read_is_written_back(text: str) -> None:
+def test_a_model_writes_the_json_that_it_read(text: str) -> None:
     read = thing(text)
     assert json.loads(read.model_dump_json()) == json.loads(text)
     assert list(json.loads(TypeAdapter(Thing).dump_json(read)).items()) == list(json.loads(text).items())
@@ -613,7 +615,7 @@ def test_an_optional_field_that_is_absent_stays_absent() -> None:
     assert Thing(display_name="x", left=None, size=None).model_dump() == read.model_dump()
 
 
-def test_null_is_data_where_the_schema_says_so() -> None:
+def test_null_is_kept_where_the_schema_allows_it() -> None:
     made = Thing(display_name="x", left=None, note=None, anything=None)
     assert made.model_dump() == {"kind": "thing", "displayName": "x", "left": None, "note": None, "anything": None}
     with pytest.raises(ValidationError):
@@ -635,7 +637,7 @@ def test_null_is_data_where_the_schema_says_so() -> None:
         "[]",
     ],
 )
-def test_what_the_schema_refuses_is_refused(text: str) -> None:
+def test_a_model_refuses_values_that_violate_the_schema(text: str) -> None:
     with pytest.raises(ValidationError):
         thing(text)
 
@@ -646,7 +648,7 @@ def test_a_constructor_takes_python_names_and_fills_in_constants() -> None:
         Thing.model_validate({"displayName": "x", "left": None})
 
 
-def test_dicts_inside_have_wire_names() -> None:
+def test_nested_dicts_have_wire_names() -> None:
     tool = mcp.Tool.model_validate({"name": "x", "inputSchema": {"type": "object", "$schema": "y"}})
     made = mcp.Tool(name="x", input_schema=cast(Any, {"type": "object", "$schema": "y"}))
     assert made == tool == mcp.Tool(name="x", input_schema=mcp.ToolInputSchema(schema_="y"))
@@ -660,12 +662,12 @@ def test_a_constructor_converts_nothing(text: Any) -> None:
         mcp.ListToolsResult(tools=cast(Any, ()))
 
 
-def test_python_names_can_be_written_too() -> None:
+def test_a_model_can_write_python_names() -> None:
     written = Thing(display_name="x", left=None).model_dump(by_alias=False)
     assert written == {"kind": "thing", "display_name": "x", "left": None}
 
 
-def test_a_closed_model_refuses_what_it_does_not_name() -> None:
+def test_a_closed_model_refuses_undeclared_members() -> None:
     class Closed(Model, extra="forbid"):
         name: str
 
@@ -674,7 +676,7 @@ def test_a_closed_model_refuses_what_it_does_not_name() -> None:
         Closed.model_validate_json('{"name":"x","other":1}')
 
 
-def test_a_model_shows_what_was_said() -> None:
+def test_the_repr_of_a_model_omits_constants_and_absent_fields() -> None:
     assert repr(Thing(display_name="x", left=None)) == "Thing(display_name='x')"
     assert repr(mcp.TextContent(text="hi")) == "TextContent(text='hi')"
 
@@ -699,7 +701,7 @@ READS = [(adapter, *case) for adapter, values in READ for case in values.items()
 
 
 @each(("adapter", "text", "value"), READS)
-def test_values_are_read_as_json_has_them(adapter: TypeAdapter[Any], text: str, value: Any) -> None:
+def test_values_are_read_and_written_with_their_exact_types(adapter: TypeAdapter[Any], text: str, value: Any) -> None:
     written = json.loads(adapter.dump_json(value))
     for read in (adapter.validate_json(text), adapter.validate_python(json.loads(text)), written):
         assert (read, type(read)) == (value, type(value))
@@ -733,7 +735,7 @@ def test_numbers_are_finite(adapter: TypeAdapter[Any], value: float) -> None:
 
 
 @each("value", [b"x", {1: 2}, {b"a": 1}, {"a": {1, 2}}, object(), [mcp.Result()]])
-def test_what_json_cannot_say_is_no_json(value: object) -> None:
+def test_values_that_json_cannot_represent_are_refused(value: object) -> None:
     with pytest.raises(ValidationError):
         JSON.validate_python(value)
 

@@ -140,7 +140,7 @@ def test_ids_are_never_used_twice() -> None:
     assert len(set(seen)) == 50
 
 
-def test_answers_find_their_request_in_any_order() -> None:
+def test_responses_are_matched_to_requests_in_any_order() -> None:
     peer = client()
     pending = [peer.request(methods.PING, None)[0] for _ in range(4)]
     for one in (pending[2], pending[0], pending[3]):
@@ -150,7 +150,7 @@ def test_answers_find_their_request_in_any_order() -> None:
     assert list(peer.pending.values()) == [pending[1]]
 
 
-def test_a_subscription_that_the_server_takes_back_waits_no_more() -> None:
+def test_a_subscription_ends_when_the_server_cancels_it() -> None:
     peer = client("2026-07-28")
     wanted = stateless.SubscriptionsListenRequestParams.model_construct(notifications=stateless.SubscriptionFilter())
     listening, _ = peer.request(SUBSCRIPTIONS_LISTEN, wanted)
@@ -158,7 +158,7 @@ def test_a_subscription_that_the_server_takes_back_waits_no_more() -> None:
     assert (event.pending, peer.pending) == (listening, {})
 
 
-def test_a_text_is_no_number() -> None:
+def test_a_string_id_does_not_match_a_number_id() -> None:
     peer, pending = asking()
     assert (feed(peer, answer(str(pending.id), {})), feed(peer, refusal(str(pending.id), -1))) == ([], [])
     assert pending.id in peer.pending
@@ -167,7 +167,7 @@ def test_a_text_is_no_number() -> None:
     assert (json.loads(theirs.respond("1", {})), json.loads(theirs.respond(1, {}))) == (answer("1", {}), answer(1, {}))
 
 
-def test_a_whole_number_may_have_a_point() -> None:
+def test_an_integer_id_may_have_a_decimal_point() -> None:
     peer, pending = asking()
     assert only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')).pending is pending
     theirs = ready(LATEST)
@@ -176,7 +176,7 @@ def test_a_whole_number_may_have_a_point() -> None:
 
 
 @each("id_", [0, -1, 2**53 + 1, 10**400, "", "null", "\u0000", "é\U0001f600", 'a"b\\c\n'])
-def test_ids_come_back_as_they_were(id_: object) -> None:
+def test_a_response_has_the_exact_id_of_its_request(id_: object) -> None:
     peer = ready(LATEST)
     event = only(Requested, feed(peer, ping(id_)))
     assert (event.id, json.loads(peer.respond(event.id, {}))) == (id_, answer(id_, {}))
@@ -185,7 +185,7 @@ def test_ids_come_back_as_they_were(id_: object) -> None:
     assert failed == {"jsonrpc": "2.0", "id": id_, "error": {"code": 5, "message": "five", "data": {"a": 1}}}
 
 
-def test_both_sides_ask_at_once() -> None:
+def test_both_sides_may_use_the_same_id_at_once() -> None:
     peer = ready(LATEST)
     pending, _ = peer.request(methods.PING, None)
     assert asked(feed(peer, ping(pending.id))) == [pending.id]
@@ -195,13 +195,13 @@ def test_both_sides_ask_at_once() -> None:
     assert (peer.pending, peer.handling) == ({}, {})
 
 
-def test_an_id_in_flight_is_refused() -> None:
+def test_a_second_request_with_an_id_in_flight_is_refused() -> None:
     peer = ready(LATEST)
     assert (asked(feed(peer, ping(3))), refused(feed(peer, call(3)))) == ([3], (INVALID, 3))
     assert (json.loads(peer.respond(3, {})), asked(feed(peer, call(3)))) == (answer(3, {}), [3])
 
 
-def test_an_answer_leaves_once() -> None:
+def test_a_request_gets_only_one_response() -> None:
     peer = ready(LATEST)
     feed(peer, ping(3))
     assert peer.respond(3, {})
@@ -210,14 +210,14 @@ def test_an_answer_leaves_once() -> None:
 
 
 @each("id_", [99, "1", None, 1.5, True, [1]])
-def test_an_answer_to_nothing_is_ignored(id_: object) -> None:
+def test_a_response_to_an_unknown_request_is_ignored(id_: object) -> None:
     peer, pending = asking()
     assert feed(peer, answer(id_, {})) == feed(peer, refusal(id_, -1)) == []
     assert feed(peer, {"jsonrpc": "2.0", "error": {"code": PARSE, "message": "what?"}}) == []
     assert list(peer.pending) == [pending.id]
 
 
-def test_a_late_answer_is_ignored() -> None:
+def test_a_late_response_is_ignored() -> None:
     peer, pending = asking()
     peer.cancel(pending, "enough")
     assert feed(peer, answer(pending.id, {})) == feed(peer, refusal(pending.id, 1)) == []
@@ -246,7 +246,7 @@ def test_an_invalid_result_fails_its_request(result: object) -> None:
         ("no", INVALID, None, None),
     ],
 )
-def test_errors_are_read_however_badly_they_are_formed(body: object, code: int, message: str | None, data: Any) -> None:
+def test_malformed_errors_are_read(body: object, code: int, message: str | None, data: Any) -> None:
     peer, pending = asking()
     event = only(Answered, feed(peer, {"jsonrpc": "2.0", "id": pending.id, "error": body}))
     assert isinstance(event.error, ProtocolError)
@@ -255,7 +255,7 @@ def test_errors_are_read_however_badly_they_are_formed(body: object, code: int, 
 
 
 @each("order", [["jsonrpc", "id", "result", "error"], ["error", "result", "id", "jsonrpc"]])
-def test_what_is_both_result_and_error(order: list[str]) -> None:
+def test_a_null_member_beside_result_or_error_is_ignored(order: list[str]) -> None:
     """Some peers send the unused member as `null`."""
     for result, failed, expected in (({}, None, None), (None, {"code": 7, "message": "no"}, 7)):
         peer, pending = asking()
@@ -264,7 +264,7 @@ def test_what_is_both_result_and_error(order: list[str]) -> None:
         assert getattr(event.error, "code", None) == expected
 
 
-def test_the_last_of_two_ids_counts() -> None:
+def test_the_last_of_duplicate_id_members_is_used() -> None:
     peer, first = asking()
     second, _ = peer.request(methods.PING, None)
     event = only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":%d,"result":{},"id":%d}' % (first.id, second.id)))
@@ -287,21 +287,21 @@ NO_JSON += [PING + b',"params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001]
 
 
 @each("data", NO_JSON)
-def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
+def test_invalid_json_is_a_parse_error(data: bytes) -> None:
     for peer in (ready(LATEST), client(), server()):
         events = feed(peer, data)
         assert (refused(events), reply(events)["error"]["code"], peer.handling) == ((PARSE, NO_ID), PARSE, {})
 
 
 @each("data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'])
-def test_a_damaged_answer_is_the_only_one(data: bytes) -> None:
+def test_a_damaged_response_fails_its_request(data: bytes) -> None:
     peer, pending = asking()
     event = only(Answered, feed(peer, data))
     assert event.pending is pending
     assert (event_code(event), peer.pending) == (PARSE, {})
 
 
-def test_what_might_be_a_damaged_answer_answers_nothing() -> None:
+def test_damaged_json_without_a_result_fails_no_request() -> None:
     peer, pending = asking()
     assert (code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')), list(peer.pending)) == (PARSE, [pending.id])
 
@@ -312,7 +312,7 @@ def test_a_message_is_an_object(message: object) -> None:
 
 
 @each("version", [None, "1.0", 2.0, 2, "2.00", ["2.0"]])
-def test_the_version_is_two(version: object) -> None:
+def test_the_jsonrpc_version_must_be_2_0(version: object) -> None:
     for state in (ready(LATEST), server()):
         assert refused(feed(state, {**ping(5), "jsonrpc": version})) == (INVALID, 5)
     assert reply(feed(ready(LATEST), {name: value for name, value in ping(5).items() if name != "jsonrpc"}))["id"] == 5
@@ -322,23 +322,23 @@ def test_the_version_is_two(version: object) -> None:
 
 
 @each("id_", [None, True, False, 1.5, [1], {}, 1e-300])
-def test_an_id_is_a_text_or_a_whole_number(id_: object) -> None:
+def test_an_id_must_be_a_string_or_an_integer(id_: object) -> None:
     peer = ready(LATEST)
     assert (refused(feed(peer, ping(id_))), peer.handling) == ((INVALID, NO_ID), {})
 
 
-def test_an_id_is_finite() -> None:
+def test_an_infinite_id_is_refused() -> None:
     assert code_of(feed(ready(LATEST), b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}')) == INVALID
 
 
 @each("method", [1, None, ["ping"], {"ping": 1}, True])
-def test_a_method_is_a_text(method: object) -> None:
+def test_a_method_must_be_a_string(method: object) -> None:
     assert refused(feed(ready(LATEST), request(5, "ping") | {"method": method})) == (INVALID, 5)
     assert refused(feed(ready(LATEST), {"jsonrpc": "2.0", "method": method})) == (INVALID, NO_ID)
 
 
 @each("message", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 5}, {"foo": "boo"}])
-def test_what_is_neither_request_nor_answer_is_refused(message: dict[str, Any]) -> None:
+def test_a_message_that_is_neither_request_nor_response_is_refused(message: dict[str, Any]) -> None:
     events = feed(ready(LATEST), message)
     assert (code_of(events), reply(events).get("id")) == (INVALID, message.get("id"))
 
@@ -349,7 +349,7 @@ def test_an_unknown_method_is_refused(method: str) -> None:
     assert refused(feed(ready(LATEST), notification(method))) == (UNKNOWN, None)
 
 
-def test_requests_are_no_notifications() -> None:
+def test_requests_and_notifications_are_not_interchangeable() -> None:
     assert refused(feed(ready(LATEST), notification("ping"))) == (UNKNOWN, None)
     assert refused(feed(ready(LATEST), request(5, "notifications/initialized"))) == (UNKNOWN, 5)
 
@@ -373,7 +373,7 @@ SECRET = "s3cret"
         ("ping", [SECRET], "params"),
     ],
 )
-def test_wrong_params_are_refused_with_the_place_and_nothing_else(method: str, params: object, path: str) -> None:
+def test_an_error_for_invalid_params_has_the_path_but_not_the_value(method: str, params: object, path: str) -> None:
     peer = ready(LATEST)
     events = feed(peer, request(5, method, params))
     assert code_of(events) == PARAMS
@@ -389,17 +389,17 @@ def test_wrong_params_are_refused_with_the_place_and_nothing_else(method: str, p
 
 
 @every_revision
-def test_errors_keep_to_the_schema(revision: str) -> None:
+def test_error_responses_are_valid_against_the_schema(revision: str) -> None:
     for message in (b"{", 1, {}, ping(None), request(1, "nope"), call(2, 5), [], [ping()], {**ping(), "jsonrpc": "1"}):
         answered = reply(feed(ready(revision), message))
         assert answered is None or oracle(revision).message(answered) == []
 
 
-def test_a_wrong_notification_is_silent() -> None:
+def test_an_invalid_notification_gets_no_response() -> None:
     assert refused(feed(ready(LATEST), notification("notifications/cancelled", {"requestId": []}))) == (PARAMS, None)
 
 
-def test_what_is_too_large_is_told_to_those_who_wait() -> None:
+def test_an_oversized_message_gets_an_error_or_fails_its_pending_request() -> None:
     peer, pending = asking()
     (refused,) = peer.receive_oversized(9, json.dumps(request(7, "ping")).encode()[:40])
     assert reply([refused]) == {**refusal(7, INVALID), "error": {"code": INVALID, "message": TOO_LARGE}}
@@ -450,18 +450,18 @@ class Own(Server):
         (b'"method":"own/told","params":0', 0),
     ],
 )
-def test_own_methods_have_params_of_any_kind(spelling: bytes, text: bytes, params: object) -> None:
+def test_custom_methods_may_have_params_of_any_type(spelling: bytes, text: bytes, params: object) -> None:
     (event,) = feed(ready(LATEST, target=Own), spelling % text)
     assert isinstance(event, Requested | Notified)
     assert event.params == params
 
 
-def test_own_params_that_are_missing_or_wrong() -> None:
+def test_missing_or_invalid_params_of_custom_methods_are_refused() -> None:
     for message in (request(1, "own/any"), request(1, "own/list"), request(1, "own/list", ["x"])):
         assert code_of(feed(ready(LATEST, target=Own), message)) == PARAMS
 
 
-def test_readers_are_not_built_for_each_connection() -> None:
+def test_readers_of_params_are_shared_between_connections() -> None:
     """Otherwise a server would keep the readers of each past connection."""
     first, second = (takes(LATEST, "server", Own).routes["own/any"] for _ in range(2))
     assert first is second
@@ -470,7 +470,7 @@ def test_readers_are_not_built_for_each_connection() -> None:
 # --- batches --------------------------------------------------------------------------------------------------
 
 
-def test_the_answers_to_a_batch_leave_together() -> None:
+def test_the_responses_to_a_batch_are_sent_together() -> None:
     peer, told = ready(BATCHING), notification("notifications/roots/list_changed")
     events = feed(peer, [ping("a"), told, call("b"), 5, request("c", "nope"), call("d", 1), call("e")])
     assert (asked(events), sum(isinstance(event, Notified) for event in events)) == (["a", "b", "e"], 1)
@@ -483,7 +483,7 @@ def test_the_answers_to_a_batch_leave_together() -> None:
     assert codes == {None: INVALID, "c": UNKNOWN, "d": PARAMS, "e": 1}
 
 
-def test_other_answers_do_not_wait_for_a_batch() -> None:
+def test_a_single_response_does_not_wait_for_a_batch() -> None:
     peer = ready(BATCHING)
     assert (asked(feed(peer, [ping(1), ping(2)]) + feed(peer, ping(3))), peer.respond(1, {})) == ([1, 2, 3], b"")
     assert json.loads(peer.respond(3, {})) == answer(3, {})
@@ -503,18 +503,18 @@ def test_an_empty_batch_is_refused_by_one_error() -> None:
     assert isinstance(reply(events), dict)
 
 
-def test_a_batch_of_garbage_is_answered_at_once() -> None:
+def test_a_batch_of_invalid_messages_gets_its_errors_at_once() -> None:
     assert [part["error"]["code"] for part in reply(feed(ready(BATCHING), [1, [], [ping()]]))] == [INVALID] * 3
 
 
-def test_an_id_is_used_once_in_a_batch() -> None:
+def test_a_duplicate_id_in_a_batch_is_refused() -> None:
     peer = ready(BATCHING)
     assert asked(feed(peer, [ping(1), ping(1)])) == [1]
     parts = json.loads(peer.respond(1, {}))
     assert ([part["id"] for part in parts], sorted("error" in part for part in parts)) == ([1, 1], [False, True])
 
 
-def test_what_is_cancelled_is_not_owed() -> None:
+def test_a_cancelled_request_in_a_batch_gets_no_response() -> None:
     peer = ready(BATCHING)
     feed(peer, [ping(1), ping(2)])
     assert (peer.respond(1, {}), json.loads(peer.drop(2))) == (b"", [answer(1, {})])
@@ -522,7 +522,7 @@ def test_what_is_cancelled_is_not_owed() -> None:
     assert peer.drop(3) == peer.drop(4) == b""
 
 
-def test_answers_come_in_batches() -> None:
+def test_a_client_reads_responses_in_batches() -> None:
     peer = client(BATCHING)
     pings: Any = bindings(BATCHING).methods.PING
     first, second = peer.request(pings, None)[0], peer.request(pings, None)[0]
@@ -531,7 +531,7 @@ def test_answers_come_in_batches() -> None:
 
 
 @each("known", [[BATCHING], [BATCHING, LATEST], ["2024-11-05", BATCHING]])
-def test_initialize_comes_alone(known: list[str]) -> None:
+def test_initialize_in_a_batch_is_refused(known: list[str]) -> None:
     peer = server(*known)
     events = feed(peer, [initialize(BATCHING)])
     assert asked(events) == []
@@ -554,7 +554,7 @@ def test_other_revisions_have_no_batches(revision: str) -> None:
 
 
 @every_revision
-def test_before_the_handshake_is_over_there_is_only_ping(revision: str) -> None:
+def test_a_server_answers_only_ping_before_the_end_of_the_handshake(revision: str) -> None:
     peer = server(revision)
     assert (asked(feed(peer, ping("a"))), code_of(feed(peer, request(1, "tools/list")))) == (["a"], INVALID)
     assert (code_of(feed(peer, request(1, "nope"))), asked(feed(peer, initialize(revision)))) == (INVALID, [0])
@@ -566,14 +566,14 @@ def test_before_the_handshake_is_over_there_is_only_ping(revision: str) -> None:
     assert asked(feed(peer, request(1, "tools/list"))) == [1]
 
 
-def test_a_client_that_waits_for_its_handshake_answers_ping_only() -> None:
+def test_a_client_answers_only_ping_during_the_handshake() -> None:
     peer = Peer("client", {LATEST: takes(LATEST, "client")})
     assert (asked(feed(peer, ping(1))), code_of(feed(peer, request(2, "roots/list")))) == ([1], INVALID)
     peer.negotiated()
     assert asked(feed(peer, request(2, "roots/list"))) == [2]
 
 
-def test_initialized_counts_after_initialize_only() -> None:
+def test_initialized_has_no_effect_before_initialize() -> None:
     peer = server()
     assert [event for event in feed(peer, INITIALIZED) if not isinstance(event, Rejected)] == []
     assert peer.state is State.NEW
@@ -598,7 +598,7 @@ def test_initialize_while_another_is_being_answered_is_refused() -> None:
     assert asked(feed(peer, initialize(LATEST, id_=3))) == [3]
 
 
-def test_a_closed_connection_is_silent() -> None:
+def test_a_closed_connection_sends_and_handles_no_messages() -> None:
     peer, first = asking()
     second, _ = peer.request(methods.PING, None)
     feed(peer, ping(5))
@@ -626,12 +626,12 @@ def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> No
 
 
 @each("wanted", ["1999-01-01", "2099-01-01", "2026-07-28", "", "latest"])
-def test_a_server_offers_its_best_to_others(wanted: str) -> None:
+def test_an_unknown_requested_revision_gets_the_newest_revision_of_the_server(wanted: str) -> None:
     peer = server(*STATEFUL[:3])
     assert (asked(feed(peer, initialize(wanted))), peer.dispatcher.revision.name) == ([0], STATEFUL[2])
 
 
-def test_a_failed_attempt_leaves_no_trace() -> None:
+def test_a_failed_initialize_does_not_set_the_revision() -> None:
     peer, broken = server(*STATEFUL), initialize("2024-11-05")
     del broken["params"]["clientInfo"]
     assert (code_of(feed(peer, broken)), asked(feed(peer, initialize("1999-01-01")))) == (PARAMS, [0])
@@ -639,7 +639,7 @@ def test_a_failed_attempt_leaves_no_trace() -> None:
 
 
 @each("params", [None, {}, [], {"protocolVersion": 5}, {"protocolVersion": None}])
-def test_initialize_needs_its_params(params: object) -> None:
+def test_initialize_without_valid_params_is_refused(params: object) -> None:
     peer = server()
     assert code_of(feed(peer, request(1, "initialize", params))) == PARAMS
     assert peer.state is State.NEW
@@ -656,7 +656,7 @@ def test_each_revision_has_its_own_methods() -> None:
 
 
 @every_revision
-def test_a_request_of_ours_is_given_up(revision: str) -> None:
+def test_the_cancellation_of_an_outgoing_request_sends_one_notification(revision: str) -> None:
     peer = client(revision)
     pending, _ = peer.request(bindings(revision).methods.PING, None)
     message = json.loads(peer.cancel(pending, "enough"))
@@ -664,7 +664,7 @@ def test_a_request_of_ours_is_given_up(revision: str) -> None:
     assert (oracle(revision).message(message), peer.cancel(pending, "again")) == ([], b"")
 
 
-def test_what_is_answered_cannot_be_given_up() -> None:
+def test_an_answered_request_cannot_be_cancelled() -> None:
     peer, pending = asking()
     feed(peer, answer(pending.id, {}))
     assert peer.cancel(pending, "late") == b""
@@ -682,7 +682,7 @@ def test_initialize_is_not_cancelled() -> None:
 
 
 @each("id_", [5, "5"])
-def test_a_request_of_theirs_is_given_up(id_: object) -> None:
+def test_a_cancelled_incoming_request_gets_no_response(id_: object) -> None:
     for state in (ready(LATEST), client()):
         assert asked(feed(state, ping(id_))) == [id_]
         told = notification("notifications/cancelled", {"requestId": id_, "reason": "enough"})
@@ -692,14 +692,14 @@ def test_a_request_of_theirs_is_given_up(id_: object) -> None:
 
 
 @each("id_", [6, "5", "x", None])
-def test_cancelling_something_else_cancels_nothing(id_: object) -> None:
+def test_the_cancellation_of_an_unknown_request_cancels_nothing(id_: object) -> None:
     peer = ready(LATEST)
     feed(peer, ping(5))
     events = feed(peer, notification("notifications/cancelled", {} if id_ is None else {"requestId": id_}))
     assert ([type(event) for event in events], list(peer.handling)) == ([Notified], [5])
 
 
-def test_progress_finds_its_request() -> None:
+def test_progress_is_matched_to_its_request() -> None:
     peer = client()
     first, data = peer.request(methods.CALL_TOOL, mcp.CallToolRequestParams(name="a"), progress=True)
     assert json.loads(data)["params"] == {"name": "a", "_meta": {"progressToken": first.id}}
@@ -716,7 +716,7 @@ def test_progress_finds_its_request() -> None:
         assert [type(event) for event in events] == [Notified]
 
 
-def test_asking_for_progress_keeps_what_else_is_said() -> None:
+def test_a_progress_token_keeps_the_other_params_and_metadata() -> None:
     peer, meta = client(), mcp.RequestMeta(**{"x/y": 2**60})
     params = mcp.CallToolRequestParams(name="a", arguments={"n": 10**30, "é": None}, meta=meta)
     pending, data = peer.request(methods.CALL_TOOL, params, progress=True)
@@ -763,7 +763,7 @@ def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
 @pytest.mark.parametrize("role", ["Client", "Server"])
 @run
 @given(data=st.data())
-def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st.DataObject) -> None:
+def test_the_fast_parser_and_the_general_parser_agree(revision: str, role: str, data: st.DataObject) -> None:
     message, dice = data.draw(envelopes(revision, role)), random.Random(data.draw(st.integers(0, 2**32)))
     peer = ready(revision) if role == "Client" else client(revision)
     tidy = json.dumps({name: message[name] for name in ("jsonrpc", "id", "method", "params") if name in message})
@@ -777,7 +777,7 @@ def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st
 @every_revision
 @run
 @given(data=st.data())
-def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data: st.DataObject) -> None:
+def test_both_parsers_agree_on_responses(revision: str, data: st.DataObject) -> None:
     known = [method for method in oracle(revision).methods.values() if method.kind == "request"]
     method = data.draw(st.sampled_from(known))
     kinds = [instances(revision).strategy_of(kind.__name__) for kind in (method.result, *method.alternatives)]
@@ -793,7 +793,7 @@ def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data
 
 
 @each("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
-def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
+def test_both_parsers_agree_on_nesting_depth(depth: int) -> None:
     peer, nested = ready(LATEST), '{"a":' * depth + "1" + "}" * depth
     nesting = '"method":"tools/call","params":{"name":"x","arguments":%s}', '"method":"ping","x":%s'
     for text in (f'{{"jsonrpc":"2.0","id":1,{part % nested}}}' for part in nesting):
@@ -816,7 +816,7 @@ def test_a_stateless_client_answers_no_requests(message: Any) -> None:
 
 
 @each("revision", [*STATEFUL, STATELESS])
-def test_an_array_of_answers_is_an_error_where_there_are_no_batches(revision: str) -> None:
+def test_an_array_of_responses_is_an_error_in_revisions_without_batches(revision: str) -> None:
     peer = ready(revision, "client", bindings(revision).Client)
     method = peer.dispatcher.revision.request("tools/list")
     first, second, third = (peer.request(method, method.params.model_construct())[0] for _ in range(3))
@@ -858,7 +858,7 @@ def result(revision: str, **members: Any) -> dict[str, Any]:
 
 
 @every
-def test_one_bad_entry_costs_itself_alone(revision: str) -> None:
+def test_one_invalid_item_does_not_fail_the_whole_list(revision: str) -> None:
     peer = client_peer(revision)
     tools = [BAD_SCHEMA, GOOD, {"inputSchema": {"type": "object"}}, {**GOOD, "description": 3}, 7, GOOD]
     event = heard(peer, "tools/list", result(revision, tools=tools, nextCursor="2"))
@@ -886,7 +886,9 @@ def test_one_bad_entry_costs_itself_alone(revision: str) -> None:
         ("prompts/get", "messages", {"role": "user", "content": TEXT}, {"role": "nobody", "content": TEXT}),
     ],
 )
-def test_every_list_of_models_can_be_kept(revision: str, method: str, member: str, good: Any, bad: Any) -> None:
+def test_an_invalid_item_is_dropped_from_each_kind_of_list(
+    revision: str, method: str, member: str, good: Any, bad: Any
+) -> None:
     peer = client_peer(revision)
     event = heard(peer, method, result(revision, **{member: [good, bad]}))
     assert event.error is None
@@ -899,7 +901,7 @@ def test_every_list_of_models_can_be_kept(revision: str, method: str, member: st
 
 
 @every
-def test_structured_content_alone_is_a_result(revision: str) -> None:
+def test_a_result_with_only_structured_content_is_accepted(revision: str) -> None:
     peer = client_peer(revision)
     event = heard(peer, "tools/call", result(revision, structuredContent={"a": 1}))
     assert event.error is None
@@ -908,7 +910,7 @@ def test_structured_content_alone_is_a_result(revision: str) -> None:
 
 
 @every
-def test_what_is_no_list_at_all_is_an_error(revision: str) -> None:
+def test_a_result_without_a_valid_list_is_an_error(revision: str) -> None:
     peer = client_peer(revision)
     wires: list[dict[str, Any]] = [{}, {"tools": {}}, {"tools": [{}], "nextCursor": 3}]
     for wire in wires:
@@ -917,7 +919,7 @@ def test_what_is_no_list_at_all_is_an_error(revision: str) -> None:
     assert not peer.invalid_items, "a result that is refused as a whole is not reported in parts"
 
 
-def test_a_negative_lifetime_means_none() -> None:
+def test_a_negative_ttl_is_read_as_zero() -> None:
     peer = client_peer(STATELESS)
     for value in (-1, -5.0):
         event = heard(peer, "tools/list", result(STATELESS, tools=[GOOD]) | {"ttlMs": value})
@@ -927,13 +929,13 @@ def test_a_negative_lifetime_means_none() -> None:
     assert heard(peer, "tools/list", result(STATELESS, tools=[]) | {"ttlMs": "-1"}).error is not None
 
 
-def test_only_clients_mend() -> None:
+def test_a_server_does_not_drop_invalid_items() -> None:
     peer = ready("2025-11-25", "server", bindings("2025-11-25").Server)
     assert heard(peer, "roots/list", {"roots": [{"uri": "file:///a"}, {}]}).error is not None
     assert heard(peer, "roots/list", {"roots": [{"uri": "file:///a"}]}).error is None
 
 
-def test_the_records_are_bounded() -> None:
+def test_the_number_of_recorded_invalid_items_is_limited() -> None:
     peer = client_peer("2025-11-25")
     event = heard(peer, "tools/list", {"tools": [{"name": n} for n in range(1500)] + [GOOD]})
     assert ([tool.name for tool in event.result.tools], len(peer.invalid_items)) == (["good"], 1000)

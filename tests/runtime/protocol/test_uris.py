@@ -47,7 +47,7 @@ def test_spellings_of_a_uri_have_one_canonical_form(pair: tuple[str, str]) -> No
 
 
 @given(TEXTS)
-def test_a_canonical_form_is_its_own(text: str) -> None:
+def test_canonicalization_is_idempotent(text: str) -> None:
     for fold_host in (True, False):
         found = canonical(text, fold_host=fold_host)
         assert (canonical(found, fold_host=fold_host), canonical(found)) == (found, canonical(text))
@@ -86,24 +86,24 @@ SAME_RULE += ["note://pay/roll#c", "note://pay/roll?a#c", "note%3A//pay/roll"]
 
 
 @each("uri", SAME_RULE)
-def test_a_rule_holds_for_each_reading_of_a_uri(uri: str) -> None:
+def test_an_access_rule_applies_to_each_interpretation_of_a_uri(uri: str) -> None:
     (rule,) = rule_keys("note://pay/roll")
     assert rule in rule_keys(uri)
 
 
 @each("uri", ["note://pay/rolls", "note://pay", "note://pay/ROLL", "notes://pay/roll", "pay/roll"])
-def test_a_rule_holds_for_no_other_uri(uri: str) -> None:
+def test_an_access_rule_applies_to_no_other_uri(uri: str) -> None:
     assert rule_keys("note://pay/roll")[0] not in rule_keys(uri)
 
 
-def test_a_rule_about_a_query_holds_for_that_query() -> None:
+def test_an_access_rule_with_a_query_applies_only_to_that_query() -> None:
     (rule, *_) = rule_keys("db://t?kind=secret")
     assert rule in rule_keys("db://t?kind=%73ecret#row")
     assert rule not in [*rule_keys("db://t?kind=public"), *rule_keys("db://t")]
 
 
 @each("name", ["read", "Read", "ré", "re\u0301", "a.b", "a/b", "../a"])
-def test_names_are_compared_as_they_are(name: str) -> None:
+def test_names_are_compared_without_normalization(name: str) -> None:
     assert rule_keys(name) == [name]
 
 
@@ -116,6 +116,6 @@ def test_hostile_uris_take_little_time(unit: str) -> None:
 
 
 @each("odd", [{}, [], 5, None, True])
-def test_names_and_uris_that_are_no_texts_name_nothing(odd: object) -> None:
+def test_names_and_uris_that_are_not_strings_are_ignored(odd: object) -> None:
     assert operation_targets("tools/call", {"name": odd}) == [("tools/call", None)]
     assert operation_targets("resources/read", {"name": odd, "uri": odd}) == [("resources/read", None)]

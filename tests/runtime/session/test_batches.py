@@ -172,7 +172,7 @@ KINDS: dict[str, list[Any]] = {
     ("over", "kind"),
     [("memory", kind) for kind in KINDS] + [(over, "calls") for over in TRANSPORTS if over != "memory"],
 )
-async def test_a_batch_leaves_the_event_loop_to_others(over: str, kind: str) -> None:
+async def test_a_batch_does_not_block_the_event_loop(over: str, kind: str) -> None:
     async with TRANSPORTS[over](Busy()) as ask:
         async with turns_of_others() as turns:
             answered = await ask(KINDS[kind])
@@ -194,7 +194,7 @@ async def test_a_batch_of_too_many_messages_is_refused_as_a_whole(over: str, mem
 
 
 @OVER
-async def test_only_what_is_wrong_with_a_batch_is_logged(over: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_only_errors_in_a_batch_are_logged(over: str, caplog: pytest.LogCaptureFixture) -> None:
     async with TRANSPORTS[over](Busy()) as ask:
         assert (
             len(await ask([checked.request(1, "ping"), checked.notification("notifications/roots/list_changed")])) == 1
@@ -208,7 +208,9 @@ async def test_only_what_is_wrong_with_a_batch_is_logged(over: str, caplog: pyte
 
 
 @OVER
-async def test_the_answers_to_a_batch_are_bounded(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_total_size_of_the_responses_to_a_batch_is_limited(
+    over: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mcp_bindgen.runtime.protocol.batches._MAX_REPLY_BYTES", 20_000)
     async with TRANSPORTS[over](Busy()) as ask:
         answered = await ask(calls(100, {}))
@@ -218,7 +220,7 @@ async def test_the_answers_to_a_batch_are_bounded(over: str, monkeypatch: pytest
 
 
 @OVER
-async def test_the_limit_is_that_of_the_server(over: str) -> None:
+async def test_the_server_sets_the_limit_of_a_batch(over: str) -> None:
     class Narrow(Busy):
         limits = Limits(batch_members=2)
 
@@ -228,7 +230,7 @@ async def test_the_limit_is_that_of_the_server(over: str) -> None:
 
 
 @pytest.mark.usefixtures("brief_turns")
-async def test_a_batch_that_needs_scopes_leaves_the_event_loop_to_others() -> None:
+async def test_scope_checks_of_a_batch_do_not_block_the_event_loop() -> None:
     class Scoped(Busy):
         def required_scopes(self, method: str, name: str | None) -> Any:
             compute()
@@ -248,7 +250,7 @@ async def test_a_batch_that_needs_scopes_leaves_the_event_loop_to_others() -> No
 
 
 @pytest.mark.usefixtures("brief_turns")
-async def test_a_client_reads_a_batch_in_turns_and_has_the_same_limit() -> None:
+async def test_a_batch_does_not_block_a_client_and_has_the_same_limit() -> None:
     """A server sends requests and responses in batches; a request fails if its response is in a refused batch."""
     told = 0
 

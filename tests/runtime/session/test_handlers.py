@@ -52,7 +52,7 @@ def helper(self: Any) -> None: ...
     ],
 )
 @every
-def test_a_misspelt_handler_is_told_when_its_class_is_made(
+def test_a_misspelt_handler_is_an_error_when_its_class_is_created(
     revision: str, side: str, name: str, function: Any, meant: str
 ) -> None:
     base = getattr(checked.bindings(revision), side)
@@ -77,7 +77,7 @@ def test_a_misspelt_handler_is_told_when_its_class_is_made(
     ],
 )
 @every
-def test_what_is_no_misspelt_handler_is_let_be(revision: str, name: str, function: Any) -> None:
+def test_other_attributes_are_not_reported_as_misspelt_handlers(revision: str, name: str, function: Any) -> None:
     type("More", (type("Mine", (checked.bindings(revision).Server,), {name: function}),), {name: function})
 
 
@@ -86,7 +86,7 @@ def test_what_is_no_misspelt_handler_is_let_be(revision: str, name: str, functio
 
 @pytest.mark.parametrize("returned", [[], "tools", 3, True, "prompts"])
 @every
-async def test_a_wrong_return_type_is_told_with_the_line(
+async def test_a_wrong_return_type_is_reported_with_the_line_of_the_handler(
     revision: str, returned: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     package: Any = checked.bindings(revision)
@@ -105,7 +105,7 @@ async def test_a_wrong_return_type_is_told_with_the_line(
 
 
 @every
-async def test_results_of_other_revisions_and_in_wire_form_are_taken(revision: str) -> None:
+async def test_results_of_other_revisions_and_in_wire_form_are_accepted(revision: str) -> None:
     package: Any = checked.bindings(revision)
 
     foreign = (v2026_07_28 if package is v2025_11_25 else v2025_11_25).types.ListToolsResult(tools=[])
@@ -118,7 +118,7 @@ async def test_results_of_other_revisions_and_in_wire_form_are_taken(revision: s
 # --- contracts ------------------------------------------------------------------------------------------------
 
 
-def test_a_method_that_a_contract_wants_is_missed_before_anything_starts() -> None:
+def test_a_missing_contract_method_is_an_error_at_instantiation() -> None:
     class Nearly(ForecastContract):
         async def get_forcast(self, arguments: Any, ctx: Any) -> Any: ...
 
@@ -132,7 +132,7 @@ def test_a_method_that_a_contract_wants_is_missed_before_anything_starts() -> No
 
 
 @every
-async def test_an_answer_that_is_invalid_is_called_an_answer(revision: str) -> None:
+async def test_an_invalid_result_is_reported_as_an_invalid_answer(revision: str) -> None:
     left, right = pair()
     wrong = made(revision, list_tools=lambda *_: {"tools": 3})
     async with checked.running(serve(right, wrong)), connect(left, checked.bindings(revision).Client) as client:
@@ -142,7 +142,7 @@ async def test_an_answer_that_is_invalid_is_called_an_answer(revision: str) -> N
             await client.list_tools()
 
 
-async def test_a_file_of_servers_is_no_server(tmp_path: Any) -> None:
+async def test_a_configuration_file_is_not_a_connection_target(tmp_path: Any) -> None:
     config = tmp_path / "mcp.json"
     config.write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
     with pytest.raises(ValueError, match="is a file of servers") as caught:
@@ -154,7 +154,7 @@ async def test_a_file_of_servers_is_no_server(tmp_path: Any) -> None:
 # --- suggestions ----------------------------------------------------------------------------------------------
 
 
-def test_suggestions_stay_small_and_quick() -> None:
+def test_suggestions_are_short_and_fast() -> None:
     assert did_you_mean("list_promts", ["list_prompts", "other"]) == "; did you mean 'list_prompts'?"
     assert did_you_mean("something", ["else"]) == ""
     assert did_you_mean("tool-1x" + "y" * 1_000_000, [f"tool-{number}" for number in range(100_000)]) == ""
@@ -178,7 +178,7 @@ def tool(work: Any, revision: str = LATEST) -> Any:
 
 
 @every_revision
-async def test_progress_only_grows(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_progress_that_does_not_increase_is_not_sent(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     async def work(params: Any, ctx: Any) -> None:
         for amount in (1, 3, 3, 2, 3.5, -1, 4):
             await ctx.progress(amount)
@@ -213,7 +213,7 @@ async def test_asynchronous_progress_callbacks_are_awaited_in_order(
     assert (seen, caplog.text.count("the progress callback of tools/call failed")) == ([1, 2, 4, 5], 1)
 
 
-async def test_progress_and_other_messages_that_come_at_once_are_heard_in_their_order() -> None:
+async def test_progress_and_log_messages_are_handled_in_order() -> None:
     heard: list[Any] = []
 
     class Listener(Client):
@@ -281,7 +281,7 @@ async def test_a_progress_callback_cannot_cancel_its_caller_or_outlast_total_tim
     assert "has not ended within total_timeout" in caplog.text
 
 
-async def test_a_server_that_is_asked_what_it_speaks_has_nothing_to_complain_of(
+async def test_a_discovery_request_to_a_stateful_server_is_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Clients of both eras begin with `server/discover`, which older servers do not have."""
@@ -293,7 +293,7 @@ async def test_a_server_that_is_asked_what_it_speaks_has_nothing_to_complain_of(
 
 
 @pytest.mark.parametrize("revision", [LATEST, checked.STATELESS])
-async def test_nothing_is_told_of_a_request_that_is_over(revision: str) -> None:
+async def test_no_notification_is_sent_for_a_finished_request(revision: str) -> None:
     answered, told = anyio.Event(), anyio.Event()
 
     async def afterwards(ctx: Any) -> None:
@@ -322,7 +322,7 @@ async def test_nothing_is_told_of_a_request_that_is_over(revision: str) -> None:
             assert connection.theirs.methods() == ["notifications/progress"]
 
 
-async def test_nothing_is_told_of_a_request_that_was_cancelled() -> None:
+async def test_no_notification_is_sent_for_a_cancelled_request() -> None:
     begun = anyio.Event()
 
     async def work(params: Any, ctx: Any) -> None:
@@ -342,7 +342,7 @@ async def test_nothing_is_told_of_a_request_that_was_cancelled() -> None:
         assert await raw.ask(checked.request(2, "ping")) == checked.answer(2, {})
 
 
-async def test_tasks_are_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_task_result_is_an_error_if_the_client_did_not_ask_for_a_task(caplog: pytest.LogCaptureFixture) -> None:
     now = "2026-01-01T00:00:00Z"
     task = mcp.Task(task_id="t", status="working", ttl=None, created_at=now, last_updated_at=now)
     async with checked.played(made(LATEST, call_tool=lambda *_: mcp.CreateTaskResult(task=task))) as (raw, _):
@@ -359,7 +359,7 @@ async def test_tasks_are_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> 
 @pytest.mark.parametrize(
     "revision", checked.STATEFUL
 )  # later schemas state the limit, so their models refuse longer lists
-async def test_no_more_than_a_hundred_completions(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_at_most_100_completions_are_sent(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     package: Any = checked.bindings(revision)
 
     async def answering(self: Any, params: Any, ctx: Any) -> Any:
@@ -396,7 +396,7 @@ async def test_no_more_than_a_hundred_completions(revision: str, caplog: pytest.
         ("x" * (MAX_CHARACTERS + 1), "x" * MAX_CHARACTERS + f"... ({MAX_CHARACTERS + 1} characters)"),
     ],
 )
-def test_text_of_others_is_harmless(text: str, shown: str) -> None:
+def test_untrusted_text_is_escaped_and_truncated_in_logs(text: str, shown: str) -> None:
     assert harmless(text) == shown
 
 
@@ -411,7 +411,7 @@ class Records(logging.Handler):
         self.lines += self.format(record).split("\n")
 
 
-async def test_nobody_writes_into_our_log() -> None:
+async def test_a_client_cannot_inject_log_lines() -> None:
     async def fail(self: Any, params: Any, ctx: Any) -> Any:
         raise ValueError(f"unknown: {params.name}")
 
@@ -440,7 +440,7 @@ async def declines(self: Any, params: Any, ctx: Any) -> Any:
 
 
 @pytest.mark.parametrize("revision", [*checked.STATEFUL, checked.STATELESS])
-async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -> None:
+async def test_a_declared_capability_without_a_list_handler_gives_an_empty_list(revision: str) -> None:
     package: Any = checked.bindings(revision)
     declares = made(revision, extra_capabilities=lambda self: ALL)
     for server, prompts in ((declares, True), (made(revision, call_tool=declines, read_resource=declines), False)):

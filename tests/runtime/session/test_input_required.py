@@ -230,7 +230,7 @@ async def call(client: checked.Raw, name: str, capabilities: Any = ALL, **more: 
         ("timed", "Ada 42", ["?", "model"]),
     ],
 )
-async def test_the_same_handler_asks_in_both_eras(
+async def test_one_handler_asks_for_input_in_stateful_and_stateless_revisions(
     answers: Any, asks: Any, tool: str, expected: str, asked: list[str]
 ) -> None:
     client, server = answers(), asks()
@@ -243,7 +243,7 @@ async def test_the_same_handler_asks_in_both_eras(
 
 
 @both_eras
-async def test_prompts_and_resources_ask_as_well(answers: Any, asks: Any) -> None:
+async def test_prompts_and_resources_may_ask_for_input(answers: Any, asks: Any) -> None:
     async with checked.connected(answers(), asks()) as connection:
         client: Any = connection.client
         assert (await client.read_resource("x:y")).contents[0].text == "Ada"
@@ -251,7 +251,7 @@ async def test_prompts_and_resources_ask_as_well(answers: Any, asks: Any) -> Non
 
 
 @both_eras
-async def test_somebody_who_does_not_answer_is_not_waited_for_beyond_the_total(answers: Any, asks: Any) -> None:
+async def test_the_total_timeout_limits_the_wait_for_input(answers: Any, asks: Any) -> None:
     class Silent(answers):  # type: ignore[misc]
         async def on_elicit(self, params: Any, ctx: Any) -> Any:
             await anyio.sleep_forever()
@@ -263,14 +263,14 @@ async def test_somebody_who_does_not_answer_is_not_waited_for_beyond_the_total(a
 
 @both_eras
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_no_is_an_answer(answers: Any, asks: Any, action: str) -> None:
+async def test_declining_or_cancelling_an_elicitation_is_a_valid_answer(answers: Any, asks: Any, action: str) -> None:
     client = answers()
     client.action = action
     async with checked.connected(client, asks()):
         assert (await called(client, "one"), await called(client, "depends")) == (f"{action} None", action)
 
 
-async def test_what_an_answer_decides_decides_what_comes_next() -> None:
+async def test_an_answer_may_determine_the_next_request_for_input() -> None:
     for answers, asks in SIDES:
         client = answers()
         client.content = {"x": "model"}
@@ -278,7 +278,7 @@ async def test_what_an_answer_decides_decides_what_comes_next() -> None:
             assert (await called(client, "depends"), client.asked) == ("42", ["?", "model"])
 
 
-async def test_handlers_run_again_from_their_beginning() -> None:
+async def test_a_stateless_handler_restarts_from_its_beginning_in_each_round() -> None:
     server = AsksNow()
     async with checked.connected(AnswersNow(), server) as connection:
         assert (await called(connection.client, "rounds"), server.runs) == ("Ada Ada Ada", ["rounds"] * 4)
@@ -286,12 +286,12 @@ async def test_handlers_run_again_from_their_beginning() -> None:
         assert server.runs[4:] == ["careful", "tidied", "careful", "tidied"]
 
 
-async def test_who_catches_everything_goes_on_without_an_answer() -> None:
+async def test_a_handler_that_catches_all_exceptions_continues_without_an_answer() -> None:
     async with checked.connected(AnswersNow(), AsksNow()) as connection:
         assert await called(connection.client, "swallows") == "did without"
 
 
-async def test_many_clients_of_one_server_ask_at_once() -> None:
+async def test_many_concurrent_calls_may_ask_for_input() -> None:
     client = AnswersNow()
     async with checked.connected(client, AsksNow()):
         expected = {"one": "accept Ada", "three": "Ada 42 1", "rounds": "Ada Ada Ada", "group": "Ada 42"}
@@ -319,7 +319,7 @@ def required(message: Any) -> Any:
 ADA = {"action": "accept", "content": {"x": "Ada"}}
 
 
-async def test_a_question_is_a_result() -> None:
+async def test_a_request_for_input_is_sent_as_a_result() -> None:
     async with checked.played(AsksNow()) as (client, _):
         asked = required(await call(client, "one"))
         question = asked["inputRequests"]["name"]
@@ -328,13 +328,13 @@ async def test_a_question_is_a_result() -> None:
         assert said(await call(client, "one", inputResponses={"name": ADA})) == "accept Ada"
 
 
-async def test_questions_that_are_asked_together_come_together() -> None:
+async def test_concurrent_requests_for_input_are_sent_in_one_result() -> None:
     async with checked.played(AsksNow()) as (client, _):
         for tool, keys in (("three", {"name", "model", "places"}), ("group", {"name", "model"})):
             assert set(required(await call(client, tool))["inputRequests"]) == keys
 
 
-async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_ignored() -> None:
+async def test_missing_answers_are_requested_again_and_unknown_answers_are_ignored() -> None:
     async with checked.played(AsksNow()) as (client, _):
         for wrong in ({}, {"nmae": ADA}, {"": ADA, "x": {"roots": []}}):
             asked = required(await call(client, "one", inputResponses=wrong))
@@ -346,7 +346,7 @@ async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_igno
         assert said(await call(client, "three", inputResponses=rest, requestState=asked["requestState"])) == "Ada 7 0"
 
 
-async def test_the_state_carries_the_answers_of_earlier_rounds() -> None:
+async def test_the_request_state_contains_the_answers_of_earlier_rounds() -> None:
     async with checked.played(AsksNow()) as (client, _):
         state: dict[str, Any] = {}
         for key in ("first", "second", "third"):
@@ -363,7 +363,7 @@ NO_ANSWERS: list[Any] = [5, None, {}, {"action": "perhaps"}, {"action": "accept"
 
 
 @pytest.mark.parametrize("responses", [5, "x", [], [ADA], *({"name": one} for one in [*NO_ANSWERS, {"result": ADA}])])
-async def test_answers_that_are_none_are_invalid(responses: object) -> None:
+async def test_invalid_input_responses_are_refused(responses: object) -> None:
     async with checked.played(AsksNow()) as (client, _):
         answered = await call(client, "one", inputResponses=responses)
         assert (answered["id"], answered["error"]["code"]) == (1, PARAMS)
@@ -371,14 +371,14 @@ async def test_answers_that_are_none_are_invalid(responses: object) -> None:
 
 
 @pytest.mark.parametrize(("tool", "needed"), [("sampled", "sampling"), ("one", "elicitation"), ("lacking", "sampling")])
-async def test_what_the_client_did_not_declare_is_not_asked(tool: str, needed: str) -> None:
+async def test_a_request_for_input_needs_a_declared_capability(tool: str, needed: str) -> None:
     async with checked.played(AsksNow()) as (client, _):
         answered = await call(client, tool, {name: ALL[name] for name in ALL if name != needed})
         assert answered["error"]["code"] == LACKING
         assert answered["error"]["data"] == {"requiredCapabilities": {needed: {}}}
 
 
-async def test_what_several_tasks_lack_is_said_together() -> None:
+async def test_concurrent_requests_for_input_without_capabilities_give_one_error() -> None:
     async with checked.played(AsksNow()) as (client, _):
         cases: list[tuple[dict[str, Any], set[str]]] = [({"elicitation": {}}, {"sampling", "roots"}), ({}, set(ALL))]
         for declared, lacking in cases:
@@ -389,7 +389,7 @@ async def test_what_several_tasks_lack_is_said_together() -> None:
         assert answered["error"]["code"] == LACKING
 
 
-async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
+async def test_a_stateful_handler_gets_an_error_for_a_missing_client_capability() -> None:
     server = AsksThen()
     async with checked.connected(v2025_11_25.Client(), server) as connection:
         caught = await checked.refused(connection.client.call_tool("lacking"))
@@ -399,7 +399,7 @@ async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
         assert "sampling/createMessage" not in connection.theirs.methods()
 
 
-async def test_an_error_beside_a_question_is_an_error() -> None:
+async def test_an_error_beside_a_request_for_input_fails_the_call() -> None:
     async with checked.played(AsksNow()) as (client, _):
         for _ in range(3):
             assert (await call(client, "fails_beside"))["error"]["code"] == INTERNAL
@@ -417,7 +417,7 @@ class Elsewhere(v2026_07_28.Server):
         return mcp.InputRequiredResult(request_state="x")
 
 
-async def test_other_methods_cannot_ask(caplog: pytest.LogCaptureFixture) -> None:
+async def test_other_methods_cannot_ask_for_input(caplog: pytest.LogCaptureFixture) -> None:
     async with checked.played(Elsewhere()) as (client, _):
         answered = await client.ask(checked.lone(1, "tools/list", ALL))
         assert answered["error"]["code"] == INTERNAL
@@ -446,7 +446,7 @@ class Threads(v2026_07_28.Server):
 
 
 @pytest.mark.parametrize("name", ["thread", "later"])
-async def test_blocking_handlers_ask_from_their_thread(name: str) -> None:
+async def test_blocking_handlers_ask_for_input_from_their_thread(name: str) -> None:
     client = AnswersNow()
     async with checked.connected(client, Threads()):
         for _ in range(3):
@@ -482,7 +482,7 @@ class ByHand(v2026_07_28.Server):
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"{params.request_state}")])
 
 
-async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
+async def test_a_custom_request_state_returns_unchanged() -> None:
     async with checked.played(ByHand()) as (client, _):
         asked = required(await call(client, "state", {}))
         assert asked["requestState"] != "my own"
@@ -495,12 +495,12 @@ async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
         assert said(await call(client, "mixed", requestState=asked["requestState"])) == "heard accept"
 
 
-async def test_a_result_that_asks_always_has_something_to_come_back_with() -> None:
+async def test_an_empty_input_required_result_gets_a_request_state() -> None:
     async with checked.played(ByHand()) as (client, _):
         assert "requestState" in required(await call(client, "empty", {}))
 
 
-async def test_questions_made_by_hand_need_capabilities_too() -> None:
+async def test_a_custom_input_required_result_needs_declared_capabilities() -> None:
     async with checked.played(ByHand()) as (client, _):
         answered = await call(client, "asks", {"roots": {}})
         assert answered["error"]["code"] == LACKING
@@ -511,7 +511,7 @@ async def test_questions_made_by_hand_need_capabilities_too() -> None:
 # --- the client's loop ----------------------------------------------------------------------------------------
 
 
-async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> None:
+async def test_a_client_answers_requests_for_input_and_echoes_the_state() -> None:
     server, client = ByHand(), AnswersNow()
     async with checked.connected(client, server) as connection:
         assert (await called(client, "state"), await called(client, "asks")) == ("my own", "None")
@@ -524,14 +524,14 @@ async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> N
             assert ("inputResponses" in following["params"]) == bool(one.get("inputRequests"))
 
 
-async def test_a_server_that_never_stops_asking_is_left() -> None:
+async def test_a_client_limits_the_number_of_input_rounds() -> None:
     server = ByHand()
     async with checked.connected(AnswersNow(), server) as connection:
         await checked.refused(connection.client.call_tool("endless"), runtime.UnexpectedAnswer)
     assert 8 <= len(server.seen) <= 100
 
 
-async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
+async def test_a_request_for_input_without_a_client_handler_is_an_error() -> None:
     class Deaf(v2026_07_28.Client):
         def extra_capabilities(self) -> Any:
             return ALL
@@ -543,7 +543,7 @@ async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
         assert isinstance(await asking, mcp.InputRequiredResult)
 
 
-async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
+async def test_an_error_in_a_client_handler_ends_the_call() -> None:
     class Fails(v2026_07_28.Client):
         async def on_elicit(self, params: Any, ctx: Any) -> Any:
             raise LookupError("nobody is there")
@@ -553,7 +553,7 @@ async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
         assert len(connection.ours.sent) == 2
 
 
-async def test_handlers_of_the_client_may_give_plain_objects() -> None:
+async def test_client_handlers_may_return_plain_objects() -> None:
     class Plain(v2026_07_28.Client):
         def on_elicit(self, params: Any, ctx: Any) -> Any:
             return {"action": "accept", "content": {"x": "Ada"}}
@@ -640,14 +640,14 @@ def refused(seal: RequestStateSigner, text: str, purpose: object = PURPOSE) -> b
 @pytest.mark.full
 @quick
 @given(JSON, JSON)
-def test_a_state_comes_back_for_the_same_purpose(state: Any, purpose: Any) -> None:
+def test_a_signed_state_is_accepted_for_the_same_purpose(state: Any, purpose: Any) -> None:
     seal = RequestStateSigner([KEY])
     assert seal.verify(seal.sign(state, purpose), purpose) == state
 
 
 @quick
 @given(JSON, JSON, JSON)
-def test_a_state_is_good_for_one_purpose(state: Any, purpose: Any, other: Any) -> None:
+def test_a_signed_state_is_refused_for_another_purpose(state: Any, purpose: Any, other: Any) -> None:
     seal = RequestStateSigner([KEY])
     if json.dumps(purpose, sort_keys=True) != json.dumps(other, sort_keys=True):
         assert refused(seal, seal.sign(state, purpose), other)
@@ -656,7 +656,7 @@ def test_a_state_is_good_for_one_purpose(state: Any, purpose: Any, other: Any) -
 SEALED = RequestStateSigner([KEY], clock=lambda: 0.0).sign({"answers": {"a": 1}, "own": "é"}, PURPOSE)
 
 
-def test_no_bit_can_be_changed() -> None:
+def test_a_signed_state_with_a_changed_bit_is_refused() -> None:
     seal = RequestStateSigner([KEY], clock=lambda: 0.0)
     assert seal.verify(SEALED, PURPOSE) == {"answers": {"a": 1}, "own": "é"}
     for place in range(len(SEALED)):
@@ -673,13 +673,13 @@ def test_no_bit_can_be_changed() -> None:
 
 @quick
 @given(st.text() | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode() + "."))
-def test_no_text_is_a_state_by_chance(text: str) -> None:
+def test_random_text_is_refused_as_a_state(text: str) -> None:
     assert refused(RequestStateSigner([KEY]), text)
 
 
 @quick
 @given(st.sampled_from(["", "=", "-TAMPERED", ".", " ", "\n", "x"]), st.booleans())
-def test_nothing_can_be_added(more: str, before: bool) -> None:
+def test_a_signed_state_with_added_text_is_refused(more: str, before: bool) -> None:
     changed = more + SEALED if before else SEALED + more
     if changed != SEALED:
         assert refused(RequestStateSigner([KEY], clock=lambda: 0.0), changed)
@@ -710,7 +710,7 @@ def test_a_state_expires() -> None:
         seal.verify(sealed, PURPOSE)
 
 
-def test_a_seal_does_not_show_its_keys() -> None:
+def test_the_repr_of_a_signer_hides_its_keys() -> None:
     assert "kkk" not in repr(RequestStateSigner([KEY]))
 
 
@@ -748,7 +748,7 @@ async def retried(client: checked.Raw, method: str, state: object, **call: Any) 
     return await client.ask(checked.lone(2, method, ALL, **call, inputResponses=reply, requestState=state))
 
 
-async def test_the_state_of_a_request_is_good_for_that_request() -> None:
+async def test_a_request_state_is_valid_only_for_its_request_and_lifetime() -> None:
     server = Pays()
     async with checked.played(server) as (client, _):
         state = await state_of(client, **CALL)
@@ -774,7 +774,7 @@ async def test_the_state_of_a_request_is_good_for_that_request() -> None:
         assert (await retried(client, "tools/call", state, **CALL))["error"]["code"] == PARAMS
 
 
-async def test_the_state_of_one_server_or_client_is_nothing_to_another() -> None:
+async def test_a_request_state_is_valid_only_for_its_server_and_client() -> None:
     class Other(Pays):
         info = mcp.Implementation(name="other", version="1")
 

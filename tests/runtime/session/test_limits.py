@@ -62,7 +62,7 @@ class Waiting(Server):
 
 
 @pytest.mark.parametrize("turns", range(6))
-async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
+async def test_a_queued_request_can_be_cancelled_until_it_begins(turns: int) -> None:
     """A cancellation may arrive exactly when a slot becomes free; it takes effect in each turn of the event loop."""
 
     class Stuck(Waiting):
@@ -88,7 +88,7 @@ async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
 
 @pytest.mark.full
 @both_ways
-async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) -> None:
+async def test_two_sides_that_send_much_data_do_not_block_each_other(make: Make) -> None:
     most, called, arrived = 100, anyio.Event(), {"roots": 0, "calls": 0}
 
     async def all_arrived(kind: str) -> None:
@@ -116,7 +116,7 @@ async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) ->
 
 
 @both_ways
-async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_client_that_does_not_read_is_disconnected(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     left, right = make()
     raw, slow = checked.Raw(left), Waiting(max_unsent_bytes=LARGE, waiting=10, write_timeout=0.05)
     async with anyio.create_task_group() as tasks:
@@ -135,7 +135,7 @@ async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytes
 # --- waiting handlers -----------------------------------------------------------------------------------------
 
 
-async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() -> None:
+async def test_excess_requests_are_queued_and_refused_if_the_queue_is_full() -> None:
     busy = Waiting(in_flight=4, waiting=8)
     async with checked.played(busy) as (raw, _):
         await raw.introduce(LATEST)
@@ -154,7 +154,7 @@ async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() ->
         assert busy.most == 4
 
 
-async def test_answers_are_read_while_requests_wait_for_their_turn() -> None:
+async def test_responses_are_read_while_requests_are_queued() -> None:
     class Asking(Server):
         limits = Limits(in_flight=1)
 
@@ -169,7 +169,7 @@ async def test_answers_are_read_while_requests_wait_for_their_turn() -> None:
             assert (await raw.receive())["id"] == id_
 
 
-async def test_notifications_count_too(caplog: pytest.LogCaptureFixture) -> None:
+async def test_notifications_count_towards_the_limits(caplog: pytest.LogCaptureFixture) -> None:
     busy = Waiting(in_flight=3, waiting=5)
     async with checked.played(busy) as (raw, _):
         await raw.introduce(LATEST)
@@ -223,7 +223,7 @@ class Blocking(Server):
         return said(params.name)
 
 
-async def test_a_thread_counts_until_it_ends_and_each_connection_has_its_own() -> None:
+async def test_a_thread_counts_until_it_ends_and_each_connection_has_its_own_limit() -> None:
     blocking, before = Blocking(threads=3), threading.active_count()
     try:
         async with checked.played(blocking) as (greedy, _), checked.played(blocking) as (modest, _):
@@ -275,7 +275,7 @@ run(Blocked())
 
 
 @pytest.mark.full
-def test_a_handler_that_blocks_keeps_no_process_alive() -> None:
+def test_a_blocked_handler_does_not_keep_the_process_alive() -> None:
     lines = "".join(f"{json.dumps(one)}\n" for one in (checked.initialize(LATEST), checked.INITIALIZED, call(1)))
     done = execute(sys.executable, "-c", BLOCKED, stdin=lines)
     assert done.returncode == 0
@@ -283,7 +283,7 @@ def test_a_handler_that_blocks_keeps_no_process_alive() -> None:
     assert "handlers still block: 1" in done.stderr
 
 
-def test_a_handler_that_blocks_keeps_no_process_alive_whose_output_nobody_reads() -> None:
+def test_a_blocked_thread_with_unread_output_does_not_keep_the_process_alive() -> None:
     """The process cannot write its buffered output when it ends."""
     code = """
 import io, sys, threading

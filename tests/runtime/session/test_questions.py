@@ -125,7 +125,7 @@ def accepting(**content: Any) -> dict[str, Any]:
         (Annotated[int, Field(ge=1)], {"type": "integer", "minimum": 1}, 1, 1),
     ],
 )
-async def test_a_value_is_asked_for_in_one_line(revision: str, kind: Any, field: Any, answer: Any, value: Any) -> None:
+async def test_ask_requests_a_single_value(revision: str, kind: Any, field: Any, answer: Any, value: Any) -> None:
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind), [accepting(answer=answer)])
     (question,) = asked
     assert question["message"] == "Which?"
@@ -134,7 +134,7 @@ async def test_a_value_is_asked_for_in_one_line(revision: str, kind: Any, field:
 
 
 @asking
-async def test_a_flat_model_is_a_form(revision: str) -> None:
+async def test_ask_turns_a_flat_model_into_a_form(revision: str) -> None:
     content = {"name": "Ada", "age": 36, "height": 2, "colour": "blue", "since": "2030-01-02"}
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Details", Details), [accepting(**content)])
     assert said == repr(Details(name="Ada", age=36, height=2.0, colour=Colour.BLUE, since=date(2030, 1, 2)))
@@ -151,7 +151,7 @@ async def test_a_flat_model_is_a_form(revision: str) -> None:
 
 
 @asking
-async def test_dataclasses_and_typed_dicts_are_forms(revision: str) -> None:
+async def test_ask_turns_dataclasses_and_typed_dicts_into_forms(revision: str) -> None:
     async def handler(ctx: Context) -> Any:
         point = await ctx.ask("Where?", Point)
         return point.x, point.y, (await ctx.ask("Who?", Named))["name"]
@@ -161,21 +161,21 @@ async def test_dataclasses_and_typed_dicts_are_forms(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ASKING[1:])
-async def test_several_of_a_choice_are_asked_for_where_forms_have_that(revision: str) -> None:
+async def test_ask_requests_multiple_choices_where_the_revision_has_them(revision: str) -> None:
     kind = list[Literal["a", "b"]]
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind), [accepting(answer=["b"])])
     field = asked[0]["requestedSchema"]["properties"]["answer"]
     assert (field, said) == ({"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}, "['b']")
 
 
-async def test_what_a_revision_cannot_ask_for_is_said_before_anything_is_sent() -> None:
+async def test_ask_sends_no_form_that_the_revision_cannot_express() -> None:
     found = await conversation("2025-06-18", lambda ctx: ctx.ask("Which?", list[Literal["a", "b"]]))
     assert found == ([], "TypeError: a form cannot ask for list: MCP 2025-06-18 has no such field")
 
 
 @asking
 @pytest.mark.parametrize("kind", [Deep, dict[str, str], list[str], Literal[1, 2], Callable, int | str, tuple[int, int]])
-async def test_only_what_is_flat_is_asked_for(revision: str, kind: Any) -> None:
+async def test_ask_refuses_types_that_no_form_can_express(revision: str, kind: Any) -> None:
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind))
     assert asked == []
     assert said.startswith("TypeError: a form cannot ask for ")
@@ -202,7 +202,7 @@ async def test_only_what_is_flat_is_asked_for(revision: str, kind: Any) -> None:
         (Details, accepting(name="Ada"), "NotAnswered: the question 'Well?' has an invalid answer: age: "),
     ],
 )
-async def test_no_answer_is_an_error_and_declining_a_yes_is_a_no(
+async def test_a_missing_or_invalid_answer_is_an_error_and_a_declined_bool_is_false(
     revision: str, kind: Any, answer: Any, said: str
 ) -> None:
     _, found = await conversation(revision, lambda ctx: ctx.ask("Well?", kind), [answer])
@@ -241,7 +241,9 @@ def form(revision: str, schema: dict[str, Any]) -> Any:
 )
 @given(data=st.data())
 @settings(max_examples=examples(12, 100))
-def test_answers_to_forms_fit_the_requested_schema(revision: str, by_call: bool, data: st.DataObject) -> None:
+def test_an_answer_that_violates_the_requested_schema_is_refused(
+    revision: str, by_call: bool, data: st.DataObject
+) -> None:
     """Compare with a JSON Schema validator."""
     has_lists = revision != "2025-06-18"
     schema = {**FORM, "properties": FORM["properties"] | (LISTS if has_lists else {})}
@@ -261,7 +263,7 @@ def test_answers_to_forms_fit_the_requested_schema(revision: str, by_call: bool,
 
 
 @asking
-async def test_a_form_that_is_declined_needs_no_content(revision: str) -> None:
+async def test_a_declined_form_needs_no_content(revision: str) -> None:
     async def ask(ctx: Any) -> Any:
         return (await ctx.ask_params("k", form(revision, FORM))).action
 
@@ -269,7 +271,7 @@ async def test_a_form_that_is_declined_needs_no_content(revision: str) -> None:
 
 
 @asking
-async def test_a_client_that_cannot_ask_its_user_says_so(revision: str) -> None:
+async def test_ask_is_an_error_without_the_elicitation_capability(revision: str) -> None:
     async def ask(ctx: Context) -> Any:
         return await ctx.ask("Well?", bool)
 
@@ -278,7 +280,7 @@ async def test_a_client_that_cannot_ask_its_user_says_so(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", STATEFUL[:2])
-async def test_a_revision_without_questions_says_so(revision: str) -> None:
+async def test_ask_is_an_error_in_a_revision_without_elicitation(revision: str) -> None:
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Well?", bool))
     assert asked == []
     assert said == (
@@ -290,7 +292,7 @@ async def test_a_revision_without_questions_says_so(revision: str) -> None:
 
 
 @asking
-async def test_questions_follow_each_other_and_go_together(revision: str) -> None:
+async def test_a_handler_may_ask_sequentially_and_concurrently(revision: str) -> None:
     async def handler(ctx: Context) -> Any:
         name = await ctx.ask("Your name?", str)
         return await asyncio.gather(*(ctx.ask(f"Does {name} like {what}?", bool) for what in ("tea", "rain")))
@@ -302,7 +304,7 @@ async def test_questions_follow_each_other_and_go_together(revision: str) -> Non
 
 
 @asking
-async def test_the_same_question_twice_needs_a_key(revision: str) -> None:
+async def test_two_identical_questions_need_different_keys(revision: str) -> None:
     def twice(*keys: str | None) -> Handler:
         async def ask(ctx: Context) -> Any:
             return [await ctx.ask("Again?", bool, key=key) for key in keys]
@@ -319,7 +321,7 @@ async def test_the_same_question_twice_needs_a_key(revision: str) -> None:
 
 
 @every
-async def test_a_model_of_the_client_answers_in_one_line(revision: str) -> None:
+async def test_sample_returns_the_text_of_the_client_model(revision: str) -> None:
     answer = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello."}}
     asked, said = await conversation(
         revision, lambda ctx: ctx.sample("Greet me", system_prompt="Be short.", temperature=0.5), [answer]
@@ -333,21 +335,21 @@ async def test_a_model_of_the_client_answers_in_one_line(revision: str) -> None:
 
 
 @every
-async def test_a_model_that_writes_no_text_is_an_error(revision: str) -> None:
+async def test_sample_is_an_error_if_the_client_model_returns_no_text(revision: str) -> None:
     answer = {"role": "assistant", "model": "m", "content": {"type": "image", "data": "", "mimeType": "image/png"}}
     _, said = await conversation(revision, lambda ctx: ctx.sample("Paint me"), [answer])
     assert said.startswith("UnexpectedAnswer: sampling/createMessage was answered by ")
 
 
 @every
-async def test_roots_are_there_in_one_line(revision: str) -> None:
+async def test_roots_returns_the_roots_of_the_client(revision: str) -> None:
     answer = {"roots": [{"uri": "file:///a", "name": "A"}, {"uri": "file:///b"}]}
     _, said = await conversation(revision, lambda ctx: ctx.roots(), [answer])
     assert said == repr([Root("file:///a", "A"), Root("file:///b")])
 
 
 @every
-async def test_a_client_without_models_and_roots_says_so(revision: str) -> None:
+async def test_sample_and_roots_are_errors_without_the_client_capability(revision: str) -> None:
     for handler, capability in ((lambda ctx: ctx.sample("x"), "sampling"), (lambda ctx: ctx.roots(), "roots")):
         _, said = await conversation(revision, handler, declares=False)
         assert f"needs the capability '{capability}', which the client did not declare" in said
@@ -378,7 +380,7 @@ async def test_log_messages_have_a_method_for_each_common_level(revision: str) -
     assert sorted(heard, key=str) == sorted([*said, ("alert", None, None)], key=str)
 
 
-def test_a_protocol_error_is_no_answer_either() -> None:
+def test_not_answered_is_not_a_protocol_error() -> None:
     assert not issubclass(NotAnswered, ProtocolError)  # the client's own request is valid
 
 
@@ -442,7 +444,9 @@ def made_client(revision: str, declared: Any) -> tuple[Any, list[Any]]:
 @pytest.mark.full
 @pytest.mark.parametrize("revision", BOTH)
 @pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
-async def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: Any, lacking: str | None) -> None:
+async def test_a_server_sends_only_requests_that_the_client_declared(
+    revision: str, wire: Any, declared: Any, lacking: str | None
+) -> None:
     package: Any = bindings(revision)
 
     class Asking(package.Server):  # type: ignore[misc]
@@ -466,7 +470,9 @@ async def test_servers_ask_only_what_was_declared(revision: str, wire: Any, decl
 
 
 @pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
-async def test_clients_take_only_what_they_declared(wire: Any, declared: Any, lacking: str | None) -> None:
+async def test_a_client_refuses_requests_without_a_declared_capability(
+    wire: Any, declared: Any, lacking: str | None
+) -> None:
     client, asked = made_client(LATEST, declared)
     method = "sampling/createMessage" if "maxTokens" in wire else "elicitation/create"
 
@@ -488,7 +494,7 @@ async def test_clients_take_only_what_they_declared(wire: Any, declared: Any, la
         assert not asked
 
 
-async def test_clients_refuse_what_a_result_asks_and_they_did_not_declare() -> None:
+async def test_a_client_refuses_requests_for_input_that_it_did_not_declare() -> None:
     client, asked = made_client(STATELESS, {"elicitation": {"form": {}}})
     fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     question = {"method": "elicitation/create", "params": URL}

@@ -142,7 +142,7 @@ async def test_capabilities_follow_from_the_handlers(revision: str) -> None:
 
 
 @every_revision
-async def test_who_offers_nothing_declares_nothing(revision: str) -> None:
+async def test_sides_without_handlers_declare_no_capability_except_logging(revision: str) -> None:
     async with connected(client(revision), server(revision)) as connection:
         assert connection.client.server_capabilities == {"logging": {}}
         assert connection.ours.sent[0]["params"]["capabilities"] == {}
@@ -160,7 +160,7 @@ async def test_more_capabilities_can_be_declared() -> None:
 
 
 @every_revision
-async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
+async def test_a_message_without_its_declared_capability_is_not_sent(revision: str) -> None:
     failures: list[runtime.CapabilityMissing] = []
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
@@ -181,7 +181,7 @@ async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
 
 
 @every_revision
-async def test_who_lacks_what_a_handler_needs_is_told(revision: str) -> None:
+async def test_a_client_without_a_needed_capability_gets_an_error(revision: str) -> None:
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         await ctx.list_roots()
 
@@ -194,7 +194,7 @@ async def test_who_lacks_what_a_handler_needs_is_told(revision: str) -> None:
 
 
 @every_revision
-async def test_a_crash_is_logged_here_and_not_told_there(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_crash_is_logged_but_its_details_are_not_sent(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         if params.name == "later":
             await anyio.sleep(0)
@@ -210,7 +210,7 @@ async def test_a_crash_is_logged_here_and_not_told_there(revision: str, caplog: 
     assert "Traceback" in caplog.text
 
 
-async def test_what_is_not_offered_is_refused() -> None:
+async def test_a_method_that_is_not_offered_is_refused() -> None:
     async with connected(Latest(), server(LATEST, list_tools=handler)) as connection:
         assert (await refused(connection.client.call_tool("x"))).code == -32601
     async with played(LatestServer()) as (raw, _):
@@ -241,7 +241,7 @@ async def test_handlers_that_block_run_in_threads(revision: str) -> None:
         await called
 
 
-async def test_a_handler_in_a_thread_reaches_its_context() -> None:
+async def test_a_handler_in_a_thread_can_use_its_context() -> None:
     def call_tool(self: Any, params: Any, ctx: Context) -> Any:
         anyio.from_thread.run(ctx.progress, 1)
         return said(str(anyio.from_thread.run(ctx.list_roots).roots))
@@ -253,7 +253,7 @@ async def test_a_handler_in_a_thread_reaches_its_context() -> None:
         assert [params.progress for params in seen] == [1]
 
 
-async def test_a_handler_may_return_something_to_await() -> None:
+async def test_a_handler_may_return_an_awaitable() -> None:
     async def later(text: str) -> Any:
         await anyio.sleep(0)
         return said(text)
@@ -263,7 +263,7 @@ async def test_a_handler_may_return_something_to_await() -> None:
         assert await outcome(connection.client, "x") == "x"
 
 
-async def test_handlers_that_wait_hold_nobody_up() -> None:
+async def test_waiting_handlers_do_not_delay_other_requests() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
         sleeping = asyncio.gather(*(outcome(connection.client, "sleep") for _ in range(100)))
@@ -277,7 +277,7 @@ async def test_handlers_that_wait_hold_nobody_up() -> None:
         assert not connection.client.link.peer.pending
 
 
-async def test_answers_come_in_the_order_of_their_end() -> None:
+async def test_responses_are_sent_in_the_order_of_completion() -> None:
     async def wait(ctx: Context, turns: int) -> int:
         for _ in range(turns):
             await anyio.sleep(0.01)
@@ -412,7 +412,7 @@ def striding(revision: str) -> Any:
 
 
 @every_revision
-async def test_progress_arrives_where_it_was_asked_for(revision: str) -> None:
+async def test_progress_is_sent_only_for_requests_that_ask_for_it(revision: str) -> None:
     async with connected(client(revision), striding(revision)) as connection:
         seen: list[list[Any]] = [[], []]
         views = [connection.client.with_options(on_progress=mine.append) for mine in seen]
@@ -425,7 +425,7 @@ async def test_progress_arrives_where_it_was_asked_for(revision: str) -> None:
         assert len(connection.theirs.params("notifications/progress")) == before
 
 
-async def test_a_progress_callback_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_in_a_progress_callback_does_not_fail_the_request(caplog: pytest.LogCaptureFixture) -> None:
     def fail(params: Any) -> None:
         raise ValueError("callback")
 
@@ -435,7 +435,7 @@ async def test_a_progress_callback_that_fails_harms_nobody(caplog: pytest.LogCap
     assert caplog.text.count("ValueError: callback") == 2
 
 
-async def test_progress_puts_the_timeout_off() -> None:
+async def test_progress_extends_the_timeout() -> None:
     async with leaping_clock(), connected(Latest(), striding(LATEST)) as connection:
         walk = {"steps": 12, "pause": PATIENCE / 6}
         patient = connection.client.with_options(timeout=PATIENCE, on_progress=lambda params: None)
@@ -447,7 +447,7 @@ async def test_progress_puts_the_timeout_off() -> None:
 
 @every_revision
 @pytest.mark.parametrize("kind", ["timeout", "total_timeout"])
-async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) -> None:
+async def test_a_client_cancels_a_request_that_timed_out(revision: str, kind: str) -> None:
     cancelled: list[bool] = []
 
     async def wait(ctx: Any) -> None:
@@ -468,7 +468,7 @@ async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) ->
         assert not connection.client.link.peer.pending
 
 
-async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
+async def test_clients_have_a_default_timeout_that_can_be_disabled() -> None:
     assert LatestServer.options.timeout is None, "a person may be answering"
     async with leaping_clock(), connected(Latest(), Sleeper()) as connection:
         client = connection.client
@@ -498,7 +498,7 @@ class Thinking(Latest):
         return mcp.ListRootsResult(roots=[])
 
 
-async def test_the_clock_does_not_run_while_somebody_answers() -> None:
+async def test_the_timeout_is_suspended_while_the_client_answers_a_request() -> None:
     async def ask(ctx: Context, after: float = 0) -> str:
         roots = (await ctx.list_roots()).roots
         await anyio.sleep(after)
@@ -523,7 +523,7 @@ async def test_options_of_a_class_are_used() -> None:
         await refused(connection.client.call_tool("sleep"), runtime.RequestTimeout)
 
 
-async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
+async def test_a_cancelled_task_cancels_its_request() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
         async with anyio.create_task_group() as tasks:
@@ -538,7 +538,7 @@ async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
         assert (sorted(told), await outcome(connection.client, "quick")) == (asked, "quick 0")
 
 
-async def test_a_request_that_is_given_up_at_once_is_cancelled_after_it_was_sent() -> None:
+async def test_an_immediate_cancellation_is_sent_after_its_request() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
         for others in range(4):
@@ -559,7 +559,7 @@ async def test_a_request_that_is_given_up_at_once_is_cancelled_after_it_was_sent
         assert len(given_up) == 10
 
 
-async def test_a_late_answer_is_no_answer_to_the_next_request() -> None:
+async def test_a_late_response_does_not_answer_the_next_request() -> None:
     async def script(raw: Raw) -> None:
         await raw.welcome({"tools": {}})
         first = await raw.receive()
@@ -572,7 +572,7 @@ async def test_a_late_answer_is_no_answer_to_the_next_request() -> None:
         assert await outcome(caller, "y") == "right"
 
 
-async def test_a_handler_may_ignore_that_it_was_cancelled() -> None:
+async def test_a_handler_may_send_a_notification_after_its_cancellation() -> None:
     async def work(ctx: Context) -> None:
         try:
             await anyio.sleep(LONG)
@@ -590,7 +590,7 @@ async def test_a_handler_may_ignore_that_it_was_cancelled() -> None:
         assert await raw.ask(request(1, "ping")) == answer(1, {})
 
 
-async def test_cancelling_in_the_same_breath() -> None:
+async def test_a_request_and_its_cancellation_may_arrive_together() -> None:
     theirs = Sleeper()
     async with played(theirs) as (raw, _):
         await raw.introduce(LATEST)
@@ -617,7 +617,7 @@ async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
 
 @pytest.mark.full
 @every_revision
-async def test_a_server_asks_its_client(revision: str) -> None:
+async def test_a_server_sends_requests_to_its_client(revision: str) -> None:
     types = bindings(revision).types
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
@@ -639,7 +639,7 @@ async def test_a_server_asks_its_client(revision: str) -> None:
         assert await asyncio.gather(*(outcome(connection.client, "x") for _ in range(20))) == ["1 Ho!"] * 20
 
 
-async def test_questions_nest() -> None:
+async def test_requests_in_both_directions_can_be_nested() -> None:
     """A tool samples, the model of the client calls a second tool, and this tool elicits."""
 
     async def outer(ctx: Context) -> str:
@@ -664,7 +664,7 @@ async def test_questions_nest() -> None:
         assert await outcome(connection.client, "outer") == "outer(inner(decline))"
 
 
-async def test_a_client_that_fails_fails_the_handler_that_asked() -> None:
+async def test_an_error_of_the_client_is_raised_in_the_handler() -> None:
     async def ask(ctx: Context) -> str:
         error = await refused(ctx.list_roots())
         return f"{error.code} {error.message}"
@@ -676,7 +676,7 @@ async def test_a_client_that_fails_fails_the_handler_that_asked() -> None:
         assert await outcome(connection.client, "ask") == "-1 no home"
 
 
-async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
+async def test_a_cancelled_handler_cancels_its_own_requests() -> None:
     cancelled: list[bool] = []
 
     async def ask(ctx: Context) -> None:
@@ -704,7 +704,7 @@ async def test_ping_works_both_ways(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
-async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_root_must_have_a_file_uri(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     types, uri = bindings(revision).types, "file:///home"
 
     async def on_list_roots(self: Any, params: Any, ctx: Any) -> Any:
@@ -726,7 +726,7 @@ async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixt
 
 
 @every_revision
-async def test_a_client_hears_what_it_wants_to_hear(revision: str) -> None:
+async def test_a_client_gets_log_messages_from_its_level_upwards(revision: str) -> None:
     heard: list[tuple[str, Any, str | None]] = []
 
     async def on_logging_message(self: Any, params: Any, ctx: Any) -> None:
@@ -749,7 +749,7 @@ async def test_a_client_hears_what_it_wants_to_hear(revision: str) -> None:
             assert heard == expected[dropped:], level
 
 
-async def test_each_client_has_its_own_level() -> None:
+async def test_each_client_has_its_own_log_level() -> None:
 
     async def talk(ctx: Context) -> None:
         await ctx.log("info", "hello")
@@ -785,7 +785,7 @@ async def test_notifications_reach_their_handlers() -> None:
         await until(lambda: sorted(heard) == ["changed", "changed", "x://y"])
 
 
-async def test_a_notification_handler_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_in_a_notification_handler_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def on_tool_list_changed(self: Any, params: Any, ctx: Any) -> None:
         raise ValueError("ouch")
 
@@ -798,7 +798,7 @@ async def test_a_notification_handler_that_fails_harms_nobody(caplog: pytest.Log
         await until(lambda: "ValueError: ouch" in caplog.text)
 
 
-async def test_a_server_tells_all_its_clients() -> None:
+async def test_a_server_notifies_all_its_clients() -> None:
     theirs = server(LATEST, list_tools=handler)
     assert theirs.connections == []
     async with connected(Latest(), theirs) as one, connected(Latest(), theirs) as two, played(theirs) as (raw, _):
@@ -828,7 +828,7 @@ CLIENT_GREET: runtime.Request[Greeting, runtime.Json] = runtime.Request("acme/gr
 SHOUT: runtime.Notification[dict[str, int]] = runtime.Notification("acme/shout", "both", dict[str, int])
 
 
-async def test_both_sides_have_methods_of_their_own() -> None:
+async def test_both_sides_may_define_custom_methods() -> None:
     shouts: list[Any] = []
 
     class Greeter(LatestServer):
@@ -959,7 +959,7 @@ async def test_connections_belong_to_the_server_of_their_revision() -> None:
 
 
 @pytest.mark.parametrize("pairs", [("2024-11-05", LATEST), (LATEST, "2024-11-05"), ("2025-06-18", "2025-03-26")])
-async def test_no_revision_in_common(pairs: tuple[str, str]) -> None:
+async def test_a_connection_without_a_common_revision_fails(pairs: tuple[str, str]) -> None:
     ours, theirs = pairs
     left, right = pair()
     recording = Recording(left, ours)
@@ -995,7 +995,7 @@ async def test_lifespans_are_entered_and_left() -> None:
     assert log == ["open a", "open b", "serving", "close b", "close a", "open c", "close c"]
 
 
-async def test_a_server_that_answers_initialize_itself() -> None:
+async def test_a_server_may_answer_initialize_itself() -> None:
     class Custom(LatestServer):
         async def initialize(self, params: mcp.InitializeRequestParams, ctx: Context) -> mcp.InitializeResult:
             await anyio.sleep(0)
@@ -1018,7 +1018,7 @@ async def test_a_server_that_answers_initialize_itself() -> None:
             raise AssertionError
 
 
-async def test_what_a_block_raises_comes_out_as_it_is() -> None:
+async def test_an_error_in_the_block_is_raised_unchanged() -> None:
     with pytest.raises(KeyError, match="mine"):
         async with connected(Latest(), Sleeper()):
             raise KeyError("mine")
@@ -1033,7 +1033,7 @@ async def test_what_a_block_raises_comes_out_as_it_is() -> None:
     await refused(fail_among_calls(), KeyError, match="mine")
 
 
-async def test_when_the_server_goes_calls_fail() -> None:
+async def test_calls_fail_when_the_server_disconnects() -> None:
     left, right = pair()
     raw = Raw(right)
     async with running(raw.welcome({"tools": {}})), Latest.connect(Recording(left, LATEST)) as caller:
@@ -1045,7 +1045,7 @@ async def test_when_the_server_goes_calls_fail() -> None:
         await refused(caller.notify(methods.INITIALIZED, mcp.NotificationParams()), runtime.ConnectionClosed)
 
 
-async def test_when_the_client_goes_handlers_are_cancelled() -> None:
+async def test_handlers_are_cancelled_when_the_client_disconnects() -> None:
     theirs = Sleeper()
     async with played(theirs) as (raw, _):
         await raw.introduce(LATEST)
@@ -1054,7 +1054,7 @@ async def test_when_the_client_goes_handlers_are_cancelled() -> None:
     assert theirs.cancelled == 5
 
 
-async def test_a_client_leaves_while_its_calls_are_under_way() -> None:
+async def test_pending_calls_fail_when_the_client_closes_the_connection() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
         asked = [refused(connection.client.call_tool("sleep"), runtime.ConnectionClosed) for _ in range(3)]
@@ -1087,7 +1087,7 @@ async def test_batches_are_answered_as_batches() -> None:
         assert await raw.ask(request("z", "ping")) == answer("z", {})
 
 
-async def test_a_server_may_be_refused() -> None:
+async def test_a_server_may_refuse_initialize() -> None:
     async def script(raw: Raw) -> None:
         await raw.send(refusal((await raw.receive())["id"], -7, "full"))
 
@@ -1132,7 +1132,7 @@ class Delaying(Transport):
         await self._inner.close()
 
 
-async def test_an_answer_that_comes_as_the_time_is_up_counts() -> None:
+async def test_a_response_that_arrives_at_the_timeout_is_accepted() -> None:
     left, right = pair()
     delaying = Delaying(left)
     async with running(runtime.serve(right, Racing())), runtime.connect(delaying, Latest) as client:
@@ -1140,7 +1140,7 @@ async def test_an_answer_that_comes_as_the_time_is_up_counts() -> None:
         assert (await client.with_options(timeout=0.5).call_tool("timed")).content == []
 
 
-async def test_progress_that_comes_as_the_time_is_up_ends_no_connection() -> None:
+async def test_progress_that_arrives_at_the_timeout_does_not_end_the_connection() -> None:
     left, right = pair()
     async with running(runtime.serve(right, Racing())), runtime.connect(left, Latest) as client:
         hurried = client.with_options(timeout=5, total_timeout=0.02, on_progress=lambda params: None)
@@ -1173,13 +1173,13 @@ class Vanishing(Transport):
         self._asked.set()
 
 
-async def test_a_server_that_is_gone_as_it_answers_the_handshake() -> None:
+async def test_a_disconnect_right_after_the_initialize_response_is_an_error() -> None:
     with pytest.raises(runtime.ConnectionClosed):
         async with runtime.connect(Vanishing(), Latest) as client:
             await client.ping()
 
 
-def test_a_large_answer_in_a_session_blocks_nobody() -> None:
+def test_a_large_response_in_a_session_does_not_block() -> None:
     async def post(app: HttpApp, message: Any, **headers: str) -> list[Any]:
         sent, bodies = list[Any](), [{"type": "http.request", "body": json.dumps(message).encode()}]
         known = {"host": "localhost", "content-type": "application/json", **headers}

@@ -104,7 +104,7 @@ def code(answered: Any) -> int:
 # --- several eras on one connection ---------------------------------------------------------------------------
 
 
-async def test_stateless_requests_before_during_and_after_a_handshake() -> None:
+async def test_stateless_requests_work_before_during_and_after_a_handshake() -> None:
     async with played(*map(works, [LATEST, *STATEFUL[:-1], STATELESS])) as (client, _):
         assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
         assert (await client.ask(initialize(LATEST, {"roots": {}}, id_=2)))["result"]["protocolVersion"] == LATEST
@@ -129,12 +129,12 @@ async def test_each_revision_is_served_beside_the_stateless_one(revision: str) -
         assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
 
 
-async def test_an_initialize_that_names_a_stateless_revision_gets_the_newest_that_has_one() -> None:
+async def test_initialize_with_a_stateless_revision_selects_the_stateful_revision() -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         assert (await client.introduce(STATELESS))["result"]["protocolVersion"] == LATEST
 
 
-async def test_initialize_to_a_stateless_server_names_what_it_speaks() -> None:
+async def test_initialize_to_a_stateless_server_returns_the_supported_revisions() -> None:
     async with played(works(STATELESS)) as (client, _):
         for message in (initialize(LATEST), lone(7, "initialize", protocolVersion=LATEST, capabilities={})):
             answered = await client.ask(message)
@@ -143,7 +143,7 @@ async def test_initialize_to_a_stateless_server_names_what_it_speaks() -> None:
         assert text(await client.ask(lone(8, "tools/call", name="x"))) == f"{STATELESS} test []"
 
 
-async def test_an_initialize_in_stateless_dress_is_no_handshake() -> None:
+async def test_initialize_with_stateless_metadata_is_refused() -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         message = initialize(LATEST)
         message["params"]["_meta"] = stating()
@@ -154,7 +154,7 @@ async def test_an_initialize_in_stateless_dress_is_no_handshake() -> None:
 
 @each("stated", ["1999-01-01", "2099-01-01", "", "DRAFT", "2026-07-28 ", "2025-11-25", "é"])
 @each("handshake", [False, True])
-async def test_other_versions_are_refused_by_name(stated: str, handshake: bool) -> None:
+async def test_an_unsupported_version_is_refused_with_the_supported_versions(stated: str, handshake: bool) -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         if handshake:
             await client.introduce(LATEST)
@@ -166,7 +166,7 @@ async def test_other_versions_are_refused_by_name(stated: str, handshake: bool) 
 
 @each("stated", [5, True, [STATELESS], {"x": STATELESS}, 1.5])
 @each("handshake", [False, True])
-async def test_versions_that_are_no_text_are_invalid(stated: object, handshake: bool) -> None:
+async def test_versions_that_are_not_strings_are_invalid(stated: object, handshake: bool) -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         if handshake:
             await client.introduce(LATEST)
@@ -174,7 +174,7 @@ async def test_versions_that_are_no_text_are_invalid(stated: object, handshake: 
 
 
 @each("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
-async def test_requests_that_say_too_little_are_invalid(missing: str) -> None:
+async def test_requests_without_the_required_metadata_are_invalid(missing: str) -> None:
     async with played(works(STATELESS)) as (client, _):
         for method in ("tools/list", "tools/call", "server/discover", "subscriptions/listen"):
             message = lone("x", method, name="x", notifications={})
@@ -185,7 +185,7 @@ async def test_requests_that_say_too_little_are_invalid(missing: str) -> None:
             assert (answered["id"], code(answered)) == ("x", PARAMS)
 
 
-async def test_who_the_client_is_need_not_be_said() -> None:
+async def test_the_client_info_is_optional() -> None:
     async with played(works(STATELESS)) as (client, _):
         message = lone(1, "tools/call", name="x")
         del message["params"]["_meta"][CLIENT_INFO]
@@ -193,7 +193,7 @@ async def test_who_the_client_is_need_not_be_said() -> None:
 
 
 @each("method", ["server/discover", "subscriptions/listen"])
-async def test_methods_of_the_new_era_need_its_metadata(method: str) -> None:
+async def test_stateless_methods_need_stateless_metadata(method: str) -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         assert code(await client.ask(request(1, method, {"notifications": {}}))) == PARAMS
         await client.introduce(LATEST)
@@ -208,13 +208,13 @@ async def test_removed_methods_are_not_found(method: str) -> None:
             assert (answered["id"], code(answered)) == ("é", UNKNOWN)
 
 
-async def test_nothing_is_remembered_from_one_request_to_the_next() -> None:
+async def test_client_capabilities_are_not_kept_between_requests() -> None:
     async with played(works(STATELESS)) as (client, _):
         assert text(await client.ask(lone(1, "tools/call", {"roots": {}}, name="x"))) == f"{STATELESS} test ['roots']"
         assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
 
 
-async def test_ids_in_use_are_refused_in_both_eras() -> None:
+async def test_an_id_in_use_is_refused_for_stateful_and_stateless_requests() -> None:
     server, old = works(STATELESS), works(LATEST)
     async with played(old, server) as (client, _):
         await client.introduce(LATEST)
@@ -226,7 +226,7 @@ async def test_ids_in_use_are_refused_in_both_eras() -> None:
         assert ((await client.receive())["id"], (await client.ask(request(1, "tools/list")))["id"]) == (1, 1)
 
 
-async def test_cancelling_in_each_era_and_state() -> None:
+async def test_requests_can_be_cancelled_before_and_after_a_handshake() -> None:
     server, old = works(STATELESS), works(LATEST)
     async with played(old, server) as (client, recording):
         await client.send(lone("a", "tools/call", name="wait"))
@@ -244,7 +244,7 @@ async def test_cancelling_in_each_era_and_state() -> None:
         assert [message.get("id") for message in recording.sent] == [0, "a"]
 
 
-async def test_batches_are_not_for_stateless_requests() -> None:
+async def test_stateless_requests_in_a_batch_are_refused() -> None:
     async with played(works("2025-03-26"), works(STATELESS)) as (client, _):
         await client.introduce("2025-03-26")
         answered = await client.ask([request(1, "tools/list"), lone(2, "tools/list"), lone(3, "initialize")])
@@ -260,13 +260,13 @@ async def test_batches_are_not_for_stateless_requests() -> None:
     ("data", "expected"),
     [(b"{", PARSE), (b"[]", INVALID), (b"1", INVALID), (b"{}", INVALID), (b'{"jsonrpc":"1.0","id":1}', INVALID)],
 )
-async def test_what_cannot_be_read(data: bytes, expected: int) -> None:
+async def test_an_unreadable_message_gets_an_error_and_the_connection_stays_open(data: bytes, expected: int) -> None:
     async with played(works(STATELESS)) as (client, _):
         assert code(await client.ask(data)) == expected
         assert "result" in await client.ask(lone(1, "tools/list"))
 
 
-async def test_answers_that_nobody_asked_for_are_ignored() -> None:
+async def test_unexpected_responses_are_ignored() -> None:
     async with played(works(STATELESS)) as (client, recording):
         await client.send(answer(1, {}), refusal(1, 1))
         await client.ask(lone(1, "tools/list"))
@@ -324,7 +324,7 @@ def said(events: list[Event]) -> list[object]:
 @pytest.mark.parametrize("revision", [STATELESS, LATEST])
 @run
 @given(data=st.data())
-def test_the_quick_way_and_the_slow_way_agree(kind: str, revision: str, data: st.DataObject) -> None:
+def test_the_fast_parser_and_the_general_parser_agree(kind: str, revision: str, data: st.DataObject) -> None:
     message = data.draw(messages(revision))
     is_request = oracle(revision).methods[message["method"]].kind == "request"
     tidy = request(data.draw(IDS), message["method"]) if is_request else notification(message["method"])
@@ -359,13 +359,13 @@ ODD = [
 
 @each("kind", ["both", "ready", "batching", "alone"])
 @each("odd", ODD)
-def test_odd_spellings_mean_the_same_both_ways(kind: str, odd: str) -> None:
+def test_both_parsers_agree_on_unusual_json(kind: str, odd: str) -> None:
     peer = dual(kind)
     odd = odd.replace("$V", VERSION).replace("$W", VERSION[1:]).replace("$C", CLIENT_CAPABILITIES)
     assert said(copied(peer).receive(odd.encode())) == said(slow(peer).receive(odd.encode()))
 
 
-def test_notifications_are_in_the_words_that_they_name_or_else_in_those_of_the_connection() -> None:
+def test_a_notification_is_read_in_its_stated_or_in_the_negotiated_revision() -> None:
     peer = dual("ready")
     for meta, revision in (({}, LATEST), ({VERSION: STATELESS}, STATELESS)):
         told = only(Notified, feed(peer, notification("notifications/cancelled", {"requestId": 9, "_meta": meta})))
@@ -373,7 +373,7 @@ def test_notifications_are_in_the_words_that_they_name_or_else_in_those_of_the_c
         assert type(told.params) is bindings(revision).types.CancelledNotificationParams
 
 
-def test_a_cancelled_request_is_told_before_any_handshake() -> None:
+def test_a_cancellation_is_accepted_before_any_handshake() -> None:
     peer = dual("both")
     only(Requested, feed(peer, lone(1, "tools/call", name="x")))
     only(CancelRequested, feed(peer, notification("notifications/cancelled", {"requestId": 1})))
@@ -419,7 +419,7 @@ class Full(v2026_07_28.Server):
         return mcp.CallToolResult(content=[])
 
 
-async def test_discovery_tells_what_the_handlers_can_do() -> None:
+async def test_discovery_reports_the_capabilities_of_the_handlers() -> None:
     async with played(v2026_07_28.Server()) as (client, _):
         answered = (await client.ask(lone(1, "server/discover")))["result"]
         assert (answered["supportedVersions"], answered["capabilities"]) == ([STATELESS], {"logging": {}})
@@ -438,7 +438,7 @@ async def test_discovery_tells_what_the_handlers_can_do() -> None:
         }
 
 
-async def test_every_result_names_its_server_and_says_that_it_is_one() -> None:
+async def test_every_result_has_server_info_and_a_result_type() -> None:
     bare = ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "server/discover"]
     completion = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}}
     asked: dict[str, Any] = {**{name: {} for name in bare}, "prompts/get": {"name": "x"}, "tools/call": {"name": "x"}}
@@ -498,7 +498,7 @@ class Custom(v2026_07_28.Server):
         self.heard.append(params)
 
 
-async def test_methods_of_ones_own_in_the_stateless_era() -> None:
+async def test_custom_methods_work_in_the_stateless_revision() -> None:
     server = Custom()
     async with played(server) as (client, recording):
         message = lone(1, "acme/echo", {"roots": {}}, say="hi")
@@ -543,7 +543,7 @@ LOGGED = {None: "", "debug": "debug error info alert", "info": "error info alert
 
 
 @each("level", [*LOGGED, "emergency"])
-async def test_log_messages_come_only_to_requests_that_want_them(level: str | None) -> None:
+async def test_log_messages_are_sent_only_for_requests_that_ask_for_them(level: str | None) -> None:
     expected = LOGGED.get(level, "").split()
     async with played(Talks()) as (client, recording):
         await client.send(call({} if level is None else {LOG_LEVEL: level}))
@@ -556,7 +556,7 @@ async def test_log_messages_come_only_to_requests_that_want_them(level: str | No
 
 
 @each("token", [0, "t", "", 10**20])
-async def test_progress_comes_only_to_requests_that_want_it(token: object) -> None:
+async def test_progress_is_sent_only_for_requests_that_ask_for_it(token: object) -> None:
     async with played(Talks()) as (client, recording):
         await client.send(call({"progressToken": token}))
         await until(lambda: recording.sent and "result" in recording.sent[-1])
@@ -566,12 +566,12 @@ async def test_progress_comes_only_to_requests_that_want_it(token: object) -> No
 
 
 @each("level", ["verbose", "INFO", "", 5, [], True])
-async def test_levels_that_do_not_exist_are_invalid(level: object) -> None:
+async def test_unknown_log_levels_are_invalid(level: object) -> None:
     async with played(Talks()) as (client, recording):
         assert (code(await client.ask(call({LOG_LEVEL: level}))), len(recording.sent)) == (PARAMS, 1)
 
 
-async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
+async def test_an_unknown_log_level_in_a_handler_is_an_internal_error() -> None:
     class Invents(v2026_07_28.Server):
         async def call_tool(self, params: Any, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
             await ctx.log("loud", "x")  # type: ignore[arg-type]
@@ -584,7 +584,7 @@ async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
 # --- our client -----------------------------------------------------------------------------------------------
 
 
-async def test_a_client_says_on_every_request_who_it_is() -> None:
+async def test_a_client_sends_its_info_and_capabilities_with_every_request() -> None:
     class Person(v2026_07_28.Client):
         info = mcp.Implementation(name="person", version="2")
 
@@ -607,7 +607,7 @@ async def test_a_client_says_on_every_request_who_it_is() -> None:
     assert seen == [0.1, 1.0]
 
 
-async def test_clients_and_servers_without_a_common_revision_say_so() -> None:
+async def test_clients_and_servers_without_a_common_revision_cannot_connect() -> None:
     strangers = [(client, works(LATEST)) for client in (v2026_07_28.Client(), v2024_11_05.Client())]
     for client, server in [(v2025_11_25.Client(), v2026_07_28.Server()), *strangers]:
         with pytest.raises((UnsupportedRevision, ConnectionClosed, ProtocolError)):
@@ -615,7 +615,7 @@ async def test_clients_and_servers_without_a_common_revision_say_so() -> None:
                 pass
 
 
-def test_a_server_can_take_back_a_subscription_and_nothing_else() -> None:
+def test_a_server_can_cancel_only_subscriptions() -> None:
     peer = Peer("client", {STATELESS: takes(STATELESS, "client")})
     methods: Any = v2026_07_28.methods.METHODS
     params = {"_meta": stating(), "name": "x", "notifications": {}}
@@ -643,7 +643,7 @@ run(Old(), New(), revisions=[Old.revision, New.revision])
 
 
 @pytest.mark.full
-async def test_one_process_serves_both_eras(tmp_path: Path) -> None:
+async def test_one_process_serves_stateful_and_stateless_revisions(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SCRIPT)
     said = [lone(1, "tools/call", name="x"), initialize(LATEST, id_=2), lone(3, "server/discover"), INITIALIZED]

@@ -87,7 +87,7 @@ async def in_memory(shop: Any) -> AsyncGenerator[Any]:
 
 
 @pytest.mark.parametrize("way", [over_http, in_memory])
-async def test_changes_are_heard_while_the_block_lasts(way: Callable[[Any], Any]) -> None:
+async def test_a_client_gets_change_notifications_while_the_block_runs(way: Callable[[Any], Any]) -> None:
     shop = Shop()
     async with way(shop) as client:
         lists: Any = {"tools_list_changed": True, "prompts_list_changed": True}
@@ -109,7 +109,7 @@ async def test_changes_are_heard_while_the_block_lasts(way: Callable[[Any], Any]
 
 
 @pytest.mark.parametrize("way", [over_http, in_memory])
-async def test_several_subscriptions_at_once(way: Callable[[Any], Any]) -> None:
+async def test_a_client_may_have_several_subscriptions_at_once(way: Callable[[Any], Any]) -> None:
     shop = Shop()
     async with way(shop) as client, anyio.create_task_group() as tasks:
         agreed, leave = list[Any](), anyio.Event()
@@ -131,7 +131,7 @@ async def test_several_subscriptions_at_once(way: Callable[[Any], Any]) -> None:
         leave.set()
 
 
-async def test_over_stdio(tmp_path: Path) -> None:
+async def test_a_subscription_works_over_stdio(tmp_path: Path) -> None:
     script = tmp_path / "shop.py"
     script.write_text(
         "from mcp_bindgen.runtime import run\n"
@@ -160,7 +160,7 @@ def end_all(shop: Any) -> None:
 
 
 @pytest.mark.parametrize("way", [over_http, in_memory])
-async def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: Callable[[Any], Any]) -> None:
+async def test_a_stream_that_the_server_ends_regularly_is_reopened(way: Callable[[Any], Any]) -> None:
     shop = Shop()
     async with way(shop) as client, client.subscribed(TOOLS):
         for turn in (1, 2, 3):
@@ -173,7 +173,7 @@ async def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: 
     assert client.heard == ["acknowledged", "tools", "tools", "tools"]
 
 
-async def test_a_server_that_ends_each_stream_at_once_is_asked_ever_more_rarely(
+async def test_reconnections_slow_down_if_the_server_ends_each_stream_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.01)
@@ -196,7 +196,7 @@ async def test_a_server_that_ends_each_stream_at_once_is_asked_ever_more_rarely(
 # --- failures -------------------------------------------------------------------------------------------------
 
 
-async def test_errors_of_the_block_come_out() -> None:
+async def test_an_error_in_the_block_is_raised() -> None:
     async with in_memory(Shop()) as client:
         with pytest.raises(LookupError, match="mine"):
             async with client.subscribed(TOOLS):
@@ -204,7 +204,7 @@ async def test_errors_of_the_block_come_out() -> None:
         assert (await client.list_tools()).tools == []
 
 
-async def test_stateful_servers_have_no_subscriptions() -> None:
+async def test_a_subscription_to_a_stateful_server_is_an_error() -> None:
     async with checked.connected(OldClient(), echo("2025-11-25")) as connection:
         await checked.refused(subscribe(connection.client), runtime.MethodNotFound, match="subscriptions/listen")
 
@@ -245,7 +245,7 @@ def acknowledged(id_: Any, **agreed: Any) -> dict[str, Any]:
     return told(id_, "notifications/subscriptions/acknowledged", notifications=agreed)
 
 
-async def test_a_server_that_refuses() -> None:
+async def test_a_refused_or_ended_subscription_is_an_error() -> None:
     async def refuse(raw: checked.Raw, id_: Any) -> None:
         await raw.send(checked.refusal(id_, -32601))
 
@@ -264,7 +264,7 @@ async def test_a_server_that_refuses() -> None:
             await checked.refused(subscribe(client), kind, match=words)
 
 
-async def test_a_server_that_does_not_acknowledge_in_time() -> None:
+async def test_a_subscription_without_an_acknowledgement_times_out() -> None:
     async def wait(raw: checked.Raw, id_: Any) -> None:
         assert (await raw.receive())["method"] == "notifications/cancelled"
         await raw.send(acknowledged(id_, toolsListChanged=True), told(id_))
@@ -278,7 +278,7 @@ async def test_a_server_that_does_not_acknowledge_in_time() -> None:
         assert client.heard == []  # too late
 
 
-async def test_messages_of_other_subscriptions_and_of_none() -> None:
+async def test_notifications_of_unknown_subscriptions_are_ignored() -> None:
     async def speak(raw: checked.Raw, id_: Any) -> None:
         await raw.send(acknowledged(id_ + 1, toolsListChanged=True), acknowledged("x"), told(id_ + 1))
         await raw.send(acknowledged(id_, toolsListChanged=True), told(id_), told(id_ - 1), told(77))
@@ -291,7 +291,7 @@ async def test_messages_of_other_subscriptions_and_of_none() -> None:
     assert client.heard.count("tools") == 3
 
 
-async def test_over_stdio_the_server_may_take_it_back(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_may_cancel_a_subscription(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "mcp_bindgen")
 
     async def end(raw: checked.Raw, id_: Any) -> None:
@@ -304,7 +304,7 @@ async def test_over_stdio_the_server_may_take_it_back(caplog: pytest.LogCaptureF
 # --- lost streams ---------------------------------------------------------------------------------------------
 
 
-async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_stream_is_reopened_without_a_second_acknowledgement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.02)
     streams: list[Heard] = []
     go, cut = anyio.Event(), anyio.Event()
@@ -357,7 +357,7 @@ async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatc
         assert all(pause > 0.01 for pause in [later.at - earlier.at for earlier, later in pairwise(streams[1:])])
 
 
-async def test_a_server_that_no_longer_offers_it_is_left_alone(
+async def test_reconnections_stop_if_the_server_no_longer_offers_subscriptions(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.01)
@@ -380,7 +380,7 @@ async def test_a_server_that_no_longer_offers_it_is_left_alone(
         assert len(streams) == 2
 
 
-async def test_a_server_that_agrees_to_less_later(
+async def test_a_reduced_subscription_after_a_reconnection_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.01)
@@ -399,7 +399,7 @@ async def test_a_server_that_agrees_to_less_later(
         await checked.until(lambda: "the server agrees to another subscription than before" in caplog.text)
 
 
-async def test_the_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reconnection_pauses_grow_to_a_limit_until_a_stream_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test controls the client's clock."""
     shop, pauses, moment = Shop(), list[float](), 0.0
 
@@ -437,7 +437,7 @@ async def test_the_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) 
     assert 0.125 <= pauses[41] <= 0.25
 
 
-async def test_authorization_that_is_not_to_be_had_for_a_moment_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_temporary_authorization_error_does_not_end_a_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening_module, "_SHORTEST_PAUSE", 0.01)
     shop = Shop()
     async with in_memory(shop) as client:

@@ -101,7 +101,7 @@ def heard(recording: checked.Recording, id_: object) -> list[str]:
 
 
 @pytest.mark.parametrize("id_", [1, 0, "1", "", "é", -5, 10**20])
-async def test_the_agreement_comes_first_and_everything_has_the_id(id_: Any) -> None:
+async def test_notifications_follow_the_acknowledgement_and_have_the_subscription_id(id_: Any) -> None:
     server = Prompts()
     async with checked.played(server) as (client, recording):
         agreed = await listening(client, id_, **EVERYTHING, resourceSubscriptions=["x:y"])
@@ -125,7 +125,7 @@ async def test_the_agreement_comes_first_and_everything_has_the_id(id_: Any) -> 
         ({"toolsListChanged": True, "novel": True}, {"toolsListChanged": True}, [TOOLS]),
     ],
 )
-async def test_only_what_was_asked_for_and_is_offered(
+async def test_a_subscription_gets_only_requested_and_offered_notifications(
     wanted: dict[str, Any], agreed: dict[str, Any], expected: list[str]
 ) -> None:
     server = Changes()
@@ -138,7 +138,7 @@ async def test_only_what_was_asked_for_and_is_offered(
 
 
 @pytest.mark.parametrize("wanted", [5, None, [], {"toolsListChanged": 1}, {"resourceSubscriptions": "x:y"}])
-async def test_filters_that_are_none_are_invalid(wanted: object) -> None:
+async def test_invalid_subscription_filters_are_refused(wanted: object) -> None:
     async with checked.played(Changes()) as (client, _):
         assert (await client.ask(checked.lone(1, "subscriptions/listen", notifications=wanted)))["error"][
             "code"
@@ -158,7 +158,7 @@ FOLLOWED = {
 
 
 @pytest.mark.parametrize("followed", FOLLOWED)
-async def test_parts_of_a_resource(followed: str) -> None:
+async def test_a_resource_subscription_includes_nested_uris(followed: str) -> None:
     told, untold = (uris.split() for uris in FOLLOWED[followed])
     server = Changes()
     async with checked.played(server) as (client, recording):
@@ -169,7 +169,7 @@ async def test_parts_of_a_resource(followed: str) -> None:
         assert [params["uri"] for params in recording.params(UPDATED)] == told
 
 
-async def test_several_subscriptions_on_one_connection() -> None:
+async def test_one_connection_may_have_several_subscriptions() -> None:
     server = Prompts()
     async with checked.played(server) as (client, recording):
         await listening(client, 1, toolsListChanged=True)
@@ -187,7 +187,7 @@ async def test_several_subscriptions_on_one_connection() -> None:
         assert (heard(recording, 1), len(heard(recording, 2))) == ([TOOLS] * 2, 3)
 
 
-async def test_a_client_that_cancels_hears_nothing_more_and_gets_no_answer() -> None:
+async def test_a_cancelled_subscription_gets_no_notification_and_no_response() -> None:
     server = Changes()
     async with checked.played(server) as (client, recording):
         for turn in range(3):
@@ -200,7 +200,7 @@ async def test_a_client_that_cancels_hears_nothing_more_and_gets_no_answer() -> 
         assert [message["id"] for message in recording.sent if "id" in message] == [1]
 
 
-async def test_the_server_ends_subscriptions_in_good_order() -> None:
+async def test_a_server_ends_a_subscription_with_a_result() -> None:
     server = Changes()
     async with checked.played(server) as (client, _):
         await listening(client, 7, toolsListChanged=True)
@@ -217,7 +217,7 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
 
 
 @pytest.mark.full
-async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
+async def test_a_disconnected_client_has_no_remaining_subscription() -> None:
     server = Changes()
     for _ in range(3):
         async with checked.played(server) as (client, _):
@@ -226,7 +226,7 @@ async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
         assert server.audience == []
 
 
-async def test_nobody_is_told_who_did_not_ask() -> None:
+async def test_a_client_without_a_subscription_gets_no_notification() -> None:
     server = Changes()
     async with checked.played(server) as (client, recording):
         await client.ask(checked.lone(1, "tools/list"))
@@ -236,7 +236,7 @@ async def test_nobody_is_told_who_did_not_ask() -> None:
         assert recording.methods() == []
 
 
-async def test_changes_are_not_told_on_the_stream_of_a_request(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_change_notification_on_the_stream_of_a_request_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
     async with checked.played(Changes()) as (client, recording):
         await listening(client, 1, toolsListChanged=True)
         assert (await client.ask(checked.lone(2, "tools/call", name="aside")))["error"]["code"] == -32603
@@ -244,7 +244,7 @@ async def test_changes_are_not_told_on_the_stream_of_a_request(caplog: pytest.Lo
         assert recording.methods() == [ACKNOWLEDGED]
 
 
-async def test_a_request_changes_what_a_subscription_hears_of() -> None:
+async def test_a_subscription_is_notified_of_changes_by_requests() -> None:
     async with checked.played(Changes()) as (client, recording):
         await listening(client, "s", toolsListChanged=True, resourceSubscriptions=["x:y"])
         await client.send(checked.lone(2, "tools/call", name="change"), checked.lone(3, "tools/call", name="x:y"))
@@ -252,7 +252,7 @@ async def test_a_request_changes_what_a_subscription_hears_of() -> None:
         assert heard(recording, "s") == [TOOLS, UPDATED]
 
 
-async def test_a_change_is_told_to_clients_of_both_eras() -> None:
+async def test_a_change_is_sent_to_stateful_and_stateless_clients() -> None:
     now, before = Changes(), Before()
     async with checked.played(now, before) as (modern, theirs), checked.played(before, now) as (old, those):
         await listening(modern, 1, toolsListChanged=True)
@@ -272,7 +272,7 @@ async def test_a_change_is_told_to_clients_of_both_eras() -> None:
         assert len([params for params in told if "_meta" not in params]) == 1
 
 
-async def test_subscriptions_carry_nothing_else() -> None:
+async def test_subscriptions_carry_only_change_notifications() -> None:
     server = Changes()
     async with checked.played(server) as (client, recording):
         message = listen(1, toolsListChanged=True)
@@ -293,7 +293,7 @@ async def test_subscriptions_carry_nothing_else() -> None:
 
 
 @pytest.mark.full
-async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> None:
+async def test_a_slow_reader_delays_no_other_client_and_loses_its_subscription() -> None:
     server = Changes()
     left, right = pair()
     stuck = checked.Raw(left)
@@ -323,7 +323,7 @@ async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> No
         await stuck.close()
 
 
-async def test_no_change_falls_between_the_agreement_and_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_change_is_lost_before_or_after_the_acknowledgement(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Changes()
     left, right = pair()
     client, recording, send = checked.Raw(left), checked.Recording(right, checked.STATELESS), right.send
@@ -348,7 +348,7 @@ async def test_no_change_falls_between_the_agreement_and_the_first_one(monkeypat
     recording.check()
 
 
-async def test_a_subscription_that_is_given_up_says_why() -> None:
+async def test_an_aborted_subscription_ends_with_an_error() -> None:
     server = Changes()
     async with checked.played(server) as (client, _):
         await listening(client, 1, toolsListChanged=True)
@@ -381,7 +381,7 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
     assert counted.call_count <= 2
 
 
-async def test_others_run_while_many_clients_are_notified() -> None:
+async def test_other_tasks_run_while_many_clients_are_notified() -> None:
     server, turns = Changes(), 0
     ready = type("Connected", (Recorder,), {"ready": True})
     links = [ready(Negotiated(v2026_07_28.dispatcher.SERVER)) for _ in range(2_000)]

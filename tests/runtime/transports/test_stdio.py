@@ -250,7 +250,7 @@ async def through_pipes(server: Server, limit: int = MAX_MESSAGE) -> AsyncGenera
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 1000])
-def test_lines_are_found_however_they_are_cut(size: int) -> None:
+def test_lines_are_found_for_any_chunk_size(size: int) -> None:
     text = b'{"a":1}\n\n \r\n{"b":"\xc3\xa9"}\r\n' + b"x" * 30 + b"\n" + b"y" * 31 + b"\n" + b"z" * 300 + b"\n{}\nhalf"
     lines = Lines(30)
     found = [line for start in range(0, len(text), size) for line in lines.feed(text[start : start + size])]
@@ -258,7 +258,7 @@ def test_lines_are_found_however_they_are_cut(size: int) -> None:
     assert lines.feed(b"\n") == [b"half"]
 
 
-def test_what_is_too_large_is_not_kept() -> None:
+def test_only_the_head_of_an_oversized_line_is_kept() -> None:
     lines = Lines(10)
     for _ in range(1000):
         assert lines.feed(b"x" * 1000) == []
@@ -275,7 +275,7 @@ def test_what_is_too_large_is_not_kept() -> None:
 
 
 @pytest.mark.full
-def test_messages_may_be_cut_anywhere(faulty: Path) -> None:
+def test_messages_may_arrive_in_parts(faulty: Path) -> None:
     with started(faulty) as child:
         line = as_line(call(1, "echo", text="héllo \U0001f600"))
         for cut in (1, 10, len(line) - 30, len(line) - 1):
@@ -290,7 +290,7 @@ def test_messages_may_be_cut_anywhere(faulty: Path) -> None:
 
 
 @pytest.mark.full
-def test_half_a_line_is_no_message(faulty: Path) -> None:
+def test_an_incomplete_line_at_eof_is_ignored(faulty: Path) -> None:
     with started(faulty) as child:
         child.send(as_line(request(1, "ping"))[:-5])
         assert child.end() == (0, b"", b"")
@@ -313,7 +313,7 @@ DAMAGE = [
 ]
 
 
-def test_damage_is_answered_and_survived(faulty: Path) -> None:
+def test_damaged_messages_get_errors_and_the_connection_stays_open(faulty: Path) -> None:
     with started(faulty) as child:
         for data, code, id_ in DAMAGE:
             answered = child.ask(data + b"\n")
@@ -326,7 +326,7 @@ def test_damage_is_answered_and_survived(faulty: Path) -> None:
         assert (code, b"Traceback" in errors) == (0, False)
 
 
-async def test_a_client_survives_a_server_that_talks_nonsense() -> None:
+async def test_a_client_survives_damaged_messages_from_its_server() -> None:
     async def script(raw: Raw) -> None:
         await raw.welcome({"tools": {}})
         asked = await raw.receive()
@@ -346,7 +346,7 @@ async def test_a_client_survives_a_server_that_talks_nonsense() -> None:
 # --- size -----------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_too_large_is_refused_and_the_connection_lives_on() -> None:
+async def test_an_oversized_message_is_refused_and_the_connection_stays_open() -> None:
     limit = 1000
     async with through_pipes(Echo(), limit) as raw:
         fitting = call(1, "echo", text="")
@@ -366,7 +366,7 @@ async def test_what_is_too_large_is_refused_and_the_connection_lives_on() -> Non
 
 
 @pytest.mark.full
-def test_the_usual_limit_is_64_mib() -> None:
+def test_the_default_message_limit_is_64_mib() -> None:
     with started(ECHO) as child:
         before = memory(child.process.pid)
         text = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}\n'
@@ -382,7 +382,7 @@ def test_the_usual_limit_is_64_mib() -> None:
             assert memory(child.process.pid) - before < 150 * MIB
 
 
-async def test_a_client_survives_an_answer_that_is_too_large() -> None:
+async def test_an_oversized_request_or_response_fails_only_its_call() -> None:
     left, right = pipe_pair(5000)
     async with running(serve(right, Echo())), Client.connect(left) as client:
         assert text_of(await client.call_tool("echo", {"text": "x" * 3000})) == "x" * 3000
@@ -396,7 +396,7 @@ async def test_a_client_survives_an_answer_that_is_too_large() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("tool", ["echo", "later"])
-def test_a_client_that_never_reads_fills_no_memory(faulty: Path, tool: str) -> None:
+def test_a_client_that_never_reads_does_not_exhaust_server_memory(faulty: Path, tool: str) -> None:
     with started(faulty) as child:
         before, line = memory(child.process.pid), as_line(call(0, tool, text="x" * 10_000))
         os.set_blocking(child.sink, False)
@@ -420,7 +420,7 @@ def test_a_client_that_never_reads_fills_no_memory(faulty: Path, tool: str) -> N
 
 
 @pytest.mark.parametrize("make", [pair, pipe_pair])
-async def test_a_server_that_never_reads_holds_nobody_for_ever(make: Any) -> None:
+async def test_calls_to_a_server_that_never_reads_do_not_hang(make: Any) -> None:
     left, right = make()
     raw, large = Raw(right), {"text": "x" * 100_000}
     async with running(raw.welcome({"tools": {}})), Client.connect(left) as client:
@@ -436,7 +436,7 @@ async def test_a_server_that_never_reads_holds_nobody_for_ever(make: Any) -> Non
     await raw.close()
 
 
-async def test_a_message_that_is_given_up_half_way_damages_no_other() -> None:
+async def test_a_message_abandoned_during_its_write_damages_no_other_message() -> None:
     left, right = pipe_pair()
     raw = Raw(right)
     async with running(raw.welcome({"tools": {}})), Client.connect(left) as client:
@@ -459,7 +459,7 @@ async def test_a_message_that_is_given_up_half_way_damages_no_other() -> None:
 
 
 @pytest.mark.full
-async def test_much_in_both_directions_does_not_jam(faulty: Path) -> None:
+async def test_large_messages_in_both_directions_do_not_deadlock(faulty: Path) -> None:
     """Both sides send more than a pipe holds, and requests cross."""
 
     class Home(Client):
@@ -484,7 +484,7 @@ async def test_much_in_both_directions_does_not_jam(faulty: Path) -> None:
 
 
 @pytest.mark.full
-async def test_a_handler_that_never_returns_keeps_nobody(faulty: Path) -> None:
+async def test_a_handler_that_never_returns_blocks_neither_requests_nor_exit(faulty: Path) -> None:
     async with connected_to(faulty) as client:
         process: Any = client.link.transport
         async with anyio.create_task_group() as tasks:
@@ -510,7 +510,7 @@ async def test_a_server_that_dies_fails_its_calls_at_once(faulty: Path) -> None:
     assert transport.process.returncode == 3
 
 
-async def test_a_server_that_is_killed(faulty: Path) -> None:
+async def test_a_killed_server_fails_open_calls_and_closes_the_connection(faulty: Path) -> None:
     async with connected_to(faulty) as client:
         transport: Any = client.link.transport
         async with anyio.create_task_group() as tasks:
@@ -523,7 +523,7 @@ async def test_a_server_that_is_killed(faulty: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("tool", ["echo", "sleep"])
-def test_a_server_whose_client_is_killed_ends_by_itself(faulty: Path, tmp_path: Path, tool: str) -> None:
+def test_a_server_exits_when_its_client_is_killed(faulty: Path, tmp_path: Path, tool: str) -> None:
     script = tmp_path / "client.py"
     script.write_text(CLIENT, "utf-8")
     client = subprocess.Popen(
@@ -542,7 +542,7 @@ def test_a_server_whose_client_is_killed_ends_by_itself(faulty: Path, tmp_path: 
             os.kill(server, signal.SIGKILL)
 
 
-async def test_a_server_that_does_not_want_to_end_is_killed(tmp_path: Path) -> None:
+async def test_a_server_that_ignores_eof_and_sigterm_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "stubborn.py"
     script.write_text(STUBBORN, "utf-8")
     async with Client.connect(stdio(sys.executable, str(script), grace=0.2)) as client:
@@ -552,7 +552,7 @@ async def test_a_server_that_does_not_want_to_end_is_killed(tmp_path: Path) -> N
     assert not alive(transport.process.pid)
 
 
-async def test_nothing_is_left_of_a_server(faulty: Path) -> None:
+async def test_closing_a_client_ends_all_processes_of_its_server(faulty: Path) -> None:
     async with connected_to(faulty) as client:
         transport: Any = client.link.transport
         grandchildren = [int(text_of(await client.call_tool("spawn"))) for _ in range(3)]
@@ -563,7 +563,7 @@ async def test_nothing_is_left_of_a_server(faulty: Path) -> None:
 
 
 @pytest.mark.full
-async def test_nothing_is_left_when_the_block_fails(faulty: Path) -> None:
+async def test_a_failed_client_block_leaves_no_process_and_no_open_file(faulty: Path) -> None:
     transports: list[Any] = []
 
     async def fail_among_calls() -> None:
@@ -588,7 +588,7 @@ async def test_nothing_is_left_when_the_block_fails(faulty: Path) -> None:
 # --- streams of the process -----------------------------------------------------------------------------------
 
 
-def test_what_is_printed_goes_to_stderr(faulty: Path) -> None:
+def test_stray_output_of_handlers_goes_to_stderr(faulty: Path) -> None:
     with started(faulty) as child:
         assert child.ask(call(1, "loud"))["result"]["content"][0]["text"] == "quiet"
         child.alive()
@@ -598,7 +598,7 @@ def test_what_is_printed_goes_to_stderr(faulty: Path) -> None:
             assert f"a stray {word}\n".encode() in errors
 
 
-def test_nobody_else_reads_the_stream(faulty: Path) -> None:
+def test_handlers_cannot_read_the_protocol_stream(faulty: Path) -> None:
     with started(faulty) as child:
         child.send(call(1, "read"), request(2, "ping"))
         assert child.receive()["result"]["content"][0]["text"] == "nothing to read: ''"
@@ -607,7 +607,7 @@ def test_nobody_else_reads_the_stream(faulty: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("final", [b"\n", b""])
-def test_a_file_can_be_the_input(faulty: Path, tmp_path: Path, final: bytes) -> None:
+def test_a_file_can_be_standard_input(faulty: Path, tmp_path: Path, final: bytes) -> None:
     completion = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "0.1"}}
     messages = [
         initialize(LATEST),
@@ -630,14 +630,14 @@ def test_a_file_can_be_the_input(faulty: Path, tmp_path: Path, final: bytes) -> 
 
 
 @pytest.mark.full
-def test_a_pipe_that_ends_is_answered(faulty: Path) -> None:
+def test_requests_before_eof_get_responses(faulty: Path) -> None:
     messages = [initialize(LATEST), INITIALIZED, call(1, "echo", text="x"), call(2, "later", text="y")]
     done = execute(sys.executable, str(faulty), stdin=b"".join(map(as_line, messages)).decode())
     assert (done.returncode, [json.loads(line)["id"] for line in done.stdout.splitlines()]) == (0, [0, 1, 2])
 
 
 @pytest.mark.full
-def test_a_connection_that_is_reset_is_over(faulty: Path) -> None:
+def test_a_server_exits_cleanly_when_its_connection_is_reset(faulty: Path) -> None:
     """Some hosts give their servers a socket, which reports a reset instead of EOF."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -671,7 +671,7 @@ def test_a_server_in_a_terminal_ends_on_ctrl_c(faulty: Path) -> None:
         os.close(theirs)
 
 
-async def test_a_transport_closes_twice() -> None:
+async def test_a_transport_may_be_closed_twice() -> None:
     left, right = pipe_pair()
     transports: list[Transport] = [left, right, *pair()]
     for transport in transports * 2:
@@ -681,7 +681,7 @@ async def test_a_transport_closes_twice() -> None:
         await refused(transport.send([b"{}"]), ConnectionClosed)
 
 
-async def test_closing_wakes_who_waits() -> None:
+async def test_closing_a_transport_fails_pending_writes() -> None:
     for make in (pair, pipe_pair):
         left, right = make()
 
@@ -777,7 +777,7 @@ run(Echo())
 """
 
 
-def test_a_server_answers_and_ends_with_its_input() -> None:
+def test_a_server_answers_and_exits_at_eof() -> None:
     lines = "".join(f"{json.dumps(one)}\n" for one in (initialize("2025-11-25"), INITIALIZED, request(2, "tools/list")))
     done = execute(PYTHON, "-c", PROGRAM, stdin=lines, PYTHONPATH=str(ROOT))
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 2], done.stderr
@@ -786,7 +786,7 @@ def test_a_server_answers_and_ends_with_its_input() -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_an_interrupt_ends_a_server_whose_thread_waits_for_input() -> None:
+def test_an_interrupt_ends_a_server_with_a_thread_waiting_for_input() -> None:
     command = [sys.executable, "-c", PROGRAM]
     pipes: Any = dict.fromkeys(["stdin", "stdout", "stderr"], subprocess.PIPE)
     with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes) as server:
@@ -806,7 +806,7 @@ time.sleep(3600)
 """
 
 
-def test_without_groups_of_processes_a_child_that_ignores_the_end_of_its_input_is_ended(
+def test_without_process_groups_a_child_that_ignores_eof_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As on Windows, where `os.killpg` does not exist."""

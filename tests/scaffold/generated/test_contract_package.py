@@ -158,13 +158,13 @@ def test_a_package_reads_as_if_written_by_hand() -> None:
 
 
 @pytest.mark.full
-def test_three_tools_are_under_eighty_lines_beyond_the_models() -> None:
+def test_three_tools_need_under_eighty_lines_besides_the_models() -> None:
     for revisions in ([NEWEST], REVISIONS):
         files = package(TOOLS, *revisions)
         assert sum(len(files[name].splitlines()) for name in ("base.py", "__init__.py")) < 80
 
 
-def test_entries_reach_the_wire_verbatim() -> None:
+def test_the_generated_contract_json_keeps_all_entries_verbatim() -> None:
     document = {**WHOLE, "tools": [{**PING, "_meta": {"z": 1, "a": None}, "x-own": [1.0, 2**53 + 1]}]}
     written = json.loads(package(document)["contract.json"])
     assert next(iter(written)) == "generated"
@@ -172,7 +172,7 @@ def test_entries_reach_the_wire_verbatim() -> None:
 
 
 @pytest.mark.full
-def test_names_are_there_only_if_they_are_used() -> None:
+def test_type_aliases_are_generated_only_if_used() -> None:
     def aliases(document: dict[str, Any]) -> set[str]:
         return {*re.findall(r"^(\w+): TypeAlias = ", package(document)["base.py"], re.MULTILINE)}
 
@@ -184,7 +184,7 @@ def test_names_are_there_only_if_they_are_used() -> None:
 
 
 @pytest.mark.full
-def test_the_types_are_those_of_the_revisions() -> None:
+def test_a_package_uses_the_types_of_its_revision() -> None:
     old, new = package(WHOLE, "2024-11-05")["base.py"], package(WHOLE, NEWEST)["base.py"]
     assert "Content: TypeAlias = str | Sequence[v2024_11_05.types.CallToolResultContent] | CallToolResult" in old
     assert "Content: TypeAlias = str | Sequence[v2025_11_25.types.ContentBlock] | CallToolResult" in new
@@ -218,12 +218,12 @@ def test_every_package_type_checks_strictly(packages: Path) -> None:
 
 
 @pytest.mark.full
-def test_every_package_pleases_ruff(packages: Path) -> None:
+def test_every_package_passes_ruff(packages: Path) -> None:
     execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", packages, code=0)
 
 
 @pytest.mark.full
-def test_every_package_gives_servers(packages: Path) -> None:
+def test_every_package_provides_servers_for_its_revisions(packages: Path) -> None:
     for name in [*map(naming.package, REVISIONS), "every"]:
         server = importlib.import_module(f"{name}.server").Weather()
         revisions = REVISIONS if name == "every" else [name[1:].replace("_", "-")]
@@ -240,12 +240,12 @@ def problems(folder: Path) -> list[str]:
 
 
 @pytest.mark.full
-def test_a_project_that_keeps_its_contract(tmp_path: Path) -> None:
+def test_a_project_that_implements_its_contract_has_no_findings(tmp_path: Path) -> None:
     assert problems(project(tmp_path / "p")) == []
 
 
 @pytest.mark.full
-def test_all_that_may_be_written_differently(tmp_path: Path) -> None:
+def test_the_contract_check_accepts_compatible_method_signatures(tmp_path: Path) -> None:
     server = """
         from typing import TYPE_CHECKING, Any
         from collections.abc import Awaitable
@@ -285,7 +285,7 @@ BREAKS: list[tuple[str, str, int, str]] = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(("old", "new", "line", "said"), BREAKS)
-def test_what_breaks_a_contract_is_said_with_its_place(
+def test_a_contract_violation_is_reported_with_its_location(
     tmp_path: Path, old: str, new: str, line: int, said: str
 ) -> None:
     assert old in SERVER
@@ -295,7 +295,7 @@ def test_what_breaks_a_contract_is_said_with_its_place(
 
 
 @pytest.mark.full
-def test_several_things_are_said_at_once(tmp_path: Path) -> None:
+def test_several_contract_violations_are_reported_at_once(tmp_path: Path) -> None:
     server = SERVER.replace("async def ping", "async def pong").replace("-> Content", "-> int")
     assert len(problems(project(tmp_path / "p", server=server))) == 2
 
@@ -323,7 +323,7 @@ def test_generated_files_must_be_current(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_what_the_contract_no_longer_has_is_gone(tmp_path: Path) -> None:
+def test_a_tool_renamed_in_a_contract_gives_one_finding_with_a_rename_hint(tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     save(folder / "contract.json", {**WHOLE, "tools": [FORECAST, {**WARN, "name": "alert"}, PING]})
     generate_contract(folder)
@@ -338,7 +338,7 @@ def test_generating_twice_changes_nothing(tmp_path: Path) -> None:
     assert {state(path) for path in (folder / "src/weather/contract").iterdir()} == {"untouched"}
 
 
-def test_a_project_without_a_contract_has_nothing_to_generate(tmp_path: Path) -> None:
+def test_generate_and_check_refuse_a_project_without_a_contract(tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     text = (folder / "pyproject.toml").read_text().replace('contract = "contract.json"\n', "")
     (folder / "pyproject.toml").write_text(text)

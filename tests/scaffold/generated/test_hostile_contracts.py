@@ -192,7 +192,7 @@ def test_the_project_passes_its_tests_and_its_check(made: Made) -> None:
     inside("contract", "check", folder, code=0)
 
 
-def test_all_of_it_type_checks_under_pyright_strict(made: Made) -> None:
+def test_project_and_client_type_check_under_pyright_strict(made: Made) -> None:
     folder = made.project.folder
     include = [folder.name, made.client.name]
     settings = {"typeCheckingMode": "strict", "include": include, "extraPaths": [f"{folder.name}/src"]}
@@ -203,7 +203,7 @@ def test_all_of_it_type_checks_under_pyright_strict(made: Made) -> None:
     assert report["generalDiagnostics"] == []
 
 
-def test_ruff_finds_nothing(made: Made) -> None:
+def test_project_and_client_pass_ruff(made: Made) -> None:
     for tool in (
         ["ruff", "check"],
         ["ruff", "check", "--isolated", made.client],
@@ -212,13 +212,13 @@ def test_ruff_finds_nothing(made: Made) -> None:
         execute(PYTHON, "-m", *tool, cwd=made.project.folder, code=0)
 
 
-def test_the_lists_are_the_contract(made: Made) -> None:
+def test_the_server_lists_exactly_the_entries_of_the_contract(made: Made) -> None:
     with raw([PYTHON, "-m", "hostile"], variables=made.variables) as server:
         listed = server.lists()
     assert exact(listed) == exact({member: made.document[member] for member in LISTS.values()})
 
 
-def test_words_stay_words(made: Made) -> None:
+def test_texts_of_a_contract_stay_string_literals(made: Made) -> None:
     """Generated modules have only the expected statements, and texts of the contract are string literals."""
     base = ast.parse((made.project.generated / "base.py").read_text("utf-8"))
     (class_,) = [node for node in base.body if isinstance(node, ast.ClassDef)]
@@ -234,7 +234,7 @@ def test_words_stay_words(made: Made) -> None:
     assert any("touch" in text for text in doors)
 
 
-async def test_what_fits_reaches_the_method_from_the_official_client(made: Made) -> None:
+async def test_valid_arguments_of_the_official_client_reach_the_method(made: Made) -> None:
     async with sdk(made) as client:
         for tool in made.document["tools"]:
             for arguments in Instances(tool["inputSchema"], tool["name"], names=one_more).valid(4):
@@ -249,7 +249,7 @@ async def test_what_fits_reaches_the_method_from_the_official_client(made: Made)
                     assert canonical(json.loads(block.text)) == canonical(arguments), tool["name"]
 
 
-async def test_what_does_not_fit_is_refused(made: Made) -> None:
+async def test_invalid_arguments_are_refused(made: Made) -> None:
     refused = 0
     async with sdk(made) as client:
         for tool in made.document["tools"]:
@@ -265,7 +265,7 @@ async def test_what_does_not_fit_is_refused(made: Made) -> None:
     assert refused > 3 * len(made.document["tools"]) / 2
 
 
-async def test_what_fits_reaches_the_method_from_the_typed_client(made: Made) -> None:
+async def test_valid_arguments_of_the_typed_client_reach_the_method(made: Made) -> None:
     module = made.module()
     async with module.HostileClient.connect(words(made)) as client:
         for tool in made.model.tools:
@@ -278,7 +278,7 @@ async def test_what_fits_reaches_the_method_from_the_typed_client(made: Made) ->
                     assert canonical(json.loads(to_json(result))) == canonical(made.answers[tool.name]), tool.name
 
 
-async def test_prompts_and_resources_answer_the_typed_client(made: Made) -> None:
+async def test_the_typed_client_gets_prompts_and_reads_resources(made: Made) -> None:
     async with made.module().HostileClient.connect(words(made)) as client:
         for prompt in made.model.prompts:
             named = {each["name"]: "abc" for each in prompt.raw.get("arguments", [])}
@@ -298,7 +298,7 @@ async def test_prompts_and_resources_answer_the_typed_client(made: Made) -> None
                 assert contents.uri.startswith(template.key.partition("{")[0])
 
 
-async def test_completion_gives_the_words_of_an_enum(made: Made) -> None:
+async def test_completion_returns_the_values_of_an_enum(made: Made) -> None:
     async with sdk(made) as client:
         asked = types.PromptReference(type="ref/prompt", name="choose")
         found = (await client.complete(asked, {"name": "word", "value": "ab"})).completion
@@ -309,7 +309,7 @@ async def test_completion_gives_the_words_of_an_enum(made: Made) -> None:
 
 
 @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.slow)])
-def test_many_tools(tmp_path: Path, count: int) -> None:
+def test_a_server_and_a_client_support_many_tools(tmp_path: Path, count: int) -> None:
     path = save(tmp_path / "contract.json", many(count))
     inside("scaffold", "server", "big", "--contract", path, "--out", tmp_path, code=0)
     inside("client", "--from", path, "--out", tmp_path / "big_client.py", "--name", "BigClient", code=0)
@@ -323,7 +323,7 @@ def test_many_tools(tmp_path: Path, count: int) -> None:
     assert python(USE, tmp_path, *server_words).split() == [str(count)]
 
 
-def test_the_tempting_names_are_all_there() -> None:
+def test_the_hostile_contract_has_reserved_and_colliding_names() -> None:
     assert {"self", "class", "_meta", "a-b"} <= {*PROPERTIES}
     assert {"class", "get.forecast", "get-forecast", "天気"} <= {*NAMES}
 

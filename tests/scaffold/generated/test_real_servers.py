@@ -309,7 +309,7 @@ def starts(project: Project) -> tuple[list[str], dict[str, str]]:
 
 
 @pytest.mark.full
-def test_an_export_is_what_the_server_says(place: Place) -> None:
+def test_an_exported_contract_equals_the_lists_of_the_server(place: Place) -> None:
     document = place.document
     assert document["revision"] == place.real.revision
     assert document["serverInfo"]["name"]
@@ -337,7 +337,7 @@ def test_clients_and_their_use_type_check_under_pyright_strict(tmp_path: Path) -
 
 
 @pytest.mark.full
-def test_a_scaffold_passes_its_tests_and_offers_exactly_the_same(place: Place, tmp_path: Path) -> None:
+def test_a_scaffolded_server_passes_its_tests_and_lists_the_same_entries(place: Place, tmp_path: Path) -> None:
     project = place.scaffold(place.contract, tmp_path / "project")
     command, variables = starts(project)
     done = execute("timeout", "120", PYTHON, "-m", "pytest", "-q", cwd=project.folder, **variables, code=0)
@@ -351,7 +351,7 @@ def test_a_scaffold_passes_its_tests_and_offers_exactly_the_same(place: Place, t
 
 
 @pytest.mark.full
-def test_a_server_that_wants_more_than_before_is_noticed(place: Place, tmp_path: Path) -> None:
+def test_a_newly_required_argument_is_reported(place: Place, tmp_path: Path) -> None:
     tool, argument = place.real.change
     document = copy.deepcopy(place.document)
     (entry,) = [each for each in document["tools"] if each["name"] == tool]

@@ -118,7 +118,7 @@ def client(document: dict[str, Any], revision: str = NEWEST, name: str = "weathe
     return client_files(contract_of(document), protocol, client_class(name), name, "a test")[f"{name}.py"]
 
 
-def test_the_class_of_a_client_has_the_name_of_its_module() -> None:
+def test_a_client_class_is_named_after_its_module() -> None:
     for module, name in [
         ("everything", "EverythingClient"),
         ("everything_client", "EverythingClient"),
@@ -196,7 +196,7 @@ CHOICES = {
 NARROW: dict[str, Any] = {"name": "narrow", "inputSchema": record("one pair", **CHOICES)}
 
 
-def test_what_is_sent_is_one_of_few_values_or_a_tuple_and_called_as_on_the_wire() -> None:
+def test_enum_and_tuple_arguments_get_precise_types_and_wire_names() -> None:
     assert signature(client({"tools": [NARROW]}), "narrow").partition(" -> ")[0] == (
         "(self, *, one: Literal[1, 2], pair: tuple[str, float], two: Literal[5] | None=None, "
         "mixed: Literal[1, 'a', True] | None=None, or_null: Literal[1] | None | app.Absent=app.ABSENT, "
@@ -205,7 +205,7 @@ def test_what_is_sent_is_one_of_few_values_or_a_tuple_and_called_as_on_the_wire(
     )
 
 
-def test_documented_constants_are_literals_with_their_words() -> None:
+def test_documented_constants_become_literals_with_descriptions() -> None:
     choice = {"oneOf": [{"const": 1, "description": "One."}, {"const": 2, "description": "Two."}]}
     tool = {"name": "pick", "inputSchema": {"type": "object", "properties": {"choice": choice}, "required": ["choice"]}}
     text = client({"tools": [tool]})
@@ -213,7 +213,7 @@ def test_documented_constants_are_literals_with_their_words() -> None:
     assert "- `1`: One. - `2`: Two." in " ".join(text.split())
 
 
-def test_a_tool_that_runs_as_a_task_only_says_so() -> None:
+def test_a_task_only_tool_is_documented_with_the_way_to_call_it() -> None:
     document = {"tools": [{**PING, "execution": {"taskSupport": "required"}}, FORECAST]}
     for revision, how in (("2025-11-25", "`client.call_tool(..., task=...)`"), ("2026-07-28", "the extension `tasks`")):
         text = client(document, revision)
@@ -227,7 +227,7 @@ def test_a_module_has_only_the_models_that_its_methods_name() -> None:
     assert names == {"GetForecastOutput", "NoteInputTags", "WeatherClient"}
 
 
-def test_words_become_docstrings() -> None:
+def test_descriptions_become_docstrings() -> None:
     tree = ast.parse(client(DOCUMENT))
     methods = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)}
     assert ast.get_docstring(methods["get_forecast"]) == (
@@ -238,14 +238,14 @@ def test_words_become_docstrings() -> None:
 
 
 @pytest.mark.full
-def test_results_without_structure_are_content_of_the_revision() -> None:
+def test_unstructured_results_have_the_content_type_of_the_revision() -> None:
     assert signature(client(DOCUMENT, "2024-11-05"), "warn").endswith("-> list[types.CallToolResultContent]")
     assert signature(client(DOCUMENT, "2024-11-05"), "get_forecast").endswith("-> list[types.CallToolResultContent]")
     assert signature(client(DOCUMENT, "2025-06-18"), "get_forecast").endswith("-> GetForecastOutput")
 
 
 @pytest.mark.full
-def test_a_class_must_have_a_name_of_its_own() -> None:
+def test_a_client_class_with_a_name_in_use_is_refused() -> None:
     protocol = build(Store().effective(NEWEST))
     for name in ("Client", "GetForecastOutput", "app"):
         with pytest.raises(BadInput, match="something else of the name"):
@@ -262,7 +262,7 @@ def test_every_client_type_checks_strictly(clients: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.full
-def test_every_client_pleases_ruff(clients: Path) -> None:
+def test_every_client_passes_ruff(clients: Path) -> None:
     modules = [*clients.glob("*/weather.py"), *clients.glob("*/contract/*.py")]
     execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", *modules, code=0)
 
@@ -272,7 +272,7 @@ def test_every_client_pleases_ruff(clients: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_a_client_and_a_server_of_one_contract(clients: Path, revision: str) -> None:
+async def test_a_client_and_a_server_of_one_contract_work_together(clients: Path, revision: str) -> None:
     async with connected(revision) as weather:
         forecast = await weather.get_forecast(city="Bern", days=2)
         if revision < "2025-06-18":
@@ -291,7 +291,7 @@ async def test_a_client_and_a_server_of_one_contract(clients: Path, revision: st
         assert day.text == "weather://S%C3%A3o%20Paulo/1%2F2"
 
 
-async def test_what_is_not_given_is_not_sent_and_any_form_is(clients: Path) -> None:
+async def test_omitted_arguments_are_not_sent_and_all_given_values_are(clients: Path) -> None:
     async with connected(NEWEST) as weather:
         module = importlib.import_module(type(weather).__module__)
         (few,) = await weather.note(text=None, a_b="x")
@@ -325,7 +325,7 @@ def live(tmp_path: Path) -> str:
 
 
 @pytest.mark.full
-def test_a_client_of_a_live_server(tmp_path: Path, live: str) -> None:
+def test_a_client_is_generated_from_a_live_server(tmp_path: Path, live: str) -> None:
     out = tmp_path / "app" / "weather.py"
     out.parent.mkdir()
     done = inside("client", "--from", live, "--out", out, code=0)
@@ -337,7 +337,7 @@ def test_a_client_of_a_live_server(tmp_path: Path, live: str) -> None:
 
 
 @pytest.mark.full
-def test_a_client_of_a_saved_contract_and_of_the_one_that_was_saved_beside_it(tmp_path: Path) -> None:
+def test_a_client_is_generated_from_a_contract_file_and_from_its_copy(tmp_path: Path) -> None:
     saved = save(tmp_path / "contract.json", DOCUMENT)
     assert inside("client", "--from", saved, "--out", tmp_path / "one.py", "--name", "Weather").returncode == 0
     assert inside("client", "--from", tmp_path / "one.contract.json", "--out", tmp_path / "two.py").returncode == 0
@@ -347,7 +347,7 @@ def test_a_client_of_a_saved_contract_and_of_the_one_that_was_saved_beside_it(tm
 
 
 @pytest.mark.full
-def test_the_command_in_a_module_works_for_others_too(
+def test_the_regenerate_command_in_a_module_has_no_absolute_paths(
     tmp_path: Path, live: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -357,7 +357,7 @@ def test_the_command_in_a_module_works_for_others_too(
     assert line == f"# Regenerate with: mcp-bindgen client --from '{program} main.py' --out app/weather.py"
 
 
-def test_a_check_says_what_breaks_the_client(tmp_path: Path) -> None:
+def test_a_check_reports_changes_and_fails_on_breaking_changes(tmp_path: Path) -> None:
     saved = save(tmp_path / "contract.json", DOCUMENT)
     inside("client", "--from", saved, "--out", tmp_path / "weather.py")
     before = snapshot(tmp_path)
@@ -379,7 +379,7 @@ def test_a_check_says_what_breaks_the_client(tmp_path: Path) -> None:
         (lambda text: "", "was not generated by us"),
     ],
 )
-def test_a_check_looks_at_the_module_too(tmp_path: Path, edit: Any, said: str) -> None:
+def test_a_check_reports_an_edited_or_foreign_module(tmp_path: Path, edit: Any, said: str) -> None:
     saved = save(tmp_path / "contract.json", DOCUMENT)
     out = tmp_path / "weather.py"
     inside("client", "--from", saved, "--out", out)
@@ -402,7 +402,7 @@ def test_edited_modules_are_left_or_moved_aside(tmp_path: Path) -> None:
     assert (tmp_path / "weather.py.edited").read_text().endswith("# mine\n")
 
 
-def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for words, said in [
         (["--out", "weather.txt"], "is not the name of a module"),
         (["--out", "two-words.py"], "is not the name of a module"),
@@ -450,7 +450,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.full
-def test_nothing_of_a_contract_becomes_code(evil: Path) -> None:
+def test_no_text_of_a_contract_becomes_code(evil: Path) -> None:
     for path in evil.rglob("*.py"):
         text = path.read_text("utf-8")
         assert all(char.isprintable() or char == "\n" for char in text), path
@@ -470,14 +470,14 @@ def test_nothing_of_a_contract_becomes_code(evil: Path) -> None:
     assert not (evil / "marker").exists()
 
 
-def test_hostile_packages_please_ruff(evil: Path) -> None:
+def test_packages_of_a_hostile_contract_pass_ruff(evil: Path) -> None:
     execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", evil, code=0)
 
 
 @pytest.mark.full
 @given(taken=inputs(), given_=inputs())
 @settings(max_examples=examples(5, 15), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-def test_any_schema_gives_modules_that_import(taken: dict[str, Any], given_: dict[str, Any]) -> None:
+def test_any_schema_gives_importable_modules(taken: dict[str, Any], given_: dict[str, Any]) -> None:
     document = {"tools": [{"name": "t", "inputSchema": taken, "outputSchema": given_}]}
     with suppress(BadInput):  # tests of contracts cover refused contracts
         texts = [client(document), package(document)["models.py"]]

@@ -22,7 +22,7 @@ OLD, NEW = "v2025_11_25", "v2026_07_28"
 # --- putting files in place -------------------------------------------------------------------------------------------
 
 
-def test_an_error_in_between_leaves_everything_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_or_conflicting_write_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text(name)
     before = snapshot(tmp_path)
@@ -55,7 +55,7 @@ def test_an_error_in_between_leaves_everything_as_it_was(tmp_path: Path, monkeyp
 
 
 @pytest.mark.full
-def test_a_kill_in_between_leaves_whole_files(tmp_path: Path) -> None:
+def test_a_kill_during_the_write_leaves_no_partial_file(tmp_path: Path) -> None:
     script = """
 import os, pathlib, sys
 from mcp_bindgen.spec.transaction import Change, put
@@ -127,7 +127,7 @@ def upgraded(folder: Path, *options: str, to: str = "2026-07-28", code: int = 0)
     return done.stdout
 
 
-def test_imports_move_and_the_project_says_so(tmp_path: Path) -> None:
+def test_an_upgrade_changes_imports_and_the_revision_of_the_project(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather")
     before = snapshot(folder)
     said = upgraded(folder)
@@ -152,7 +152,7 @@ def test_imports_move_and_the_project_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_second_run_finishes_what_a_killed_one_began(tmp_path: Path) -> None:
+def test_a_second_run_completes_an_interrupted_upgrade(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather")
     changes = upgrade(folder, "2025-11-25", "2026-07-28").changes
     names = list(changes)
@@ -166,7 +166,7 @@ def test_a_second_run_finishes_what_a_killed_one_began(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_names_are_edited_and_the_rest_is_listed(tmp_path: Path) -> None:
+def test_an_upgrade_edits_renamed_types_and_lists_removed_types(tmp_path: Path) -> None:
     logs = "from mcp_bindgen.v2025_11_25 import types\n\n\nclass Level(types.SetLevelRequestParams):\n    pass\n"
     imports = "from mcp_bindgen.v2025_11_25.types import RequestMeta, Tool"
     tool = f"{imports}\nx = Tool(name='x', input_schema=y, execution=z)\n"
@@ -178,7 +178,7 @@ def test_names_are_edited_and_the_rest_is_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_back_again_is_as_before(tmp_path: Path) -> None:
+def test_an_upgrade_and_a_downgrade_restore_the_project(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather")
     before = snapshot(folder)
     upgraded(folder)
@@ -186,7 +186,7 @@ def test_back_again_is_as_before(tmp_path: Path) -> None:
     assert snapshot(folder) == before
 
 
-def test_the_same_revision_is_nothing_to_do(tmp_path: Path) -> None:
+def test_an_upgrade_to_the_same_revision_changes_nothing(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather", src__weather__old="from mcp_bindgen.v2025_06_18 import types\n")
     before = snapshot(folder)
     said = upgraded(folder, to="2025-11-25")
@@ -211,7 +211,7 @@ def test_one_of_several_revisions_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_names_that_modules_hand_on_move_together(tmp_path: Path) -> None:
+def test_reexported_names_are_upgraded_together(tmp_path: Path) -> None:
     folder = project(
         tmp_path / "weather",
         src__weather__a="from mcp_bindgen import v2025_11_25\n__all__ = ['v2025_11_25']\n",
@@ -232,7 +232,7 @@ def test_names_that_modules_hand_on_move_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_modes_and_links_stay(tmp_path: Path) -> None:
+def test_file_modes_and_links_are_kept(tmp_path: Path) -> None:
     module = "from mcp_bindgen.v2025_11_25 import types\n"
     folder = project(tmp_path / "weather", src__weather__tool=f"#!/usr/bin/python3\n{module}")
     (folder / "src/weather/tool.py").chmod(0o750)
@@ -250,7 +250,7 @@ def test_modes_and_links_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_dry_run_is_a_patch(tmp_path: Path) -> None:
+def test_a_dry_run_prints_an_applicable_patch(tmp_path: Path) -> None:
     odd = "# coding: latin-1\r\nfrom mcp_bindgen.v2025_11_25 import types\r\nx = '\xe4'\x0c\r\ny = 1"
     folder = project(tmp_path / "weather")
     (folder / "src/weather/odd.py").write_bytes(odd.encode("latin-1"))
@@ -268,7 +268,7 @@ def test_a_dry_run_is_a_patch(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("words", ["server --style app", "server --style class", "client"])
-def test_a_revision_needs_no_addition_without_a_contract(words: str, tmp_path: Path) -> None:
+def test_adding_a_revision_to_a_project_without_a_contract_changes_nothing(words: str, tmp_path: Path) -> None:
     folder, (kind, *style) = tmp_path / "weather", words.split()
     assert inside("scaffold", kind, "weather", "--out", tmp_path, *style).returncode == 0
     before = snapshot(folder)
@@ -301,7 +301,7 @@ def move_source(folder: Path) -> None:
         (move_source, ["--to", "2026-07-28"], "is a link to a folder elsewhere"),
     ],
 )
-def test_bad_input_is_one_line_and_changes_nothing(
+def test_bad_input_is_reported_in_one_line_and_changes_nothing(
     change: Callable[[Path], object] | None, options: list[str], message: str, tmp_path: Path
 ) -> None:
     folder = project(tmp_path / "weather")
@@ -316,7 +316,7 @@ def test_bad_input_is_one_line_and_changes_nothing(
 
 
 @pytest.mark.full
-def test_generated_modules_elsewhere_are_left_to_their_command(tmp_path: Path) -> None:
+def test_other_generated_modules_are_kept_and_listed_with_their_command(tmp_path: Path) -> None:
     head = "# Generated by mcp-bindgen for MCP 2025-11-25. Do not edit: sha256 0123456789abcdef.\n#\n# From: a server\n"
     command = "# Regenerate with: mcp-bindgen client --from X --out Y\n"
     client = f"{head}{command}from mcp_bindgen.v2025_11_25 import Client\n"
@@ -328,7 +328,7 @@ def test_generated_modules_elsewhere_are_left_to_their_command(tmp_path: Path) -
 
 
 @pytest.mark.full
-def test_python_does_not_run_what_it_compiled_before(tmp_path: Path) -> None:
+def test_an_upgrade_invalidates_compiled_modules(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather")
     show = "import weather.server as s; print(s.types.__name__)"
     assert OLD in python(show, folder / "src")

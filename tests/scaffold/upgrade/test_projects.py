@@ -115,14 +115,14 @@ def check(folder: Path, new: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), [pair for pair in NEIGHBOURS if pair[0] < pair[1]])
-def test_a_server_speaks_the_revision_beside(old: str, new: str, tmp_path: Path) -> None:
+def test_a_server_can_be_upgraded_to_the_next_revision(old: str, new: str, tmp_path: Path) -> None:
     check(scaffold("server", tmp_path / "weather", "--revision", old), new)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["server", "client"])
 @pytest.mark.parametrize(("old", "new"), [*NEIGHBOURS, *FAR])
-def test_skeletons_speak_any_other_revision(kind: str, old: str, new: str, tmp_path: Path) -> None:
+def test_skeletons_can_be_upgraded_to_any_other_revision(kind: str, old: str, new: str, tmp_path: Path) -> None:
     check(scaffold(kind, tmp_path / "plain", "--revision", old), new)
     check(contracted(tmp_path / "promised", kind, "--revision", old), new)
 
@@ -131,7 +131,7 @@ def test_skeletons_speak_any_other_revision(kind: str, old: str, new: str, tmp_p
 @pytest.mark.parametrize(
     ("kind", "revisions"), [("server", ["2024-11-05", OLD, NEW]), ("client", [OLD, NEW, "2025-06-18"])]
 )
-def test_a_contract_survives_any_revision(kind: str, revisions: list[str], tmp_path: Path) -> None:
+def test_a_project_with_a_contract_can_be_upgraded_repeatedly(kind: str, revisions: list[str], tmp_path: Path) -> None:
     first, *others = revisions
     folder = contracted(tmp_path / "weather", kind, "--revision", first)
     for new in others:
@@ -140,7 +140,7 @@ def test_a_contract_survives_any_revision(kind: str, revisions: list[str], tmp_p
 
 
 @pytest.mark.full
-def test_what_is_listed_is_what_pyright_sees(tmp_path: Path) -> None:
+def test_the_listed_lines_are_the_lines_that_pyright_reports(tmp_path: Path) -> None:
     expected: dict[str, set[str]] = {}
     for old, new in ((OLD, NEW), (NEW, "2025-06-18")):
         name = f"from-{old}"
@@ -242,12 +242,12 @@ def survives(origin: Path, folder: Path, data: st.DataObject) -> None:
 @pytest.mark.full
 @settings(max_examples=examples(3, 8), deadline=None, suppress_health_check=SLOW)
 @given(st.data())
-def test_every_line_of_the_owner_stays(origin: Path, data: st.DataObject) -> None:
+def test_every_line_of_the_owner_is_kept(origin: Path, data: st.DataObject) -> None:
     survives(origin, origin.parent / "edited", data)
 
 
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
 @given(st.data())
-def test_every_line_of_the_owner_stays_for_long(origin: Path, data: st.DataObject) -> None:
+def test_every_line_of_the_owner_is_kept_in_many_examples(origin: Path, data: st.DataObject) -> None:
     survives(origin, origin.parent / "edited", data)
