@@ -245,10 +245,10 @@ def test_definitions_of_a_draft_are_shown_with_their_decisions(tmp_path: Path) -
     ((method,), shelf) = (
         json.loads(inside(*words, "--json").stdout) for words in (("methods", file), ("show", file, "Shelf"))
     )
-    assert [decision["kind"] for decision in method["decisions"]] == ["result-assumed"]
-    assert [decision["pointer"] for decision in shelf["decisions"]] == ["/$defs/Shelf/properties/book"]
+    assert [diagnostic["kind"] for diagnostic in method["diagnostics"]] == ["result-assumed"]
+    assert [diagnostic["pointer"] for diagnostic in shelf["diagnostics"]] == ["/$defs/Shelf/properties/book"]
     story = json.loads(inside("history", "tools/call", "--schema", file, "--json").stdout)
-    assert [decision["kind"] for decision in story["decisions"]] == ["reference-dangling", "result-assumed"]
+    assert [diagnostic["kind"] for diagnostic in story["diagnostics"]] == ["reference-dangling", "result-assumed"]
 
 
 @pytest.mark.full
@@ -264,7 +264,7 @@ def test_methods_are_printed_as_json() -> None:
     names = {"name": "tools/call", "definition": "CallToolRequest", "stub": "call_tool"}
     way = {"kind": "request", "sender": "client", "carrier": "message", "capabilities": {"client": "server.tools"}}
     types = {"params": "CallToolRequestParams", "paramsRequired": True, "result": "CallToolResult"}
-    more = {"alternatives": ["InputRequiredResult"], "deprecated": None, "origin": None, "decisions": []}
+    more = {"alternatives": ["InputRequiredResult"], "deprecated": None, "origin": None, "diagnostics": []}
     assert call == {**names, **way, **types, **more}
 
 

@@ -28,7 +28,7 @@ from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.scaffold.generated.python_contract import RESERVED, lower_contract, stub
-from mcp_bindgen.spec import BadInput, Reading
+from mcp_bindgen.spec import BadInput, DiagnosticContext
 from tests.support import hostile_contract as hostile
 from tests.support.contract_strategies import PROPERTY_NAMES, inputs, taking, tool
 from tests.support.effort import examples
@@ -263,7 +263,7 @@ ODD = st.text(max_size=8) | st.sampled_from([*hostile.NAMES, *hostile.PROPERTIES
 
 @given(st.lists(ODD, max_size=12, unique=True))
 def test_field_names_are_unique_and_valid(wires: list[str]) -> None:
-    found = naming.fields("X", wires, Reading(strict=False))
+    found = naming.fields("X", wires, DiagnosticContext(strict=False))
     assert list(found) == wires
     assert len(set(found.values())) == len(wires)
     assert all(is_name(name) for name in found.values())

@@ -1,4 +1,4 @@
-"""Drafts that break a rule: a lenient reading writes bindings and reports each decision, a strict reading stops."""
+"""Drafts that break a rule: lenient mode writes bindings and reports each broken rule, strict mode stops."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def read(folder: Path, schema: Schema, facts: str = "") -> PythonProtocol:
 @pytest.mark.parametrize("draft", cases(DRAFTS, quick=DRAFTS[::4]))
 def test_a_draft_becomes_bindings_with_recorded_decisions(tmp_path: Path, draft: Draft) -> None:
     protocol = read(tmp_path, draft.schema)
-    first = protocol.decisions[0]
-    assert {decision.kind for decision in protocol.decisions} >= {draft.kind}
-    found = [decision for decision in protocol.decisions if decision.kind == draft.kind]
+    first = protocol.diagnostics[0]
+    assert {diagnostic.kind for diagnostic in protocol.diagnostics} >= {draft.kind}
+    found = [diagnostic for diagnostic in protocol.diagnostics if diagnostic.kind == draft.kind]
     assert len(found) == 1
     assert found[0].pointer == draft.pointer
     assert draft.says in found[0].reason
-    assert draft.reading in found[0].reading
+    assert draft.interpretation in found[0].interpretation
     assert found[0].fix
     assert str(first).startswith(f"{tmp_path / 'draft.json'}#/")
     files = emit(Model(protocol), DRAFT)
@@ -75,32 +75,32 @@ def test_a_draft_becomes_bindings_with_recorded_decisions(tmp_path: Path, draft:
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_decisions_have_places_fail_strict_reading_and_are_settled_by_facts(tmp_path: Path, draft: Draft) -> None:
     protocol = read(tmp_path, draft.schema)
-    first = protocol.decisions[0]
+    first = protocol.diagnostics[0]
     with pytest.raises(BadInput) as caught:
         lower(build(external(tmp_path / "draft.json", "draft", SEMANTICS, strict=True)))
     error = caught.value
     assert (error.file, error.pointer, error.message, error.fix) == (first.file, first.pointer, first.reason, first.fix)
     assert str(error) == f"{tmp_path / 'draft.json'}#{first.pointer}: {first.reason}; {first.fix}"
     assert "\n" not in str(error)
-    for decision in protocol.decisions:
+    for diagnostic in protocol.diagnostics:
         node: Any = draft.schema
-        for token in split(decision.pointer):
+        for token in split(diagnostic.pointer):
             node = step(node, token)
     for value in draft.accepts:
         judges = [document_of(protocol), *([draft.schema] if "leads nowhere" not in draft.says else [])]
         for judge in judges:
             assert jsonschema_rs.Draft202012Validator({"$ref": "#/$defs/X", **judge}).is_valid(value)
-    facts = {decision: match["fact"] for decision in protocol.decisions if (match := FACT.search(decision.fix))}
+    facts = {diagnostic: match["fact"] for diagnostic in protocol.diagnostics if (match := FACT.search(diagnostic.fix))}
     after = read(tmp_path, draft.schema, "\n".join(facts.values()))
-    assert not facts.keys() & set(after.decisions)
-    assert set(after.decisions) <= set(protocol.decisions)
+    assert not facts.keys() & set(after.diagnostics)
+    assert set(after.diagnostics) <= set(protocol.diagnostics)
     assert after.methods == protocol.methods
 
 
 def test_a_fact_about_an_unknown_definition_is_reported(tmp_path: Path) -> None:
-    (decision,) = read(tmp_path, small(), 'results."books/find" = "Gone"').decisions
-    assert (decision.kind, decision.pointer) == ("result-assumed", "/$defs/FindBookRequest")
-    assert decision.reason.endswith("there is no Gone")
+    (diagnostic,) = read(tmp_path, small(), 'results."books/find" = "Gone"').diagnostics
+    assert (diagnostic.kind, diagnostic.pointer) == ("result-assumed", "/$defs/FindBookRequest")
+    assert diagnostic.reason.endswith("there is no Gone")
 
 
 @pytest.mark.full
@@ -115,7 +115,7 @@ def test_every_kind_of_decision_is_documented() -> None:
 
 @cache
 def kinds() -> set[str]:
-    """Return the kinds of decision that the generator takes."""
+    """Return the kinds of broken rules that the generator reports."""
     code = [path.read_text("utf-8") for path in (ROOT / "generator").rglob("*.py")]
     return {kind for text in code for kind in re.findall(r'\.settle\(\s*"([a-z-]+)"', text)}
 
@@ -150,14 +150,16 @@ def test_constants_accepted_by_two_one_of_members_overlap(tmp_path: Path) -> Non
         *([{"anyOf": [{"const": "a"}, True]}, {"const": "b"}], [{"const": 1}, {"type": "number"}]),
         *([ref("One"), {"const": "1"}], [record("kind", kind={"const": "a"}), record(kind={"const": "b"})]),
     ]
-    read_rows = [read(tmp_path, small(X={"oneOf": members}, One={"const": "1"})).decisions for members in rows]
-    assert [[decision.kind for decision in decisions] for decisions in read_rows] == [["one-of-overlaps"]] * len(rows)
+    read_rows = [read(tmp_path, small(X={"oneOf": members}, One={"const": "1"})).diagnostics for members in rows]
+    assert [[diagnostic.kind for diagnostic in diagnostics] for diagnostics in read_rows] == [
+        ["one-of-overlaps"]
+    ] * len(rows)
 
 
 def test_objects_with_different_constants_do_not_overlap(tmp_path: Path) -> None:
     members = [record("kind", kind={"const": kind}, x=TEXT) for kind in "ab"]
     schema = small(X={"oneOf": [*members, ref("C")]}, C=record("kind", kind={"const": "c"}))
-    assert read(tmp_path, schema).decisions == ()
+    assert read(tmp_path, schema).diagnostics == ()
 
 
 def test_doc_comments_become_plain_text() -> None:
@@ -257,8 +259,8 @@ def test_our_own_revisions_need_no_decision() -> None:
     store = Store()
     for revision in store.pins:
         source = store.effective(revision)
-        assert source.reading.strict
-        assert build(source).decisions == ()
+        assert source.context.strict
+        assert build(source).diagnostics == ()
 
 
 def test_the_drafts_are_json() -> None:
@@ -288,7 +290,7 @@ def test_a_damaged_schema_is_never_read_as_a_narrower_schema(
 ) -> None:
     schema = damaged(draft_of_a_library(), Random(seed))
     protocol = read_or_refuse(tmp_path_factory.getbasetemp(), schema)
-    if protocol is None or "members-without-type" in {decision.kind for decision in protocol.decisions}:
+    if protocol is None or "members-without-type" in {diagnostic.kind for diagnostic in protocol.diagnostics}:
         return  # a definition with members is read as an object, although the schema accepts other values too
     ours = document_of(protocol)
     names = {protocol.schema_names.get(name, name): name for name in protocol.definitions}

@@ -41,7 +41,7 @@ from mcp_bindgen.protocol.model import (
 )
 from mcp_bindgen.protocol.passes import PASSES, Draft
 from mcp_bindgen.runtime import Client, Context, Server
-from mcp_bindgen.spec import BadInput, EffectiveSchema, ExtensionSchema, Reading, Schema, Store, extend
+from mcp_bindgen.spec import BadInput, DiagnosticContext, EffectiveSchema, ExtensionSchema, Schema, Store, extend
 from tests.support.small_schemas import record, ref, union
 
 STORE = Store()
@@ -131,7 +131,7 @@ def test_no_pass_modifies_its_input() -> None:
 def small_protocol(types: dict[str, Type], *methods: Method) -> Protocol:
     """Return a strictly read protocol with these definitions and methods."""
     definitions = {name: Definition(name, type) for name, type in types.items()}
-    return Protocol("draft", "stateless", "", definitions, methods, reading=Reading())
+    return Protocol("draft", "stateless", "", definitions, methods, context=DiagnosticContext())
 
 
 def test_lowering_refuses_names_that_are_invalid_for_a_class() -> None:
@@ -1079,9 +1079,12 @@ def test_wire_names_become_python_field_names() -> None:
 
 
 def test_fields_refuses_two_wire_names_with_the_same_python_name() -> None:
-    assert naming.fields("X", ["_meta", "nextCursor"], Reading()) == {"_meta": "meta", "nextCursor": "next_cursor"}
+    assert naming.fields("X", ["_meta", "nextCursor"], DiagnosticContext()) == {
+        "_meta": "meta",
+        "nextCursor": "next_cursor",
+    }
     with pytest.raises(BadInput, match="'next_cursor' and 'nextCursor' of X are both 'next_cursor' in Python"):
-        naming.fields("X", ["next_cursor", "nextCursor"], Reading())
+        naming.fields("X", ["next_cursor", "nextCursor"], DiagnosticContext())
 
 
 def test_names_of_stubs_packages_constants_and_arguments() -> None:
@@ -1203,7 +1206,7 @@ def extended(own: Schema, core: Schema, **facts: Any) -> Draft:
     head = {"id": JOBS, "core": [source.revision], **facts.pop("head", {})}
     stated = {**SEMANTICS, "unions": {}, "roles": {}, "extends": {}, "meta": {}, "extension": head, **facts}
     whole = extend(source, ExtensionSchema(JOBS, "1", "jobs", own, "", stated))
-    return Draft(whole, whole.definitions, whole.reading, whole.origins)
+    return Draft(whole, whole.definitions, whole.context, whole.origins)
 
 
 CORE: Schema = {

@@ -22,7 +22,7 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.report import Format, Page, render
 from mcp_bindgen.report.comparison_json import json_schema
 from mcp_bindgen.report.diff import comparison_report
-from mcp_bindgen.spec import Decision, Store
+from mcp_bindgen.spec import Diagnostic, Store
 from tests.support.commands import Done, bindgen, inside, save
 from tests.support.small_schemas import draft
 
@@ -52,8 +52,8 @@ def hostile() -> Comparison:
     """Return a comparison with names that an attacker chose."""
     whole = between(*STEPS[0])
     bad = [replace(f, subject=f"X.{HOSTILE}", group=HOSTILE, old=HOSTILE, new=HOSTILE) for f in whole.findings]
-    decision = Decision("empty-choice", HOSTILE, f"/$defs/{HOSTILE}", HOSTILE, HOSTILE, HOSTILE)
-    return replace(whole, findings=tuple(bad), old=replace(whole.old, revision=HOSTILE, decisions=(decision,)))
+    diagnostic = Diagnostic("empty-choice", HOSTILE, f"/$defs/{HOSTILE}", HOSTILE, HOSTILE, HOSTILE)
+    return replace(whole, findings=tuple(bad), old=replace(whole.old, revision=HOSTILE, diagnostics=(diagnostic,)))
 
 
 # --- text -----------------------------------------------------------------------------------------------------------
@@ -154,9 +154,9 @@ def test_markdown_separates_backticks_in_a_name_from_the_delimiters() -> None:
 
 def test_schemas_cannot_add_mentions_or_automatic_links_to_markdown() -> None:
     words = "@all https://example.org www.example.org #12"
-    decision = Decision("empty-choice", words, f"/{words}", words, words, words)
+    diagnostic = Diagnostic("empty-choice", words, f"/{words}", words, words, words)
     whole = between(REVISIONS[0], REVISIONS[0])
-    shown = markdown(replace(whole, old=replace(whole.old, decisions=(decision,))))
+    shown = markdown(replace(whole, old=replace(whole.old, diagnostics=(diagnostic,))))
     outside_code = re.sub(r"`.*?`", "", shown).replace("&#8203;", " ")
     assert outside_code.count("example.org") == 6
     assert not re.search(r"@\w|://|www\.|#\d", outside_code)
@@ -314,23 +314,27 @@ def half_finished(tmp_path: Path) -> tuple[Path, Path]:
     return save(tmp_path / "old.json", draft()), save(tmp_path / "new.json", schema)
 
 
-def test_every_format_reports_lenient_reading_decisions(half_finished: tuple[Path, Path]) -> None:
+def test_every_format_reports_diagnostics(half_finished: tuple[Path, Path]) -> None:
     old, new = half_finished
-    place, reason, reading = f"{new}#/$defs/BorrowBookResult/properties/loan", "leads nowhere", "any JSON is accepted"
+    place, reason, interpretation = (
+        f"{new}#/$defs/BorrowBookResult/properties/loan",
+        "leads nowhere",
+        "any JSON is accepted",
+    )
     for form in Format:
         done = diff(old, new, "--format", form)
         assert done.returncode == 0
-        assert re.fullmatch(rf"warning: {re.escape(place)}: [^\n]+{reason}; {reading}; [^\n]+\n", done.stderr)
+        assert re.fullmatch(rf"warning: {re.escape(place)}: [^\n]+{reason}; {interpretation}; [^\n]+\n", done.stderr)
         words = " ".join(done.stdout.split())
         assert reason in words
-        assert reading in words
+        assert interpretation in words
     annotations = diff(old, new, "--format", "github").stdout
     assert f"::warning file={new},line=1,title=MCP old -> new%3A reference-dangling::" in annotations
     (comparison,) = json.loads(diff(old, new, "--format", "json").stdout)["comparisons"]
-    assert comparison["old"]["decisions"] == []
-    (decision,) = comparison["new"]["decisions"]
-    assert decision["kind"] == "reference-dangling"
-    assert f"{decision['file']}#{decision['pointer']}" == place
+    assert comparison["old"]["diagnostics"] == []
+    (diagnostic,) = comparison["new"]["diagnostics"]
+    assert diagnostic["kind"] == "reference-dangling"
+    assert f"{diagnostic['file']}#{diagnostic['pointer']}" == place
     assert Draft202012Validator(json_schema()).is_valid(json.loads(diff(old, new, "--format", "json").stdout))
 
 

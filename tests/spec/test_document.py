@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.protocol import build
-from mcp_bindgen.spec import BadInput, Reading, Store, external
+from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, external
 from mcp_bindgen.spec.canonical import canonical, digest, dumps
 from mcp_bindgen.spec.document import normalise, read
 from mcp_bindgen.spec.json import is_json_type, json_type_of
@@ -85,10 +85,10 @@ def test_a_reference_cycle_is_refused(tmp_path: Path) -> None:
 def test_many_reference_cycles_are_all_broken() -> None:
     names = [f"A{number}" for number in range(60)]
     document = {"$defs": {name: {"anyOf": [ref(other) for other in names]} for name in names}}
-    reading = Reading(strict=False)
-    grounded = normalise(document, reading)
-    assert len(reading.decisions) == 60 * 61 // 2
-    assert max(len(decision.reason) for decision in reading.decisions) < 100
+    context = DiagnosticContext(strict=False)
+    grounded = normalise(document, context)
+    assert len(context.diagnostics) == 60 * 61 // 2
+    assert max(len(diagnostic.reason) for diagnostic in context.diagnostics) < 100
     assert normalise(grounded) == grounded
 
 

@@ -77,7 +77,7 @@ def test_structures_equal_the_published_files(name: str) -> None:
     file = UPSTREAM / "extensions" / PUBLISHED[name] / "schema.json"
     assert STORE.verify(name, file) == (True, [])
     read = STORE.extension_schema(name, CORE)
-    assert (read.copies, read.reading.decisions) == ((), ())
+    assert (read.copies, read.context.diagnostics) == ((), ())
 
 
 @pytest.mark.full
@@ -317,9 +317,9 @@ def test_own_definitions_may_refer_to_core_without_copies_of_it(tmp_path: Path) 
 
 def test_the_inferred_sender_of_a_message_is_reported_with_the_file(tmp_path: Path) -> None:
     own = {"RunRequest": record("method", method={"const": "jobs/run"}), "RunResult": record()}
-    (decision,) = build(extend(CORE, jobs(tmp_path, own))).decisions
-    assert (decision.kind, decision.file) == ("sender-inferred", str(tmp_path / "jobs.json"))
-    assert 'write roles.RunRequest = "both"' in decision.fix
+    (diagnostic,) = build(extend(CORE, jobs(tmp_path, own))).diagnostics
+    assert (diagnostic.kind, diagnostic.file) == ("sender-inferred", str(tmp_path / "jobs.json"))
+    assert 'write roles.RunRequest = "both"' in diagnostic.fix
     with pytest.raises(BadInput, match=r"jobs\.json#/\$defs/RunRequest: .* nobody is known to send it"):
         build(extend(CORE, jobs(tmp_path, own, strict=True)))
     none = build(extend(CORE, jobs(tmp_path, own, '[roles]\nRunRequest = "none"', strict=True)))

@@ -20,11 +20,11 @@ class Draft:
     """A schema that breaks one rule.
 
     Attributes:
-        kind: The kind of decision that the reader must make.
+        kind: The kind of the diagnostic.
         schema: The whole document.
         pointer: JSON pointer to the problem.
         says: Part of the reason in the diagnostic.
-        reading: Part of the decision in the diagnostic.
+        interpretation: Part of the interpretation in the diagnostic.
         accepts: Values of `X` that the schema accepts; the generated code must accept them too.
     """
 
@@ -32,7 +32,7 @@ class Draft:
     schema: Schema
     pointer: str
     says: str
-    reading: str
+    interpretation: str
     accepts: tuple[Any, ...] = ()
 
 
@@ -224,13 +224,13 @@ ROWS: dict[str, tuple[Schema, tuple[Any, ...]]] = {
         GetResult=record(),
     ),
 }
-"""Kind, name, pointer below the definitions, part of the reason and part of the decision -> schema and values."""
+"""Kind, name, pointer below the definitions, part of the reason and of the interpretation -> schema and values."""
 
 
 def _drafts() -> Iterator[Any]:
     for words, (schema, accepts) in ROWS.items():
-        kind, name, pointer, says, reading = words.split(" | ")
-        yield pytest.param(Draft(kind, schema, f"/$defs{pointer}", says, reading, accepts), id=f"{kind}-{name}")
+        kind, name, pointer, says, interpretation = words.split(" | ")
+        yield pytest.param(Draft(kind, schema, f"/$defs{pointer}", says, interpretation, accepts), id=f"{kind}-{name}")
 
 
 DRAFTS = list(_drafts())

@@ -16,7 +16,7 @@ from mcp_bindgen.spec.errors import near
 
 from . import options
 from .options import Force, ReportFormat
-from .output import print_report, say_copies, say_corrections, say_decisions, say_incomplete, say_missing
+from .output import print_report, say_copies, say_corrections, say_diagnostics, say_incomplete, say_missing
 from .terminal import StatusLine, say, write
 
 
@@ -82,7 +82,7 @@ def generate(packages: Packages, force: Force = False) -> None:
     for target in targets:
         start = time.perf_counter()
         with StatusLine(f"generating {target.name}"):
-            say_decisions(target)
+            say_diagnostics(target)
             made = update(target, force=force)
         say(_line(target, made, time.perf_counter() - start))
         say_incomplete(target.protocol)
@@ -134,7 +134,7 @@ def check(packages: Packages, format: ReportFormat = Format.TEXT) -> None:
 
     for target in targets:
         with StatusLine(f"checking {target.name}"):
-            say_decisions(target)
+            say_diagnostics(target)
             difference = drift(target.folder, target.render())
         add(target.name, target.folder, target.command, difference, "differs")
     wrong = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from mcp_bindgen.report import Format, Page, Report, render
 from mcp_bindgen.report.text import table
-from mcp_bindgen.spec import EffectiveSchema, Reading
+from mcp_bindgen.spec import DiagnosticContext, EffectiveSchema
 from mcp_bindgen.spec.json import is_object, listed
 from mcp_bindgen.spec.pointer import split
 from mcp_bindgen.spec.transaction import save
@@ -88,9 +88,9 @@ def print_json(value: Any) -> None:
 
 
 def say_reading(*protocols: Revision) -> None:
-    """Print how schema files were read: each known mistake that was corrected, and each decision."""
+    """Print how schema files were read: each known mistake that was corrected, and each diagnostic."""
     say_corrections(*protocols)
-    say_decisions(*protocols)
+    say_diagnostics(*protocols)
 
 
 def say_corrections(*sources: EffectiveSchema | Revision) -> None:
@@ -99,10 +99,10 @@ def say_corrections(*sources: EffectiveSchema | Revision) -> None:
         say(f"corrected: {correction}", err=True)
 
 
-def say_decisions(*sources: Reading | Revision | Target) -> None:
-    """Print each decision about a place where a schema file breaks a rule."""
-    for decision in dict.fromkeys(decision for source in sources for decision in source.decisions):
-        say(f"warning: {decision}", err=True)
+def say_diagnostics(*sources: DiagnosticContext | Revision | Target) -> None:
+    """Print each diagnostic about a place where a schema file breaks a rule."""
+    for diagnostic in dict.fromkeys(diagnostic for source in sources for diagnostic in source.diagnostics):
+        say(f"warning: {diagnostic}", err=True)
 
 
 def say_missing(steps: Bridges) -> bool:
@@ -138,6 +138,6 @@ def say_copies(*sources: EffectiveSchema) -> None:
             say(f"warning: {extension.file}: {copy}", err=True)
 
 
-def decisions_about(protocol: Revision, definition: str) -> list[dict[str, str]]:
-    """Return the decisions about a definition as JSON."""
-    return [asdict(decision) for decision in protocol.decisions if split(decision.pointer)[1:2] == [definition]]
+def diagnostics_about(protocol: Revision, definition: str) -> list[dict[str, str]]:
+    """Return the diagnostics about a definition as JSON."""
+    return [asdict(diagnostic) for diagnostic in protocol.diagnostics if split(diagnostic.pointer)[1:2] == [definition]]

@@ -21,7 +21,7 @@ from mcp_bindgen.protocol.status import (
 )
 from mcp_bindgen.report import Format
 from mcp_bindgen.report.diff import comparison_report
-from mcp_bindgen.spec import BadInput, Reading, Store, sources
+from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, sources
 from mcp_bindgen.spec.extension import is_id
 from mcp_bindgen.spec.pins import Pin
 from mcp_bindgen.spec.store import user_folder
@@ -34,7 +34,7 @@ from .output import (
     print_json,
     print_report,
     say_corrections,
-    say_decisions,
+    say_diagnostics,
     say_incomplete,
     say_missing,
 )
@@ -125,9 +125,9 @@ def import_(
     from mcp_bindgen.emit.python.user_revisions import import_revision  # its imports take time
 
     source = sources.read(file)
-    reading = Reading(source.label, strict=strict)
+    context = DiagnosticContext(source.label, strict=strict)
     given: dict[str, Any] = {
-        "reading": reading,
+        "context": context,
         "source": commit or (source.commit.short if source.commit is not None else ""),
         "status": status,
         "changed": changed.date() if changed is not None else None,
@@ -141,7 +141,7 @@ def import_(
         say(f"{imported.label}  structure {imported.structure[:16]}")
         for copy in copies:
             say(f"differs from core: {source.label}: {copy}", err=True)
-        say_decisions(reading)
+        say_diagnostics(context)
         return
     if folder is not None or is_checkout():
         pin, target = Store(folder).add(revision, source, **given), None
@@ -150,11 +150,11 @@ def import_(
             pin, target = import_revision(revision, source, **given)
     say(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
     if target is None:
-        say_decisions(reading)
+        say_diagnostics(context)
         return
     say(f"{target.options.package}  {target.folder}")
     say_corrections(target.source)
-    say_decisions(reading, target)
+    say_diagnostics(context, target)
     say_incomplete(target.protocol)
     for steps in target.emitter.bridges_of([target]):
         say_missing(steps)

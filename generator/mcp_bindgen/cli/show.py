@@ -20,7 +20,7 @@ from mcp_bindgen.spec.errors import suggestion
 
 from . import options
 from .options import Json, JsonSchema
-from .output import Columns, decisions_about, print_facts, print_json, say_reading
+from .output import Columns, diagnostics_about, print_facts, print_json, say_reading
 from .terminal import say, write
 
 _revision = typer.Argument(help=options.REVISION_HELP, autocompletion=options.complete_revisions)
@@ -35,13 +35,13 @@ class RevisionOptions(options.SchemaFolder):
     extension: options.Extension = None
 
     def protocol(self, revision: str) -> PythonProtocol:
-        """Return the Python view of a revision, after a warning for each correction and decision."""
+        """Return the Python view of a revision, after a warning for each correction and diagnostic."""
         found = lower(protocol_of(revision, self.store, extensions=tuple(self.extension or ())))
         say_reading(found)
         return found
 
     def model(self, revision: str) -> Model:
-        """Return the model of a revision, after a warning for each correction and decision."""
+        """Return the model of a revision, after a warning for each correction and diagnostic."""
         found = model_of(revision, self.store, tuple(self.extension or ()))
         say_reading(found.protocol)
         return found
@@ -116,7 +116,7 @@ def _definition(protocol: PythonProtocol, definition: Definition) -> dict[str, A
         "deprecated": definition.deprecated or None,
         "hoisted": definition.hoisted,
         "usedBy": [name for name, one in protocol.definitions.items() if definition.name in references(one.type)],
-        "decisions": decisions_about(protocol, definition.name),
+        "diagnostics": diagnostics_about(protocol, definition.name),
     }
     if isinstance(type, Object):
         fact["fields"] = [
@@ -188,7 +188,7 @@ def _method(protocol: PythonProtocol, method: Method) -> dict[str, Any]:
         "stub": protocol.stub(method),
         "doc": method.doc,
         "deprecated": method.deprecated or None,
-        "decisions": decisions_about(protocol, method.definition),
+        "diagnostics": diagnostics_about(protocol, method.definition),
     }
 
 

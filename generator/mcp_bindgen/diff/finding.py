@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from mcp_bindgen.protocol.model import OTHER_SIDE, Kind, Method, Protocol, Sender
-from mcp_bindgen.spec import Decision
+from mcp_bindgen.spec import Diagnostic
 from mcp_bindgen.spec.git import Commit
 
 
@@ -186,11 +186,11 @@ class Comparison:
     commits: tuple[Commit, ...] = ()
 
     @property
-    def decisions(self) -> tuple[Decision, ...]:
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
         """How broken rules of the schemas were handled; for commits, only newly broken rules."""
-        before, after = self.old.decisions, self.new.decisions
+        before, after = self.old.diagnostics, self.new.diagnostics
         if self.commits:
-            return tuple(decision for decision in after if decision not in before)
+            return tuple(diagnostic for diagnostic in after if diagnostic not in before)
         return tuple(dict.fromkeys(before + after))
 
     @property

@@ -10,7 +10,7 @@ from typing import Literal
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import Correction, Decision
+from mcp_bindgen.spec import Correction, Diagnostic
 
 from .finding import Finding
 from .findings import compare
@@ -60,7 +60,7 @@ class History:
         names: Revision -> name there, for the revisions with the subject.
         events: Events, oldest first.
         corrections: Known errors that were corrected in external files.
-        decisions: How broken rules of external files were handled.
+        diagnostics: How broken rules of external files were handled.
     """
 
     name: str
@@ -69,7 +69,7 @@ class History:
     names: dict[str, str]
     events: tuple[Event, ...]
     corrections: tuple[Correction, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def history(words: str, protocols: Sequence[Protocol], steps: Sequence[Step] | None = None) -> History:
@@ -103,7 +103,7 @@ def history(words: str, protocols: Sequence[Protocol], steps: Sequence[Step] | N
         names={protocol.revision: str(one) for protocol, one in zip(protocols, line, strict=True) if one is not None},
         events=tuple(_events(line, protocols, steps)),
         corrections=tuple(correction for protocol in protocols for correction in protocol.corrections),
-        decisions=tuple(decision for protocol in protocols for decision in protocol.decisions),
+        diagnostics=tuple(diagnostic for protocol in protocols for diagnostic in protocol.diagnostics),
     )
 
 

@@ -14,7 +14,7 @@ from mcp_bindgen.bridge.source import models
 from mcp_bindgen.bridge.steps import rule_file
 from mcp_bindgen.bridge.words import page
 from mcp_bindgen.protocol import Protocol, build, slice_protocol
-from mcp_bindgen.spec import BadInput, Decision, EffectiveSchema, ExtensionSchema, Store
+from mcp_bindgen.spec import BadInput, Diagnostic, EffectiveSchema, ExtensionSchema, Store
 from mcp_bindgen.spec.errors import locating
 
 from .header import header, is_generated
@@ -117,13 +117,13 @@ class Emitter:
         """Return the full name of the package of a revision in this installation, on which extensions build."""
         return self.package_of(revision)
 
-    def decisions(self, protocol: Protocol) -> tuple[Decision, ...]:
+    def diagnostics(self, protocol: Protocol) -> tuple[Diagnostic, ...]:
         """Return how the schema was read where it breaks a rule, rules about names in the language included.
 
         Raises:
-            BadInput: In a strict reading: it breaks a rule about names.
+            BadInput: In strict mode: it breaks a rule about names.
         """
-        return protocol.decisions
+        return protocol.diagnostics
 
     def check_files(self, files: Mapping[str, str], model: Model, options: Options) -> None:
         """Raise `BadInput` if the files of a model cannot be used; called before they are written."""
@@ -194,9 +194,9 @@ class Target:
         return slice_protocol(protocol, self.only) if self.only else protocol
 
     @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """How the schema was read where it breaks a rule; raises `BadInput` as `Emitter.decisions`."""
-        return self.emitter.decisions(self.protocol)
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """How the schema was read where it breaks a rule; raises `BadInput` as `Emitter.diagnostics`."""
+        return self.emitter.diagnostics(self.protocol)
 
     @property
     def inputs(self) -> tuple[str, ...]:

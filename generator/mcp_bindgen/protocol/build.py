@@ -18,7 +18,7 @@ def build(source: EffectiveSchema) -> Protocol:
     """Return the protocol model of an effective schema, the same one for each call.
 
     Raises:
-        BadInput: In a strict reading: the schema breaks a convention of the model. The error names file and pointer.
+        BadInput: In strict mode: the schema breaks a convention of the model. The error names file and pointer.
     """
     if source not in _BUILT:
         _BUILT[source] = _run_passes(source)
@@ -27,7 +27,7 @@ def build(source: EffectiveSchema) -> Protocol:
 
 def _run_passes(source: EffectiveSchema) -> Protocol:
     with locating(source.file):
-        first = Draft(source, source.definitions, source.reading.fork(), source.origins)
+        first = Draft(source, source.definitions, source.context.fork(), source.origins)
         draft = reduce(lambda so_far, step: step(so_far), PASSES, first)
     return Protocol(
         revision=source.revision,
@@ -41,6 +41,6 @@ def _run_passes(source: EffectiveSchema) -> Protocol:
         extensions=draft.extensions,
         origin=source.origin,
         corrections=source.corrections,
-        decisions=draft.reading.decisions,
-        reading=draft.reading,
+        diagnostics=draft.context.diagnostics,
+        context=draft.context,
     )

@@ -13,7 +13,7 @@ from pydantic import Discriminator, SkipValidation, StrictBool, StrictInt
 from pydantic import Field as Member
 from pydantic.json_schema import SkipJsonSchema
 
-from mcp_bindgen.spec import Correction, Decision, Origin, Reading
+from mcp_bindgen.spec import Correction, Diagnostic, DiagnosticContext, Origin
 
 from .json_form import OMITTED, AsObject, Flag, JsonText, Limit, List, Maybe, NoneAsFalse, Pairs, Text, Texts
 
@@ -225,8 +225,8 @@ OTHER_SIDE: Mapping[Sender, Sender] = {"client": "server", "server": "client"}
 """Side -> the side at the other end of the connection."""
 
 
-def _lenient() -> Reading:
-    return Reading(strict=False)
+def _lenient() -> DiagnosticContext:
+    return DiagnosticContext(strict=False)
 
 
 @dataclass(frozen=True)
@@ -563,9 +563,9 @@ class Protocol(Definitions):
         facts: Facts that a connection needs beside the methods.
         origin: The origin of its descriptions: `ours` for `docs.toml`, `file` for the schema file itself.
         corrections: Known mistakes that were corrected in a schema file from outside.
-        decisions: How the schema was read where it breaks a rule; empty in a strict reading.
+        diagnostics: How the schema was read where it breaks a rule; empty in strict mode.
         extensions: The extensions that the revision is read with, in the given order.
-        reading: Reports broken rules of emitters, by place in the schema file; not a part of the JSON.
+        context: Reports broken rules of emitters, by place in the schema file; not a part of the JSON.
     """
 
     revision: str
@@ -578,9 +578,9 @@ class Protocol(Definitions):
     facts: Facts = field(default_factory=Facts)
     origin: Origin = "file"
     corrections: List[Correction] = ()
-    decisions: List[Decision] = ()
+    diagnostics: List[Diagnostic] = ()
     extensions: List[Extension] = ()
-    reading: Annotated[SkipJsonSchema[SkipValidation[Reading]], Member(exclude=True)] = field(
+    context: Annotated[SkipJsonSchema[SkipValidation[DiagnosticContext]], Member(exclude=True)] = field(
         default_factory=_lenient, compare=False, repr=False
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mcp_bindgen.spec import BadInput, EffectiveSchema, Pin, Reading, Store, extend
+from mcp_bindgen.spec import BadInput, DiagnosticContext, EffectiveSchema, Pin, Store, extend
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.toml import key_text, quoted
@@ -67,7 +67,7 @@ class Report:
 
     @property
     def is_open(self) -> bool:
-        """True if the revision needs attention: it is not sound, or a draft with open decisions."""
+        """True if the revision needs attention: it is not sound, or a draft with diagnostics."""
         return not self.sound or (self.is_draft and any((self.stubs, self.gone, self.unguarded, self.unfilled)))
 
 
@@ -94,8 +94,8 @@ def reports_of(store: Store, revision: str | None = None) -> list[Report]:
             patches=len(source.applied),
             unlisted=() if store.is_users(name) else tuple(unlisted),
         )
-        protocol = build(replace(source, reading=Reading(source.file, strict=False)))
-        report = replace(report, problems=tuple(map(str, protocol.decisions)))
+        protocol = build(replace(source, context=DiagnosticContext(source.file, strict=False)))
+        report = replace(report, problems=tuple(map(str, protocol.diagnostics)))
         reports.append(_filled(report, source, protocol, before))
         before = protocol
     return [report for report in reports if revision in (None, report.revision)]
@@ -316,8 +316,8 @@ def _report(store: Store, pin: Pin) -> ExtensionReport:
         try:
             source = store.effective(core)
             extension = store.extension_schema(pin, source)
-            lenient = Reading(extension.file, strict=False)
-            protocol = build(extend(source, replace(extension, reading=lenient)))
+            lenient = DiagnosticContext(extension.file, strict=False)
+            protocol = build(extend(source, replace(extension, context=lenient)))
         except BadInput as error:
             return replace(report, problems=(*report.problems, str(error)))
         own = {name: one for name, one in protocol.definitions.items() if one.origin == pin.id}
@@ -329,7 +329,7 @@ def _report(store: Store, pin: Pin) -> ExtensionReport:
                 f"{name}.{wire}" if wire else name for name in missing if name in own for wire in missing[name]
             ),
             unused_words=tuple(sorted((extension.docs or {}).keys() - own.keys() - {"common"})),
-            problems=(*report.problems, *map(str, protocol.decisions)),
+            problems=(*report.problems, *map(str, protocol.diagnostics)),
         )
     return report
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mcp_bindgen.diff.finding import Comparison, Impact, Outcome, Plane, Severity
 from mcp_bindgen.diff.finding import Finding as DiffFinding
 from mcp_bindgen.diff.rules import RULES
-from mcp_bindgen.spec import Decision
+from mcp_bindgen.spec import Diagnostic
 
 from .document import (
     NOWHERE,
@@ -37,8 +37,8 @@ from .document import (
 if TYPE_CHECKING:
     from mcp_bindgen.diff.commits import Walked
 
-Places = Callable[[Comparison, DiffFinding | Decision], Place]
-"""Function from a finding or a decision to its place in a schema file."""
+Places = Callable[[Comparison, DiffFinding | Diagnostic], Place]
+"""Function from a finding or a diagnostic to its place in a schema file."""
 
 OUTCOMES = {Outcome.WORKS: "works", Outcome.LIMITED: "works with limits", Outcome.CANNOT_TALK: "cannot talk"}
 LEVELS = {Severity.BREAKING: Level.ERROR, Severity.RISKY: Level.WARNING, Severity.INFO: Level.NOTE}
@@ -55,9 +55,9 @@ _PROSE_VALUES = frozenset({"deprecated", "ref-extracted", "ref-inlined"})
 _MAX_METHODS = 3
 
 
-def without_lines(comparison: Comparison, subject: DiffFinding | Decision) -> Place:
+def without_lines(comparison: Comparison, subject: DiffFinding | Diagnostic) -> Place:
     """Return a place as far as it is known without reading the schema file."""
-    return Place(subject.file, subject.pointer) if isinstance(subject, Decision) else NOWHERE
+    return Place(subject.file, subject.pointer) if isinstance(subject, Diagnostic) else NOWHERE
 
 
 def document(
@@ -109,17 +109,17 @@ def walk_summary(walked: Walked) -> str:
     return ", ".join(parts)
 
 
-def place_of(decision: Decision) -> str:
-    """Return file and pointer of a decision."""
-    return f"{decision.file}#{decision.pointer}"
+def place_of(diagnostic: Diagnostic) -> str:
+    """Return file and pointer of a diagnostic."""
+    return f"{diagnostic.file}#{diagnostic.pointer}"
 
 
-def _decision(decision: Decision, place: Place) -> Finding:
+def _diagnostic(diagnostic: Diagnostic, place: Place) -> Finding:
     return Finding(
-        rule=decision.kind,
+        rule=diagnostic.kind,
         level=Level.WARNING,
-        message=f"{prose(decision.reason)}; {strong(decision.reading)}",
-        fix=prose(f"{decision.fix[:1].upper()}{decision.fix[1:]}."),
+        message=f"{prose(diagnostic.reason)}; {strong(diagnostic.interpretation)}",
+        fix=prose(f"{diagnostic.fix[:1].upper()}{diagnostic.fix[1:]}."),
         place=place,
     )
 
@@ -204,9 +204,9 @@ def _blocks(comparison: Comparison, witness: bool, places: Places) -> Iterator[B
         blocks = list(_compact(_on(comparison, plane), lambda one: places(comparison, one)))
         if blocks:
             yield Section(title, blocks)
-    if comparison.decisions:
-        decisions = [_decision(one, places(comparison, one)) for one in comparison.decisions]
-        yield Section("How the schemas were read", [Findings(decisions)])
+    if comparison.diagnostics:
+        diagnostics = [_diagnostic(one, places(comparison, one)) for one in comparison.diagnostics]
+        yield Section("How the schemas were read", [Findings(diagnostics)])
 
 
 def _on(comparison: Comparison, plane: Plane) -> list[DiffFinding]:

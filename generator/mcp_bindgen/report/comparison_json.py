@@ -9,7 +9,7 @@ from mcp_bindgen.diff.commits import Skipped, Walked
 from mcp_bindgen.diff.finding import Comparison, Finding, Message, Severity, Verdict, Witness
 from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.protocol.model import Protocol
-from mcp_bindgen.spec import Correction, Decision
+from mcp_bindgen.spec import Correction, Diagnostic
 from mcp_bindgen.spec.git import Commit
 
 from .record import as_json, closed, ref, schema_of
@@ -43,7 +43,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 
 def _revision(protocol: Protocol) -> dict[str, Any]:
     known = {"revision": protocol.revision, "era": protocol.era, "digest": protocol.digest}
-    return {**known, "corrections": as_json(protocol.corrections), "decisions": as_json(protocol.decisions)}
+    return {**known, "corrections": as_json(protocol.corrections), "diagnostics": as_json(protocol.diagnostics)}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -95,12 +95,12 @@ def json_schema() -> dict[str, Any]:
                 era={"enum": ["stateful", "stateless"]},
                 digest=text,
                 corrections=_list("Correction", "The known mistakes that were corrected in a file from outside."),
-                decisions=_list("Decision", "How a file from outside was read where it breaks a rule."),
+                diagnostics=_list("Diagnostic", "How a file from outside was read where it breaks a rule."),
             ),
             "Finding": schema_of(Finding, _OR_NULL, {**finding, "rule": {"enum": sorted(RULES)}}),
             **{
                 kind.__name__: schema_of(kind, _OR_NULL)
-                for kind in (Acceptance, Correction, Decision, Message, Verdict, Witness)
+                for kind in (Acceptance, Correction, Diagnostic, Message, Verdict, Witness)
             },
             **{kind.__name__: schema_of(kind) for kind in (Commit, Skipped, Walked)},
         },

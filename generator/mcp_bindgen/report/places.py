@@ -10,7 +10,7 @@ from typing import Any
 from mcp_bindgen.diff.finding import Comparison, Finding
 from mcp_bindgen.diff.location import Step, root
 from mcp_bindgen.diff.selectors import parse_steps
-from mcp_bindgen.spec import BadInput, Decision, Store, sources
+from mcp_bindgen.spec import BadInput, Diagnostic, Store, sources
 from mcp_bindgen.spec.errors import near
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.jsonc import Located
@@ -41,9 +41,9 @@ class SchemaPlaces:
         self._sources |= _named_sources(comparisons, names, store)
         self._file = cache(self._read)
 
-    def __call__(self, comparison: Comparison, finding: Finding | Decision) -> Place:
+    def __call__(self, comparison: Comparison, finding: Finding | Diagnostic) -> Place:
         """Return the place in the new schema file, or in the old one if the new one lacks the definition."""
-        if isinstance(finding, Decision):
+        if isinstance(finding, Diagnostic):
             files = (self._file(side.revision) for side in (comparison.new, comparison.old))
             file = next((one for one in files if one is not None and one.argument == finding.file), None)
             return Place(finding.file, finding.pointer, file.located.line(finding.pointer) if file is not None else 0)

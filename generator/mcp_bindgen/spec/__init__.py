@@ -1,23 +1,23 @@
 """Read, pin, patch and normalise schema files: a file goes in, an effective schema comes out."""
 
+from .diagnostics import Diagnostic, DiagnosticContext
 from .effective import EffectiveSchema, ExtensionSchema, Origin
 from .errors import BadInput
 from .extension import extend, read_extension
 from .keywords import Schema
 from .patches import Correction
 from .pins import Pin
-from .reading import Decision, Reading
 from .store import Store, external, named
 
 __all__ = [
     "BadInput",
     "Correction",
-    "Decision",
+    "Diagnostic",
+    "DiagnosticContext",
     "EffectiveSchema",
     "ExtensionSchema",
     "Origin",
     "Pin",
-    "Reading",
     "Schema",
     "Store",
     "extend",

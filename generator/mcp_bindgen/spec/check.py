@@ -7,11 +7,11 @@ from typing import Any
 
 from . import kinds
 from . import pointer as json_pointer
+from .diagnostics import DiagnosticContext
 from .errors import BadInput
 from .idioms import plain
 from .json import JSON_TYPES, is_array, is_object, listed
 from .keywords import KNOWN, NESTING, PROSE, STRUCTURE, Schema, rebuild
-from .reading import Reading
 
 MAX_DEPTH = 100
 """Maximum depth of a schema, and of a chain of aliases: the passes recurse. MCP schemas have a depth of 12, and chains
@@ -43,80 +43,80 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
-def check_definition(definition: Any, top: str, reading: Reading, *, legacy: bool) -> Schema:
+def check_definition(definition: Any, top: str, context: DiagnosticContext, *, legacy: bool) -> Schema:
     """Check every schema of a definition.
 
     Args:
         definition: The definition.
         top: Pointer to the definition.
-        reading: Decides about broken rules.
+        context: Reports broken rules.
         legacy: True for draft-07, in which a reference hides its siblings.
 
     Returns:
-        The definition. A lenient reading omits unreadable keywords, so that it accepts no less.
+        The definition. Lenient mode omits unreadable keywords, so that it accepts no less.
 
     Raises:
-        BadInput: The name or a value has a lone surrogate. In a strict reading also: a keyword is unknown, has a value
+        BadInput: The name or a value has a lone surrogate. In strict mode also: a keyword is unknown, has a value
             of the wrong kind, or is not supported in combination with another keyword.
     """
     _check_characters(top, top)
     if not is_object(definition):
         error = BadInput("a definition must be an object", pointer=top, fix="write it as a schema")
-        reading.settle("definition-kind", error, "read as any JSON")
+        context.report("definition-kind", error, "read as any JSON")
         return {}
-    return _checked(definition, top, reading, legacy)
+    return _checked(definition, top, context, legacy)
 
 
-def _checked(schema: Schema, here: str, reading: Reading, legacy: bool) -> Schema:
+def _checked(schema: Schema, here: str, context: DiagnosticContext, legacy: bool) -> Schema:
     kept: Schema = {}
     for keyword, value in plain(schema).items():
         at = json_pointer.join(here, keyword)
-        if _is_readable(keyword, value, at, reading):
-            kept[keyword] = _value(keyword, value, at, reading)
+        if _is_readable(keyword, value, at, context):
+            kept[keyword] = _value(keyword, value, at, context)
     for keyword, others in _RELIES.items():
         if any(other in schema and other not in kept for other in others):
             kept.pop(keyword, None)
-    kept = rebuild(kept, lambda child, at: _checked(child, at, reading, legacy), here)
-    return _reference_alone(kept, here, reading) if "$ref" in kept and not legacy else kept
+    kept = rebuild(kept, lambda child, at: _checked(child, at, context, legacy), here)
+    return _reference_alone(kept, here, context) if "$ref" in kept and not legacy else kept
 
 
-def _is_readable(keyword: str, value: Any, at: str, reading: Reading) -> bool:
+def _is_readable(keyword: str, value: Any, at: str, context: DiagnosticContext) -> bool:
     if keyword not in KNOWN and not keyword.startswith("x-"):
         error = BadInput(
             f"the keyword {keyword!r} would change the meaning and is not supported",
             pointer=at,
             fix="express it with the keywords that MCP schemas use, or drop it with a patch",
         )
-        reading.settle("keyword-unknown", error, "it is not checked")
+        context.report("keyword-unknown", error, "it is not checked")
         return False
     if keyword not in _UNCHECKED:
         _check_characters(keyword, at)
         _check_characters(value, at)
     if keyword in _KINDS and (wrong := _KINDS[keyword].wrong(value, keyword, at)) is not None:
-        reading.settle("keyword-kind", wrong, "it is not read")
+        context.report("keyword-kind", wrong, "it is not read")
         return False
     unknown = [name for name in listed(value) if name not in JSON_TYPES] if keyword == "type" else []
     for name in unknown:
         error = BadInput(f"{name!r} is not a JSON type", pointer=at, fix=f"use one of {', '.join(sorted(JSON_TYPES))}")
-        reading.settle("type-unknown", error, "any type is accepted")
+        context.report("type-unknown", error, "any type is accepted")
     return not unknown
 
 
-def _value(keyword: str, value: Any, at: str, reading: Reading) -> Any:
+def _value(keyword: str, value: Any, at: str, context: DiagnosticContext) -> Any:
     """Return the value of a keyword, with checked subschemas."""
     if keyword == "properties":
-        return {name: _schema(member, name, json_pointer.join(at, name), reading) for name, member in value.items()}
+        return {name: _schema(member, name, json_pointer.join(at, name), context) for name, member in value.items()}
     if keyword in ("anyOf", "oneOf", "allOf"):
         return [
-            _schema(member, str(index), json_pointer.join(at, index), reading) for index, member in enumerate(value)
+            _schema(member, str(index), json_pointer.join(at, index), context) for index, member in enumerate(value)
         ]
     return value
 
 
-def _schema(value: Any, name: str, at: str, reading: Reading) -> Any:
+def _schema(value: Any, name: str, at: str, context: DiagnosticContext) -> Any:
     _check_characters(name, at)
     if (wrong := kinds.SCHEMA.wrong(value, name, at)) is not None:
-        reading.settle("schema-kind", wrong, "any JSON is accepted")
+        context.report("schema-kind", wrong, "any JSON is accepted")
         return True
     return value
 
@@ -129,14 +129,14 @@ def _check_characters(value: Any, at: str) -> None:
         raise BadInput("has half of a character", pointer=at, fix="write the whole surrogate pair") from None
 
 
-def _reference_alone(schema: Schema, here: str, reading: Reading) -> Schema:
+def _reference_alone(schema: Schema, here: str, context: DiagnosticContext) -> Schema:
     beside = {keyword: schema[keyword] for keyword in STRUCTURE if keyword in schema and keyword != "$ref"}
     if not beside:
         return schema
     error = BadInput(
         f"{next(iter(beside))!r} beside '$ref' is not supported", pointer=here, fix="combine the two with 'allOf'"
     )
-    reading.settle("beside-reference", error, "both hold, as parts of an 'allOf'")
+    context.report("beside-reference", error, "both hold, as parts of an 'allOf'")
     rest = {keyword: value for keyword, value in schema.items() if keyword not in beside and keyword != "$ref"}
     parts = [{"$ref": schema["$ref"]}, *beside.pop("allOf", []), *([beside] if beside else [])]
     return {**rest, "allOf": parts}

@@ -9,35 +9,35 @@ from typing import Any
 from . import pointer as json_pointer
 from . import sources
 from .check import check_definition, check_depth
+from .diagnostics import DiagnosticContext
 from .errors import BadInput, locating
 from .idioms import lifted
 from .json import is_object, parse
 from .keywords import DIALECT, PREFIX, Schema, rebuild
-from .reading import Reading
 from .references import follow, ground
 from .sources import Readable
 
 _LEGACY = "#/definitions/"
 
 
-def read(file: Readable, reading: Reading | None = None) -> tuple[Schema, str]:
+def read(file: Readable, context: DiagnosticContext | None = None) -> tuple[Schema, str]:
     """Read a schema file and normalise its dialect.
 
     Args:
         file: The file.
-        reading: Decides about broken rules; by default they are errors.
+        context: Reports broken rules; by default they are errors.
 
     Returns:
         The document as `{"$schema": ..., "$defs": {...}}` with its prose, and the sha256 of the file's bytes.
 
     Raises:
-        BadInput: The file cannot be read, is not JSON, or is not a schema. In a strict reading also: it has an
+        BadInput: The file cannot be read, is not JSON, or is not a schema. In strict mode also: it has an
             unsupported keyword, or a reference to a missing definition or only to itself.
     """
     source = sources.read(file)
     document, sha = load(source)
     with locating(source.label):
-        return normalise(document, reading), sha
+        return normalise(document, context), sha
 
 
 def load(file: Readable) -> tuple[Any, str]:
@@ -51,19 +51,21 @@ def load(file: Readable) -> tuple[Any, str]:
         return parse(text, "schema", "give a JSON Schema file"), sha256(source.content).hexdigest()
 
 
-def normalise(document: Any, reading: Reading | None = None, known: Mapping[str, Schema] | None = None) -> Schema:
+def normalise(
+    document: Any, context: DiagnosticContext | None = None, known: Mapping[str, Schema] | None = None
+) -> Schema:
     """Return `document` (draft-07 or 2020-12) as a 2020-12 schema with `$defs`, checked; prose is kept.
 
     Args:
         document: The JSON document.
-        reading: Decides about broken rules; by default they are errors.
+        context: Reports broken rules; by default they are errors.
         known: Further definitions, normalised already, that the document may refer to and that the result has too. They
             refer to each other and to names in the document only.
 
     Raises:
         BadInput: As `read`, without the name of the file.
     """
-    reading = reading or Reading()
+    context = context or DiagnosticContext()
     check_depth(document)
     if not is_object(document):
         raise BadInput("is JSON but not a schema: the top is not an object", fix="give a JSON Schema file")
@@ -76,18 +78,18 @@ def normalise(document: Any, reading: Reading | None = None, known: Mapping[str,
             fix="give the schema.json of a protocol revision",
         )
     legacy = key == "definitions"
-    reading.root, reading.document = f"/{key}", document
+    context.root, context.document = f"/{key}", document
     checked: dict[str, Schema] = {}
     whole, places = (definitions, dict[str, str]()) if legacy else lifted({**known, **definitions})
     for name, pointer in places.items():
-        reading.moved(name, pointer)
+        context.moved(name, pointer)
     for name, definition in whole.items():
         if name in known:
             checked[name] = definition
             continue
-        readable = check_definition(definition, json_pointer.join(reading.root, name), reading, legacy=legacy)
+        readable = check_definition(definition, json_pointer.join(context.root, name), context, legacy=legacy)
         checked[name] = _translate(readable) if legacy else readable
-    return {"$schema": DIALECT, "$defs": ground(follow(checked, reading, known), reading)}
+    return {"$schema": DIALECT, "$defs": ground(follow(checked, context, known), context)}
 
 
 def normalise_again(changed: Schema, before: Schema) -> Schema:

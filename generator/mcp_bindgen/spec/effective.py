@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .copies import Copy
+from .diagnostics import DiagnosticContext
 from .keywords import Schema, walk
 from .patches import Correction, Patch
-from .reading import Reading
 
 Origin = Literal["ours", "file"]
 
@@ -32,7 +32,7 @@ class ExtensionSchema:
         file: Source of the schema, for later errors.
         copies: Its copies of core definitions that differ from core.
         draft: True if it is not released.
-        reading: Decides about broken rules in it.
+        context: Reports broken rules in it.
     """
 
     id: str
@@ -46,7 +46,7 @@ class ExtensionSchema:
     file: Path | str | None = None
     copies: tuple[Copy, ...] = ()
     draft: bool = False
-    reading: Reading = field(default_factory=Reading)
+    context: DiagnosticContext = field(default_factory=DiagnosticContext)
 
     @property
     def label(self) -> str:
@@ -67,7 +67,7 @@ class EffectiveSchema:
         file: Source of the schema, for later errors.
         applied: The applied patches.
         draft: True if it is not released.
-        reading: Decides about broken rules, and lists the decisions so far.
+        context: Reports broken rules, and lists the diagnostics so far.
         extensions: Its extensions, with their definitions among `definitions`.
     """
 
@@ -79,7 +79,7 @@ class EffectiveSchema:
     file: Path | str | None = None
     applied: tuple[Patch, ...] = ()
     draft: bool = False
-    reading: Reading = field(default_factory=Reading)
+    context: DiagnosticContext = field(default_factory=DiagnosticContext)
     extensions: tuple[ExtensionSchema, ...] = ()
 
     @cached_property

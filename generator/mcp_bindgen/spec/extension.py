@@ -13,12 +13,12 @@ from . import canonical, document, patches, sources
 from . import pointer as json_pointer
 from .check import check_depth
 from .copies import Copy, differing, folded
+from .diagnostics import DiagnosticContext
 from .effective import EffectiveSchema, ExtensionSchema
 from .errors import BadInput, locating
 from .json import is_object
 from .keywords import DIALECT, Schema, walk
 from .patches import Patch
-from .reading import Reading
 from .references import target
 from .semantics import read_extension_facts
 from .sources import Readable
@@ -57,7 +57,7 @@ def module_of(facts: Mapping[str, Any]) -> str:
 def own_structure(
     raw: Any,
     core: EffectiveSchema,
-    reading: Reading,
+    context: DiagnosticContext,
     ledger: Sequence[Patch] = (),
     corrections: Sequence[Patch] = (),
     version: str | None = None,
@@ -71,7 +71,7 @@ def own_structure(
     Args:
         raw: The JSON document; it may refer to core definitions without copies of them.
         core: The extended revision.
-        reading: Decides about broken rules.
+        context: Reports broken rules.
         ledger: Known errors of core, also in copies.
         corrections: Known errors of the extension.
         version: Version of the extension with these errors.
@@ -81,19 +81,19 @@ def own_structure(
         The definitions, with prose, and the copies that differ from core.
 
     Raises:
-        BadInput: The document is not a schema. In a strict reading also: it breaks a rule.
+        BadInput: The document is not a schema. In strict mode also: it breaks a rule.
     """
     check_depth(raw)
     if not is_object(raw) or "$defs" not in raw:
-        raw = document.normalise(raw, reading)
+        raw = document.normalise(raw, context)
     elif not is_object(raw["$defs"]):
         raise BadInput("'$defs' is not an object", pointer="/$defs", fix="give a JSON Schema file")
     given: dict[str, Any] = raw["$defs"]
     missing = {name: schema for name, schema in core.definitions.items() if name not in given}
-    whole = document.normalise({"$schema": DIALECT, "$defs": given}, reading, missing)
+    whole = document.normalise({"$schema": DIALECT, "$defs": given}, context, missing)
     whole, _ = patches.apply(whole, ledger)
     whole, _ = patches.apply(whole, corrections, version)
-    reading.document = raw
+    context.document = raw
     definitions: dict[str, Schema] = whole["$defs"]
     copies = differing({name: definitions[name] for name in given if name in core.definitions}, core.definitions)
     own = {name: schema for name, schema in definitions.items() if name not in core.definitions}
@@ -142,11 +142,11 @@ def read_extension(
                 pointer="/extension/core",
                 fix=f"add {core.revision!r} there if it does",
             )
-    reading = Reading(source.label, strict=strict)
+    context = DiagnosticContext(source.label, strict=strict)
     raw, _ = document.load(source)
     found = version or head.get("version") or source.revision
     with locating(source.label):
-        own, copies = own_structure(raw, core, reading, ledger, corrections, found, stored=stored)
+        own, copies = own_structure(raw, core, context, ledger, corrections, found, stored=stored)
         own = _chosen(own, head.get("only"), facts)
     return ExtensionSchema(
         id=head["id"],
@@ -160,7 +160,7 @@ def read_extension(
         file=source.label if not isinstance(file, Path) else file,
         copies=copies,
         draft=draft,
-        reading=reading,
+        context=context,
     )
 
 
@@ -186,7 +186,7 @@ def extend(core: EffectiveSchema, *extensions: ExtensionSchema) -> EffectiveSche
     """
     definitions = dict(core.definitions)
     seen: dict[tuple[str, str], ExtensionSchema] = {}
-    readings: dict[str, Reading] = {}
+    contexts: dict[str, DiagnosticContext] = {}
     for extension in (*core.extensions, *extensions):
         for what, name in (("id", extension.id), ("module", extension.module)):
             if (other := seen.setdefault((what, name), extension)) is not extension:
@@ -196,7 +196,7 @@ def extend(core: EffectiveSchema, *extensions: ExtensionSchema) -> EffectiveSche
                     fix="leave one of them out",
                 )
         for name, schema in extension.definitions.items():
-            if name in readings:
+            if name in contexts:
                 raise BadInput(
                     f"another extension has a definition {name!r} too",
                     file=extension.file,
@@ -204,10 +204,10 @@ def extend(core: EffectiveSchema, *extensions: ExtensionSchema) -> EffectiveSche
                     fix="read them one at a time",
                 )
             definitions[name] = schema
-            readings[name] = extension.reading
+            contexts[name] = extension.context
     return replace(
         core,
         definitions=definitions,
         extensions=(*core.extensions, *extensions),
-        reading=core.reading.joined(readings),
+        context=core.context.joined(contexts),
     )

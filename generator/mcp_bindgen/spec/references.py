@@ -10,10 +10,10 @@ from operator import ne
 
 from . import pointer as json_pointer
 from .check import MAX_DEPTH
+from .diagnostics import DiagnosticContext
 from .errors import BadInput, suggestion
 from .json import is_object
 from .keywords import PREFIX, Schema, rebuild, walk
-from .reading import Reading
 
 _OTHER = "#/definitions/"
 _SHOWN = 8
@@ -30,16 +30,18 @@ def reference(name: str) -> str:
     return json_pointer.join("#/$defs", name)
 
 
-def follow(definitions: Mapping[str, Schema], reading: Reading, known: Container[str] = ()) -> dict[str, Schema]:
+def follow(
+    definitions: Mapping[str, Schema], context: DiagnosticContext, known: Container[str] = ()
+) -> dict[str, Schema]:
     """Return the definitions, with references to each other only.
 
     Args:
         definitions: The definitions.
-        reading: Decides about references that lead nowhere.
+        context: Reports references that lead nowhere.
         known: Names of definitions whose references were followed already.
 
     Raises:
-        BadInput: In a strict reading: the target of a reference is not a definition, or is missing.
+        BadInput: In strict mode: the target of a reference is not a definition, or is missing.
     """
     good = {reference(name) for name in definitions}
     lost = {
@@ -49,7 +51,7 @@ def follow(definitions: Mapping[str, Schema], reading: Reading, known: Container
         and any("$ref" in one and one["$ref"] not in good and _is_lost(one, definitions) for one in walk(definition))
     }
     return {
-        name: _followed(definition, lost[name], definitions, reading) if name in lost else definition
+        name: _followed(definition, lost[name], definitions, context) if name in lost else definition
         for name, definition in definitions.items()
     }
 
@@ -62,30 +64,30 @@ def _is_lost(schema: Schema, known: Mapping[str, Schema]) -> bool:
     return not local or target(reference) not in known
 
 
-def _followed(schema: Schema, here: str, known: Mapping[str, Schema], reading: Reading) -> Schema:
+def _followed(schema: Schema, here: str, known: Mapping[str, Schema], context: DiagnosticContext) -> Schema:
     if not _is_lost(schema, known):
-        return rebuild(schema, lambda child, at: _followed(child, at, known, reading), here)
+        return rebuild(schema, lambda child, at: _followed(child, at, known, context), here)
     reference: str = schema["$ref"]
     meant = {"$ref": reference.replace(_OTHER, PREFIX, 1)}
     error = BadInput(
-        f"the reference {reference.replace(PREFIX, f'#{reading.root}/', 1)!r} leads nowhere",
+        f"the reference {reference.replace(PREFIX, f'#{context.root}/', 1)!r} leads nowhere",
         pointer=here,
         fix=suggestion(
-            reference.rpartition("/")[2], known, f"refer to an entry of '{reading.root[1:]}' in the same file"
+            reference.rpartition("/")[2], known, f"refer to an entry of '{context.root[1:]}' in the same file"
         ),
     )
     if not _is_lost(meant, known):
-        reading.settle("reference-dialect", error, f"it is read as {meant['$ref']!r}")
+        context.report("reference-dialect", error, f"it is read as {meant['$ref']!r}")
         return {**schema, **meant}
-    reading.settle("reference-dangling", error, "any JSON is accepted")
+    context.report("reference-dangling", error, "any JSON is accepted")
     return {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
 
 
-def ground(definitions: Mapping[str, Schema], reading: Reading) -> dict[str, Schema]:
+def ground(definitions: Mapping[str, Schema], context: DiagnosticContext) -> dict[str, Schema]:
     """Return definitions without alias cycles; recursion below a property or an item is allowed.
 
     Raises:
-        BadInput: A chain of aliases is so long that recursion could exhaust the stack. In a strict reading also: a
+        BadInput: A chain of aliases is so long that recursion could exhaust the stack. In strict mode also: a
             definition is an alias of itself.
     """
     grounded = dict(definitions)
@@ -97,7 +99,7 @@ def ground(definitions: Mapping[str, Schema], reading: Reading) -> dict[str, Sch
             pointer=json_pointer.join("/$defs", last),
             fix="break the circle with an object or an array",
         )
-        reading.settle("reference-circle", error, f"{first} there is any JSON")
+        context.report("reference-circle", error, f"{first} there is any JSON")
         grounded[last] = _without(grounded[last], first)
     _check_depth(grounded)
     return grounded

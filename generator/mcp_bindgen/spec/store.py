@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from . import canonical, document, patches, pins, revisions, sources
+from .diagnostics import DiagnosticContext
 from .effective import EffectiveSchema, ExtensionSchema, era
 from .errors import BadInput, locating, suggestion
 from .extension import check_id, extend, module_of, own_structure, read_extension
 from .keywords import DIALECT, Schema
 from .patches import Patch
 from .pins import EXTENSIONS, REVISIONS, Pin
-from .reading import Reading
 from .semantics import merge_semantics, read_extension_facts, read_semantics
 from .sources import Readable, Source
 from .toml import read_toml
@@ -226,7 +226,7 @@ class Store:
             file=folder / _SCHEMA,
             draft=is_draft,
             applied=applied,
-            reading=Reading(folder / _SCHEMA, strict=self.strict or not is_draft),
+            context=DiagnosticContext(folder / _SCHEMA, strict=self.strict or not is_draft),
         )
 
     def extension_schema(self, name: str | Pin, core: EffectiveSchema, file: Readable | None = None) -> ExtensionSchema:
@@ -308,7 +308,7 @@ class Store:
         changed: date | None = None,
         semantics: Path | None = None,
         prose: bool = False,
-        reading: Reading | None = None,
+        context: DiagnosticContext | None = None,
     ) -> Pin:
         """Import an upstream file of a revision into `root`: write its structure and its pin.
 
@@ -320,7 +320,7 @@ class Store:
             changed: Day of the last upstream change; by default the date in the name, else today.
             semantics: Facts for this revision only, in a file like `semantics.toml`; by default existing ones stay.
             prose: True to keep the prose of the file, for a revision without our documentation.
-            reading: Decides about broken rules in a draft; by default, and in a release, they are errors.
+            context: Reports broken rules in a draft; by default, and in a release, they are errors.
 
         Raises:
             BadInput: A file is not usable, the name is not valid, or the table of pins is damaged.
@@ -329,7 +329,7 @@ class Store:
         day = revisions.check_name(revision, draft=known == "draft")
         if known == "released" and not source and not prose:
             raise BadInput("the upstream commit is not known", file=sources.read(file).label, fix="give --commit")
-        upstream, sha = document.read(file, reading if known == "draft" else None)
+        upstream, sha = document.read(file, context if known == "draft" else None)
         written = upstream if prose else canonical.canonical(upstream)
         pin = Pin(
             revision,
@@ -355,7 +355,7 @@ class Store:
         changed: date | None = None,
         semantics: Path | None = None,
         root: Path | None = None,
-        reading: Reading | None = None,
+        context: DiagnosticContext | None = None,
     ) -> tuple[Pin, tuple[str, ...]]:
         """Import an upstream file of an extension: write the structure of its own definitions and its pin.
 
@@ -367,7 +367,7 @@ class Store:
             changed: Day of the last upstream change; by default the date in the version, else today.
             semantics: Facts of the extension; by default existing ones stay.
             root: The user's schema folder, which keeps the prose of the file; by default our folder, without prose.
-            reading: Decides about broken rules in a draft; by default, and in a release, they are errors.
+            context: Reports broken rules in a draft; by default, and in a release, they are errors.
 
         Returns:
             The pin, and one line for each copy of a core definition that differs from core.
@@ -387,7 +387,7 @@ class Store:
         facts = read_extension_facts(stated)
         if facts["extension"]["id"] != label:
             raise BadInput(f"is about {facts['extension']['id']!r}", file=stated, fix=f"write id = {label!r}")
-        own, copies, sha = self._own(facts, stated, upstream, reading if known == "draft" else None)
+        own, copies, sha = self._own(facts, stated, upstream, context if known == "draft" else None)
         bare = canonical.canonical(own)
         day = changed or (date.fromisoformat(version) if revisions.is_date(version) else date.today())
         pin = Pin(version, known, day.isoformat(), source, sha, canonical.digest(bare), id=label)
@@ -429,13 +429,13 @@ class Store:
         return sha == pin.sha256, canonical.differences(ours, canonical.canonical(theirs))
 
     def _own(
-        self, facts: Mapping[str, Any], stated: Path, source: Source, reading: Reading | None = None
+        self, facts: Mapping[str, Any], stated: Path, source: Source, context: DiagnosticContext | None = None
     ) -> tuple[Schema, tuple[str, ...], str]:
         """Return the own structure of an upstream file, the differing copies, and the sha256 of its bytes."""
         core = self._newest_core(facts, stated)
         raw, sha = document.load(source)
         with locating(source.label):
-            own, copies = own_structure(raw, self.effective(core), reading or Reading(), self.ledger)
+            own, copies = own_structure(raw, self.effective(core), context or DiagnosticContext(), self.ledger)
         return {"$schema": DIALECT, "$defs": own}, tuple(map(str, copies)), sha
 
 
@@ -468,8 +468,8 @@ def external(
         BadInput: The file is not a usable schema.
     """
     source = sources.read(file)
-    reading = Reading(source.label, strict=strict)
-    upstream, _ = document.read(source, reading)
+    context = DiagnosticContext(source.label, strict=strict)
+    upstream, _ = document.read(source, context)
     loaded, applied = patches.apply(upstream, ledger)
     if applied:
         with locating(source.label):
@@ -483,7 +483,7 @@ def external(
         file=source.label,
         applied=applied,
         draft=not revisions.is_date(name),
-        reading=reading,
+        context=context,
     )
 
 

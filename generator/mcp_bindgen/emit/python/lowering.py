@@ -1,7 +1,7 @@
 """Lower the protocol model to Python: give each definition, member, method and error its name in Python code.
 
 Each scope is a bijection. Two things that would have the same name in one scope break a rule: an error in a strict
-reading, else the second one gets a number and the decision is noted.
+reading, else the second one gets a number and a diagnostic is recorded.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from .lowered import PythonProtocol
 
 
 def lower(protocol: Protocol) -> PythonProtocol:
-    """Return the Python view of a revision; its `decisions` include those about names.
+    """Return the Python view of a revision; its `diagnostics` include those about names.
 
     Raises:
-        BadInput: In a strict reading: a name cannot be used in Python, or two things have one name.
+        BadInput: In strict mode: a name cannot be used in Python, or two things have one name.
     """
     if isinstance(protocol, PythonProtocol):
         return protocol
     values: dict[str, Any] = {attribute.name: getattr(protocol, attribute.name) for attribute in fields(Protocol)}
-    values["reading"] = protocol.reading.fork()
+    values["context"] = protocol.context.fork()
     lowered = PythonProtocol(**values)
     for step in PASSES:
         lowered = step(lowered)
-    decisions = dict.fromkeys((*protocol.decisions, *lowered.reading.decisions))
-    return replace(lowered, decisions=tuple(decisions))
+    diagnostics = dict.fromkeys((*protocol.diagnostics, *lowered.context.diagnostics))
+    return replace(lowered, diagnostics=tuple(diagnostics))
 
 
 # --- definitions and members ----------------------------------------------------------------------------------
@@ -68,8 +68,8 @@ def name_classes(protocol: PythonProtocol) -> PythonProtocol:
             fix="rename it to letters and digits, the first one a capital letter",
         )
         known = f", which is also importable as {name!r}" if naming.is_importable(name) else ""
-        protocol.reading.settle("definition-name", error, f"the class is {names[name]!r}{known}")
-        protocol.reading.moved(names[name], join("/$defs", name))
+        protocol.context.report("definition-name", error, f"the class is {names[name]!r}{known}")
+        protocol.context.moved(names[name], join("/$defs", name))
     return _renamed(protocol, names) if names else protocol
 
 
@@ -117,7 +117,7 @@ def _renamed(protocol: PythonProtocol, names: Mapping[str, str]) -> PythonProtoc
 def name_attributes(protocol: PythonProtocol) -> PythonProtocol:
     """Name the members of each class."""
     attributes = {
-        name: naming.fields(name, (field.wire for field in definition.type.fields), protocol.reading)
+        name: naming.fields(name, (field.wire for field in definition.type.fields), protocol.context)
         for name, definition in protocol.definitions.items()
         if isinstance(definition.type, Object)
     }
@@ -130,7 +130,7 @@ def name_meta_keys(protocol: PythonProtocol) -> PythonProtocol:
     Raises:
         BadInput: Two keys of an extension would have the same name in Python.
     """
-    names = naming.fields("_meta", protocol.facts.meta_keys, protocol.reading)
+    names = naming.fields("_meta", protocol.facts.meta_keys, protocol.context)
     for extension in protocol.extensions:
         taken: dict[str, str] = {}
         for wire in (key.key for key in extension.meta_keys):
@@ -235,7 +235,7 @@ def _separated(clash: tuple[_Named, _Named], protocol: PythonProtocol) -> Python
     else:
         other = numbered(f"{protocol.stub(second).removesuffix('_')}_", {*protocol.stubs.values()}.__contains__)
         protocol = replace(protocol, stubs={**protocol.stubs, second.name: other})
-    protocol.reading.settle("stub-taken", error, f"the second is named {other!r}")
+    protocol.context.report("stub-taken", error, f"the second is named {other!r}")
     return protocol
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from mcp_bindgen.protocol.model import Kind
 from mcp_bindgen.protocol.naming import numbered, pascal, unicode_words, words
-from mcp_bindgen.spec import BadInput, Reading
+from mcp_bindgen.spec import BadInput, DiagnosticContext
 
 _DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
 _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
@@ -188,13 +188,13 @@ def _free(name: str, reserved: frozenset[str]) -> str:
     return f"{name}_" if keyword.iskeyword(name) or name in reserved else name
 
 
-def fields(owner: str, wires: Iterable[str], reading: Reading) -> dict[str, str]:
+def fields(owner: str, wires: Iterable[str], context: DiagnosticContext) -> dict[str, str]:
     """Return wire name -> Python name for all members of one object.
 
     A member that Python can call as the wire does has that name; constructors take both names.
 
     Raises:
-        BadInput: In a strict reading: two members would have the same name in Python.
+        BadInput: In strict mode: two members would have the same name in Python.
     """
     stems = {wire: field(wire) for wire in wires}
     names = {wire: wire for wire, stem in stems.items() if stem == wire}
@@ -207,7 +207,7 @@ def fields(owner: str, wires: Iterable[str], reading: Reading) -> dict[str, str]
                 fix="rename one of them with a patch",
             )
             name = numbered(f"{name.removesuffix('_')}_", {*stems, *names.values()}.__contains__)
-            reading.settle("member-taken", error, f"{wire!r} is {name!r}")
+            context.report("member-taken", error, f"{wire!r} is {name!r}")
         names[wire] = name
     return {wire: names[wire] for wire in stems}
 

@@ -7,7 +7,7 @@ from keyword import iskeyword
 
 from mcp_bindgen.bridge.document import Model
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.spec import BadInput, Decision, Store
+from mcp_bindgen.spec import BadInput, Diagnostic, Store
 
 from ..emitter import Bridges, Emitter, Options, Target
 from . import naming
@@ -64,9 +64,9 @@ class PythonEmitter(Emitter):
         """Return `mcp_bindgen.v2025_11_25` for `2025-11-25`."""
         return f"{NAMESPACE}.{naming.package(revision)}"
 
-    def decisions(self, protocol: Protocol) -> tuple[Decision, ...]:
-        """Return the decisions of the model and those about names."""
-        return lower(protocol).decisions
+    def diagnostics(self, protocol: Protocol) -> tuple[Diagnostic, ...]:
+        """Return the diagnostics of the model and of its names."""
+        return lower(protocol).diagnostics
 
     def check_files(self, files: Mapping[str, str], model: Model, options: Options) -> None:
         """Import the files from a scratch folder; raise `BadInput` if that fails.

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from mcp_bindgen.bridge.steps import FILE as RULES
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.runtime.bindings import bindings_folder, unsafe
-from mcp_bindgen.spec import BadInput, Pin, Reading, Store, sources
+from mcp_bindgen.spec import BadInput, DiagnosticContext, Pin, Store, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.revisions import check_name
 from mcp_bindgen.spec.sources import Readable
@@ -34,7 +34,7 @@ def import_revision(
     status: str | None = None,
     changed: date | None = None,
     semantics: Path | None = None,
-    reading: Reading | None = None,
+    context: DiagnosticContext | None = None,
 ) -> tuple[Pin, Target]:
     """Import a schema file into the user's folder and generate its bindings there; an error leaves all as it was.
 
@@ -65,13 +65,13 @@ def import_revision(
             changed=changed,
             semantics=semantics,
             prose=True,
-            reading=reading,
+            context=context,
         )
-        store = Store(users=scratch, strict=reading is None or reading.strict)
+        store = Store(users=scratch, strict=context is None or context.strict)
         target = target_of(EMITTER, store, revision)
         effective = target.source
-        named = Reading(given.label, strict=effective.reading.strict)
-        target = replace(target, source=replace(effective, file=given.label, reading=named))
+        named = DiagnosticContext(given.label, strict=effective.context.strict)
+        target = replace(target, source=replace(effective, file=given.label, context=named))
         files = target.render()
         with locating(given.label):
             try_import(files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mcp_bindgen.spec import BadInput, Reading
+from mcp_bindgen.spec import BadInput, DiagnosticContext
 
 from ..model import Definition, Kind, Method, Object, Ref, Sender, Type, Union
 from ..senders import infer_senders, kind_of
@@ -18,23 +18,23 @@ def collect_methods(draft: Draft) -> Draft:
     """Fill in the methods with kind, senders, carrier and params.
 
     Raises:
-        BadInput: In a strict reading: there is no role union, a member of one is not a message, a message is in none of
+        BadInput: In strict mode: there is no role union, a member of one is not a message, a message is in none of
             them, or a method has two.
     """
     methods: dict[str, Method] = {}
     for union, role in draft.semantics["unions"].items():
         for name in _members(draft, union):
             definition = draft.definitions[name]
-            method = _checked(definition, union, role["kind"], draft.reading)
+            method = _checked(definition, union, role["kind"], draft.context)
             if method is not None:
-                methods[method] = _with_sender(methods.get(method), definition, method, role, draft.reading)
+                methods[method] = _with_sender(methods.get(method), definition, method, role, draft.context)
     if not methods:
         error = BadInput(
             "no role union says who sends what",
             pointer="/$defs",
             fix=f"define one of {_known(draft)}, or name the union under [unions] in a file for --semantics",
         )
-        draft.reading.settle(
+        draft.context.report(
             "role-union",
             error,
             "senders are inferred" if any(map(method_of, draft.definitions.values())) else "there are no methods",
@@ -53,13 +53,13 @@ def _add_roles(draft: Draft, origin: str, roles: Mapping[str, str], methods: dic
         if definition is None or method is None:
             continue  # `check_facts` refuses it later
         kind = kind_of(name, method)
-        _checked(definition, origin, kind, draft.reading)
+        _checked(definition, origin, kind, draft.context)
         for sender in () if role == "none" else ("client", "server") if role == "both" else (role,):
             stated = {"sender": sender, "kind": kind}
-            methods[method] = _with_sender(methods.get(method), definition, method, stated, draft.reading)
+            methods[method] = _with_sender(methods.get(method), definition, method, stated, draft.context)
 
 
-def _checked(definition: Definition, union: str, kind: str, reading: Reading) -> str | None:
+def _checked(definition: Definition, union: str, kind: str, context: DiagnosticContext) -> str | None:
     """Return the method of a message, which keeps the conventions for a member of `union`; `None` for other members."""
     method, name, suffix = method_of(definition), definition.name, _SUFFIX[kind]
     if method is None:
@@ -68,7 +68,7 @@ def _checked(definition: Definition, union: str, kind: str, reading: Reading) ->
             pointer=f"/$defs/{name}",
             fix="every message names its one method in properties.method.const",
         )
-        reading.settle("union-member", error, "it is no message")
+        context.report("union-member", error, "it is no message")
     elif not name.endswith(suffix) or name == suffix:
         wrong = "has no words before" if name == suffix else "does not end in"
         error = BadInput(
@@ -76,7 +76,7 @@ def _checked(definition: Definition, union: str, kind: str, reading: Reading) ->
             pointer=f"/$defs/{name}",
             fix="emitters name methods after the definition: rename it",
         )
-        reading.settle("message-name", error, f"it is read as a {kind}")
+        context.report("message-name", error, f"it is read as a {kind}")
     return method
 
 
@@ -100,7 +100,7 @@ def _members(draft: Draft, union: str, seen: set[str] | None = None) -> list[str
             pointer=f"/$defs/{union}",
             fix="refer to a definition with a 'method' constant",
         )
-        draft.reading.settle("union-member", error, "it is no message")
+        draft.context.report("union-member", error, "it is no message")
     nested = [name for name in names if isinstance(draft.definitions[name].type, Union | Ref)]
     found = [name for name in names if name not in nested]
     for name in nested:
@@ -117,7 +117,7 @@ def method_of(definition: Definition) -> str | None:
 
 
 def _with_sender(
-    known: Method | None, definition: Definition, name: str, role: Mapping[str, str], reading: Reading
+    known: Method | None, definition: Definition, name: str, role: Mapping[str, str], context: DiagnosticContext
 ) -> Method:
     sender: Sender = "client" if role["sender"] == "client" else "server"
     if known is not None and known.definition != definition.name:
@@ -126,7 +126,7 @@ def _with_sender(
             pointer=f"/$defs/{definition.name}",
             fix="give each method one message",
         )
-        reading.settle("message-twice", error, f"the first is its message, {definition.name} only a type")
+        context.report("message-twice", error, f"the first is its message, {definition.name} only a type")
         return known
     if known is not None:
         senders = known.senders if sender in known.senders else (*known.senders, sender)
@@ -164,10 +164,10 @@ def _lost(draft: Draft, methods: Mapping[str, Method]) -> Iterator[tuple[str, Me
             fix=_role(name, kind, senders, definition.origin),
         )
         who = "either side sends it" if len(senders) == 2 else f"the {senders[0]} sends it"
-        draft.reading.settle("sender-inferred", error, f"{who}, {reason}")
+        draft.context.report("sender-inferred", error, f"{who}, {reason}")
         for sender in senders:
             role = {"sender": sender, "kind": kind}
-            lost[method] = _with_sender(lost.get(method), definition, method, role, draft.reading)
+            lost[method] = _with_sender(lost.get(method), definition, method, role, draft.context)
     yield from lost.items()
 
 

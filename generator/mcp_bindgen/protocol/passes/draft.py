@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mcp_bindgen.spec import BadInput, EffectiveSchema, Reading, Schema
+from mcp_bindgen.spec import BadInput, DiagnosticContext, EffectiveSchema, Schema
 
 from .. import naming
 from ..model import Capability, Definition, Definitions, ErrorCode, Extension, Facts, Method, Type
@@ -19,7 +19,7 @@ class Draft(Definitions):
     Attributes:
         source: The effective schema.
         schemas: Definition name -> JSON Schema, rewritten by the first passes.
-        reading: Reports broken rules.
+        context: Reports broken rules.
         origins: Definition of an extension -> id of the extension.
         hoisted: The definitions that were inline objects.
         definitions: The same definitions as types of the protocol model.
@@ -32,7 +32,7 @@ class Draft(Definitions):
 
     source: EffectiveSchema
     schemas: Mapping[str, Schema]
-    reading: Reading = field(default_factory=Reading)
+    context: DiagnosticContext = field(default_factory=DiagnosticContext)
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     hoisted: frozenset[str] = frozenset()
     definitions: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
@@ -78,13 +78,13 @@ class Draft(Definitions):
 
 
 def numbered_name(
-    reading: Reading, what: str, name: str, is_taken: Callable[[str], bool], pointer: str, fix: str
+    context: DiagnosticContext, what: str, name: str, is_taken: Callable[[str], bool], pointer: str, fix: str
 ) -> str:
-    """Return a name with a number for an inline type whose own name is taken, and record the decision.
+    """Return a name with a number for an inline type whose own name is taken, and record a diagnostic.
 
     Args:
-        reading: Records the decision.
-        what: Short description of the type, for the decision.
+        context: Records the diagnostic.
+        what: Short description of the type, for the diagnostic.
         name: Name that is taken.
         is_taken: Returns whether a name is taken.
         pointer: Place of the type.
@@ -95,5 +95,5 @@ def numbered_name(
     """
     free = naming.numbered(name, is_taken)
     error = BadInput(f"{what} would be named {name!r}, which is taken", pointer=pointer, fix=fix)
-    reading.settle("inline-name-taken", error, f"it is named {free!r}")
+    context.report("inline-name-taken", error, f"it is named {free!r}")
     return free

@@ -7,7 +7,7 @@ from functools import reduce
 from itertools import islice, product
 from typing import Any
 
-from mcp_bindgen.spec import BadInput, Reading, Schema
+from mcp_bindgen.spec import BadInput, DiagnosticContext, Schema
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.keywords import PROSE, STRUCTURE, rebuild, without_prose
 from mcp_bindgen.spec.pointer import join, split
@@ -25,10 +25,10 @@ def flatten_all_of(draft: Draft) -> Draft:
     """Replace every `allOf` by the intersection of its parts; a lone reference stays a reference.
 
     Raises:
-        BadInput: In a strict reading: two parts contradict each other, or the intersection cannot be written as one
+        BadInput: In strict mode: two parts contradict each other, or the intersection cannot be written as one
             schema.
     """
-    flat = _Flat(draft.schemas, draft.reading)
+    flat = _Flat(draft.schemas, draft.context)
     schemas = {name: flat.definition(name) for name in sorted(draft.schemas)}
     return draft.extracted(schemas, flat.found, flat.tops)
 
@@ -36,9 +36,9 @@ def flatten_all_of(draft: Draft) -> Draft:
 class _Flat:
     """Definitions without `allOf`, each made when it is first needed."""
 
-    def __init__(self, schemas: Mapping[str, Schema], reading: Reading) -> None:
+    def __init__(self, schemas: Mapping[str, Schema], context: DiagnosticContext) -> None:
         self.schemas = schemas
-        self.reading, self.settle = reading, reading.settle
+        self.context, self.report = context, context.report
         self.made: dict[str, Schema] = {}
         self.open: list[str] = []
         self.found: dict[str, Schema] = {}
@@ -53,7 +53,7 @@ class _Flat:
                 pointer=pointer,
                 fix="refer to the definition without adding to it",
             )
-            self.settle("all-of-circle", error, "that part is not checked")
+            self.report("all-of-circle", error, "that part is not checked")
             return {}
         if name not in self.made:
             self.open.append(name)
@@ -96,7 +96,7 @@ class _Flat:
                 pointer=pointer,
                 fix="write out what there is",
             )
-            self.settle("all-of-unions", error, "they are not checked")
+            self.report("all-of-unions", error, "they are not checked")
             return reduce(lambda left, right: self.both(left, right, pointer), rest, Schema())
         made = [self.chosen([*rest, *choice], choice, pointer) for choice in choices]
         return {keyword: [schema for index, schema in enumerate(made) if schema not in made[:index]]}
@@ -111,7 +111,7 @@ class _Flat:
         name = owner + "".join(names)
         taken = {**self.schemas, **self.found}
         if name in taken and taken[name] != schema:
-            name = numbered_name(self.reading, "a member", name, taken.__contains__, pointer, "rename it")
+            name = numbered_name(self.context, "a member", name, taken.__contains__, pointer, "rename it")
         self.found[name], self.tops[name] = schema, owner
         return {"$ref": reference(name)}
 
@@ -119,7 +119,7 @@ class _Flat:
         """Return a part of an `allOf` as a schema that is not a boolean."""
         if part is False:
             error = BadInput("'false' accepts nothing", pointer=pointer, fix="remove it from the 'allOf'")
-            self.settle("accepts-nothing", error, "that part is not checked")
+            self.report("accepts-nothing", error, "that part is not checked")
         return part if is_object(part) else {}
 
     def written_out(self, schema: Schema) -> Schema:
@@ -157,12 +157,12 @@ class _Flat:
         if keyword == "$ref":
             merged = self.referred(left, right, pointer)
             if "$ref" not in merged or left.keys() & right.keys() & {"$ref"}:
-                self.settle("all-of-reference", error, "both hold")
+                self.report("all-of-reference", error, "both hold")
             return merged
         if keyword in _KINDS:
-            self.settle("all-of-types", error, "what either part accepts is accepted")
+            self.report("all-of-types", error, "what either part accepts is accepted")
             return {"anyOf": [without_prose(left), without_prose(right)]}
-        self.settle("all-of-keyword", error, "the first one holds")
+        self.report("all-of-keyword", error, "the first one holds")
         return self.both(left, {name: value for name, value in right.items() if name != keyword}, pointer)
 
     def referred(self, left: Schema, right: Schema, pointer: str) -> Schema:
@@ -193,7 +193,7 @@ class _Flat:
                     pointer=pointer,
                     fix="open it with a patch",
                 )
-                self.settle("all-of-closed", error, "the members of all parts are accepted")
+                self.report("all-of-closed", error, "the members of all parts are accepted")
                 rule = True
             merged = self.either(merged, rule, pointer)
         return merged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_bindgen.spec import Reading, Schema
+from mcp_bindgen.spec import DiagnosticContext, Schema
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.keywords import has_members
 from mcp_bindgen.spec.pointer import join
@@ -16,9 +16,9 @@ def hoist_inline_objects(draft: Draft) -> Draft:
     """Move each object with members of its own out of its place and into a definition.
 
     Raises:
-        BadInput: In a strict reading: the new name is taken.
+        BadInput: In strict mode: the new name is taken.
     """
-    hoist = _Hoist(set(draft.schemas), draft.reading)
+    hoist = _Hoist(set(draft.schemas), draft.context)
     schemas = {
         name: hoist.definition(name, draft.schemas[name], join("/$defs", name)) for name in sorted(draft.schemas)
     }
@@ -26,8 +26,8 @@ def hoist_inline_objects(draft: Draft) -> Draft:
 
 
 class _Hoist:
-    def __init__(self, taken: set[str], reading: Reading) -> None:
-        self.taken, self.reading = taken, reading
+    def __init__(self, taken: set[str], context: DiagnosticContext) -> None:
+        self.taken, self.context = taken, context
         self.found: dict[str, Schema] = {}
         self.tops: dict[str, str] = {}
 
@@ -76,9 +76,9 @@ class _Hoist:
         name = naming.hoisted(parent, member)
         if name in self.taken:
             fix = "rename one of them with a patch"
-            name = numbered_name(self.reading, "an inline object", name, self.taken.__contains__, here, fix)
+            name = numbered_name(self.context, "an inline object", name, self.taken.__contains__, here, fix)
         self.taken.add(name)
-        self.reading.moved(name, here)
+        self.context.moved(name, here)
         self.tops[name] = self.tops.get(parent, parent)
         self.found[name] = self.definition(name, schema, join("/$defs", name))
         return {"$ref": reference(name)}

@@ -18,7 +18,7 @@ def link_results(draft: Draft) -> Draft:
     """Fill in the results: from `XResultResponse`, else by the name rule `XRequest` -> `XResult`, else from semantics.
 
     Raises:
-        BadInput: In a strict reading: a request has no known result; the error states the fix.
+        BadInput: In strict mode: a request has no known result; the error states the fix.
     """
     methods = {name: _linked(method, draft) for name, method in draft.methods.items()}
     definitions = draft.definitions
@@ -71,5 +71,5 @@ def _assumed(method: Method, stem: str, named: str, draft: Draft) -> str:
         pointer=f"/$defs/{method.definition}",
         fix=f"define it, or {fact}" if found in draft.definitions else "define it",
     )
-    draft.reading.settle("result-assumed", error, f"answered by {found}" + ("" if known else ", an empty result"))
+    draft.context.report("result-assumed", error, f"answered by {found}" + ("" if known else ", an empty result"))
     return found

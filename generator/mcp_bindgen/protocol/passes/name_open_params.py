@@ -16,7 +16,7 @@ def name_open_params(draft: Draft) -> Draft:
     """Make a definition, `{Message}Params`, of params that name no member: `{}`, or `{"type": "object"}`.
 
     Raises:
-        BadInput: In a strict reading: the new name is taken.
+        BadInput: In strict mode: the new name is taken.
     """
     found: dict[str, Definition] = {}
     taken = set(draft.definitions)
@@ -29,7 +29,7 @@ def name_open_params(draft: Draft) -> Draft:
         named = naming.hoisted(name, _MEMBER)
         if named in taken:
             pointer, fix = f"/$defs/{name}/properties/{_MEMBER}", f"refer to {named!r} there, or rename it with a patch"
-            named = numbered_name(draft.reading, "the type of its params", named, taken.__contains__, pointer, fix)
+            named = numbered_name(draft.context, "the type of its params", named, taken.__contains__, pointer, fix)
         taken.add(named)
         fields = tuple(replace(one, type=Ref(named)) if one is field else one for one in definition.type.fields)
         found[name] = replace(definition, type=replace(definition.type, fields=fields))

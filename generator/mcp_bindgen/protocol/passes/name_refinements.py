@@ -13,7 +13,7 @@ def name_refinements(draft: Draft) -> Draft:
     """Move tagged unions and constrained types out of arrays, maps and unions: `{Parent}{Property}`.
 
     Raises:
-        BadInput: In a strict reading: the new name is taken.
+        BadInput: In strict mode: the new name is taken.
     """
     namer = _Namer(draft)
     renamed = draft.retyped(lambda name, type: namer.outer(type, name, ""))
@@ -69,5 +69,5 @@ class _Namer:
 
         if stem in self.draft.definitions:
             fix = "rename one of them with a patch"
-            return numbered_name(self.draft.reading, "an inline type", stem, is_taken, pointer, fix)
+            return numbered_name(self.draft.context, "an inline type", stem, is_taken, pointer, fix)
         return naming.numbered(stem, is_taken) if is_taken(stem) else stem

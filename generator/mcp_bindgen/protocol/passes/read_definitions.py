@@ -25,7 +25,7 @@ def read_definitions(draft: Draft) -> Draft:
     """Fill in the definitions.
 
     Raises:
-        BadInput: In a strict reading: a schema says something that the model cannot carry.
+        BadInput: In strict mode: a schema says something that the model cannot carry.
     """
     reader = _Reader(draft)
     definitions: dict[str, Definition] = {}
@@ -42,10 +42,10 @@ def read_definitions(draft: Draft) -> Draft:
 
 
 class _Reader:
-    """Reads schemas into types. A type accepts all values of its schema, and more if a lenient reading widens it."""
+    """Reads schemas into types. A type accepts all values of its schema, and more if lenient mode widens it."""
 
     def __init__(self, draft: Draft) -> None:
-        self.settle = draft.reading.settle
+        self.report = draft.context.report
         self.schemas = draft.schemas
         self.named = frozenset(draft.schemas)
 
@@ -85,13 +85,13 @@ class _Reader:
             return Free()
         if schema is False:
             error = BadInput("'false' accepts nothing", pointer=pointer, fix="remove the member")
-            self.settle("accepts-nothing", error, "any JSON is accepted")
+            self.report("accepts-nothing", error, "any JSON is accepted")
             return Free()
         assert is_object(schema)
         if "$ref" in schema:
             return Ref(target(schema["$ref"]))
         if (wrong := beside_union(schema, pointer)) is not None:
-            self.settle("beside-union", wrong, "only the union is checked")
+            self.report("beside-union", wrong, "only the union is checked")
         if "anyOf" in schema or "oneOf" in schema:
             return self.alternatives(schema, pointer)
         if "const" in schema or "enum" in schema:
@@ -106,7 +106,7 @@ class _Reader:
     def lose(self, schema: Schema, read: Iterable[str], pointer: str) -> None:
         """Settle that keywords which are not `read` are lost."""
         for error in lost(schema, read, pointer):
-            self.settle("keyword-unfit", error, "it is not checked")
+            self.report("keyword-unfit", error, "it is not checked")
 
     def alternatives(self, schema: Schema, pointer: str) -> Type:
         keyword = "anyOf" if "anyOf" in schema else "oneOf"
@@ -117,14 +117,14 @@ class _Reader:
                 pointer=pointer,
                 fix="use 'anyOf', or members of different types",
             )
-            self.settle("one-of-overlaps", error, "what fits several of them is accepted too")
+            self.report("one-of-overlaps", error, "what fits several of them is accepted too")
         return union_of(_merged(members))
 
     def single(self, kind: Any, schema: Schema, pointer: str) -> Type:
         constraints = {keyword: schema[keyword] for keyword in CONSTRAINTS if keyword in schema}
         constraints = {keyword: value for keyword, value in constraints.items() if keyword in APPLIES[kind]}
         for keyword, error in list(unfit(constraints, pointer)):
-            self.settle("constraint-unfit", error, "it is not checked")
+            self.report("constraint-unfit", error, "it is not checked")
             del constraints[keyword]
         narrowed = tuple(constraints.items())
         if kind == "array":
@@ -147,14 +147,14 @@ class _Reader:
                     fix="describe the value with 'type'",
                 )
                 other = _type_of(value)
-                self.settle("constant-kind", error, f"any {describe(other)} is accepted")
+                self.report("constant-kind", error, f"any {describe(other)} is accepted")
                 others.append(other)
                 continue
             if kinds and not any(is_json_type(value, kind) for kind in kinds):
                 error = BadInput(
                     f"the constant {value!r} is not of its own type", pointer=pointer, fix="correct 'type'"
                 )
-                self.settle("constant-type", error, "the type is not checked")
+                self.report("constant-type", error, "the type is not checked")
             plain.append(value)
         return union_of([*([Const(tuple(plain))] if plain else []), *others])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mcp_bindgen.spec import BadInput, Reading, Schema
+from mcp_bindgen.spec import BadInput, DiagnosticContext, Schema
 from mcp_bindgen.spec.json import listed
 from mcp_bindgen.spec.keywords import has_members, rebuild
 from mcp_bindgen.spec.pointer import join
@@ -22,18 +22,18 @@ def state_types(draft: Draft) -> Draft:
     A schema of several types with members becomes a union of them.
 
     Raises:
-        BadInput: In a strict reading: one says something else.
+        BadInput: In strict mode: one says something else.
     """
-    schemas = {name: _stated(schema, join("/$defs", name), draft.reading) for name, schema in draft.schemas.items()}
+    schemas = {name: _stated(schema, join("/$defs", name), draft.context) for name, schema in draft.schemas.items()}
     return replace(draft, schemas=schemas)
 
 
-def _stated(schema: Schema, here: str, reading: Reading) -> Schema:
-    schema = rebuild(schema, lambda child, at: _stated(child, at, reading), here)
+def _stated(schema: Schema, here: str, context: DiagnosticContext) -> Schema:
+    schema = rebuild(schema, lambda child, at: _stated(child, at, context), here)
     if not has_members(schema) or "$ref" in schema:
         return schema
     if (wrong := beside_union(schema, here)) is not None:
-        reading.settle("beside-union", wrong, "the union is not checked")
+        context.report("beside-union", wrong, "the union is not checked")
         schema = {keyword: value for keyword, value in schema.items() if keyword not in ("anyOf", "oneOf")}
     if schema.get("type") == "object":
         return schema
@@ -42,12 +42,12 @@ def _stated(schema: Schema, here: str, reading: Reading) -> Schema:
     )
     kinds = listed(schema.get("type", []))
     if "object" not in kinds and kinds:
-        reading.settle("members-of-others", error, "the members are not checked")
+        context.report("members-of-others", error, "the members are not checked")
         return {keyword: value for keyword, value in schema.items() if keyword not in _MEMBERS}
     if kinds:
-        reading.settle("members-of-several", error, "they are those of the objects among what is accepted")
+        context.report("members-of-several", error, "they are those of the objects among what is accepted")
         return _split(schema, kinds)
-    reading.settle("members-without-type", error, "it is an object")
+    context.report("members-without-type", error, "it is an object")
     return {**schema, "type": "object"}
 
 

@@ -1,4 +1,4 @@
-"""Strict and lenient readings of schemas that break rules."""
+"""Diagnostics of schemas that break rules: errors in strict mode, warnings in lenient mode."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .pointer import join, split, step
 
 
 @dataclass(frozen=True)
-class Decision:
-    """Decision about a broken rule in a lenient reading.
+class Diagnostic:
+    """Broken rule of a schema that was read leniently.
 
     Attributes:
-        kind: Kind of decision, e.g. `empty-result`.
+        kind: Kind of broken rule, e.g. `empty-result`.
         file: The file.
         pointer: JSON Pointer (RFC 6901) to the place.
         reason: The broken rule.
-        reading: How the place was read.
+        interpretation: How the place was read.
         fix: Fix in the schema or in a file for `--semantics`.
     """
 
@@ -27,18 +27,18 @@ class Decision:
     file: str
     pointer: str
     reason: str
-    reading: str
+    interpretation: str
     fix: str
 
     def __str__(self) -> str:
-        return printable(f"{self.file}#{self.pointer}: {self.reason}; {self.reading}; {self.fix}")
+        return printable(f"{self.file}#{self.pointer}: {self.reason}; {self.interpretation}; {self.fix}")
 
 
-class Reading:
-    """Reading of a schema: strict, or lenient with a list of decisions.
+class DiagnosticContext:
+    """Collects the diagnostics of a schema in lenient mode, or raises the first one in strict mode.
 
     Args:
-        file: The file, for decisions.
+        file: The file, for diagnostics.
         strict: True if a broken rule is an error, as in our revisions.
     """
 
@@ -46,41 +46,41 @@ class Reading:
         self.file, self.strict = file, strict
         self.root = "/$defs"
         self.document: Any = None
-        self._decisions: dict[Decision, None] = {}
+        self._diagnostics: dict[Diagnostic, None] = {}
         self._places: dict[str, str] = {}
-        self._owners: dict[str, Reading] = {}
+        self._owners: dict[str, DiagnosticContext] = {}
 
     @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """The decisions so far, in order, without duplicates."""
-        return tuple(self._decisions)
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics so far, in order, without duplicates."""
+        return tuple(self._diagnostics)
 
-    def fork(self) -> Reading:
-        """Return an independent copy of this reading."""
-        other = Reading(self.file, strict=self.strict)
+    def fork(self) -> DiagnosticContext:
+        """Return an independent copy of this context."""
+        other = DiagnosticContext(self.file, strict=self.strict)
         other.root, other.document = self.root, self.document
-        other._decisions, other._places, other._owners = dict(self._decisions), dict(self._places), self._owners
+        other._diagnostics, other._places, other._owners = dict(self._diagnostics), dict(self._places), self._owners
         return other
 
-    def joined(self, owners: Mapping[str, Reading]) -> Reading:
-        """Return a reading for this schema together with definitions of other schemas.
+    def joined(self, owners: Mapping[str, DiagnosticContext]) -> DiagnosticContext:
+        """Return a context for this schema together with definitions of other schemas.
 
         Args:
-            owners: Definition -> reading of its schema, which decides about it.
+            owners: Definition -> context of its schema, which reports about it.
         """
         other = self.fork()
         other._owners = {**self._owners, **owners}
-        for reading in {id(owner): owner for owner in owners.values()}.values():
-            other._decisions |= reading._decisions
+        for context in {id(owner): owner for owner in owners.values()}.values():
+            other._diagnostics |= context._diagnostics
         return other
 
-    def settle(self, kind: str, error: BadInput, reading: str) -> None:
-        """Raise `error` in a strict reading; else record the decision, so that the caller can continue.
+    def report(self, kind: str, error: BadInput, interpretation: str) -> None:
+        """Raise `error` in strict mode; else record a diagnostic, so that the caller can continue.
 
         Args:
-            kind: Kind of decision.
+            kind: Kind of broken rule.
             error: Error with the broken rule, its pointer and its fix.
-            reading: Short description of how the caller reads the place.
+            interpretation: Short description of how the caller reads the place.
         """
         tokens = split(known := self._known(error.pointer or ""))
         owner = self._owners.get(tokens[1], self) if tokens[:1] == ["$defs"] and len(tokens) > 1 else self
@@ -88,7 +88,7 @@ class Reading:
         if owner.strict:
             raise BadInput(error.message, file=error.file or owner.file, pointer=pointer, fix=error.fix)
         file = "" if owner.file is None else str(owner.file)
-        self._decisions[Decision(kind, file, pointer, error.message, reading, error.fix or "")] = None
+        self._diagnostics[Diagnostic(kind, file, pointer, error.message, interpretation, error.fix or "")] = None
 
     def moved(self, name: str, pointer: str) -> None:
         """Record the `pointer` in the file of a definition that was an inline object or is renamed."""
