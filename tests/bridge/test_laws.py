@@ -31,9 +31,17 @@ def between(source: str, target: str) -> Chain:
 
 
 def refusals(source: str, target: str) -> set[str]:
-    """Return the places between two revisions at which rules may refuse a payload."""
-    places = (place for step in between(source, target).steps for place in plan(step.source, step.target).places)
-    return {place.name for place in places if place.rule is not None and place.rule.action in ("refuse", "by")}
+    """Return the differences between two revisions at which rules may refuse a payload."""
+    differences = (
+        difference
+        for step in between(source, target).steps
+        for difference in plan(step.source, step.target).differences
+    )
+    return {
+        difference.name
+        for difference in differences
+        if difference.rule is not None and difference.rule.action in ("refuse", "by")
+    }
 
 
 def dropped(source: str, target: str) -> set[str]:

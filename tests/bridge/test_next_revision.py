@@ -171,8 +171,8 @@ def test_a_rule_that_matches_no_difference_is_reported(home: Path) -> None:
     (home / "schema" / "bridges.toml").write_text(RULES.replace("Tool.description", "Tool.prescription"), "utf-8")
     done = inside("generate", NAME)
     assert done.returncode == 0  # a draft of the user only causes a warning
-    assert f"{BASIS} -> {NAME}: Tool.prescription has no place; remove the rule\n" in done.stderr
-    assert "1 places have no rule" in done.stderr
+    assert f"{BASIS} -> {NAME}: Tool.prescription matches no difference; remove the rule\n" in done.stderr
+    assert "1 differences without a rule" in done.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")

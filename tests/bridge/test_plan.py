@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.bridge.places import Kind, Place
+from mcp_bindgen.bridge.differences import Difference, Kind
 from mcp_bindgen.bridge.plan import plan as planned
 from mcp_bindgen.bridge.rules import read_rules
 from mcp_bindgen.bridge.words import missing_rules
@@ -22,13 +22,13 @@ from tests.support.bridging import REVISIONS, STEPS, every_plan, plan, protocol
 
 COUNTS = {
     ("2024-11-05", "2025-03-26"): ({"identity": 39}, 0, 3),
-    ("2025-03-26", "2024-11-05"): ({"identity": 32, "open": 3, "rule": 4}, 0, 0),
+    ("2025-03-26", "2024-11-05"): ({"identity": 32, "ignored": 3, "rule": 4}, 0, 0),
     ("2025-03-26", "2025-06-18"): ({"identity": 39}, 0, 23),
-    ("2025-06-18", "2025-03-26"): ({"identity": 26, "open": 11, "rule": 2}, 1, 0),
+    ("2025-06-18", "2025-03-26"): ({"identity": 26, "ignored": 11, "rule": 2}, 1, 0),
     ("2025-06-18", "2025-11-25"): ({"identity": 38, "rule": 3}, 0, 46),
-    ("2025-11-25", "2025-06-18"): ({"identity": 14, "open": 20, "rule": 7}, 6, 4),
-    ("2025-11-25", "2026-07-28"): ({"identity": 6, "open": 2, "fill": 5, "rule": 16}, 13, 10),
-    ("2026-07-28", "2025-11-25"): ({"identity": 3, "open": 14, "fill": 4, "rule": 8}, 3, 16),
+    ("2025-11-25", "2025-06-18"): ({"identity": 14, "ignored": 20, "rule": 7}, 6, 4),
+    ("2025-11-25", "2026-07-28"): ({"identity": 6, "ignored": 2, "fill": 5, "rule": 16}, 13, 10),
+    ("2026-07-28", "2025-11-25"): ({"identity": 3, "ignored": 14, "fill": 4, "rule": 8}, 3, 16),
 }
 """Step -> kinds of payloads, number of removed methods, number of field collisions."""
 
@@ -36,21 +36,21 @@ COUNTS = {
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_steps_have_the_expected_numbers_of_conversions(step: tuple[str, str]) -> None:
     one = plan(*step)
-    claims = sum(place.kind is Kind.CLAIM for place in one.places)
-    assert (dict(Counter(payload.kind for payload in one.payloads)), len(one.absent), claims) == COUNTS[step]
+    type_conflicts = sum(difference.kind is Kind.TYPE_CONFLICT for difference in one.differences)
+    assert (dict(Counter(payload.kind for payload in one.payloads)), len(one.absent), type_conflicts) == COUNTS[step]
 
 
 def test_no_rule_is_missing_or_unused() -> None:
-    assert [(one.name, place.name) for one in every_plan() for place in one.missing] == []
+    assert [(one.name, difference.name) for one in every_plan() for difference in one.missing] == []
     assert [(one.name, rule.path) for one in every_plan() for rule in one.unused] == []
 
 
 def test_a_difference_has_at_most_one_rule() -> None:
     for one in every_plan():
         rules: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
-        for place in one.places:
-            if place.rule is not None:
-                rules.setdefault(place.path, set()).add(place.rule.path)
+        for difference in one.differences:
+            if difference.rule is not None:
+                rules.setdefault(difference.path, set()).add(difference.rule.path)
         assert [path for path, stands in rules.items() if len(stands) > 1] == []
 
 
@@ -71,23 +71,23 @@ def breaking() -> Iterator[tuple[str, str, Finding]]:
                 yield old, new, finding
 
 
-def places_of(old: str, new: str, method: str) -> list[Place]:
+def places_of(old: str, new: str, method: str) -> list[Difference]:
     """Return the planned places of a method, in both directions."""
     steps = (plan(old, new), plan(new, old))
-    gone = [place for step in steps for place in step.gone if place.path[0] == method]
+    gone = [difference for step in steps for difference in step.gone if difference.path[0] == method]
     payloads = [payload for step in steps for payload in step.payloads if payload.method == method]
-    return gone + [place for payload in payloads for place in payload.places]
+    return gone + [difference for payload in payloads for difference in payload.differences]
 
 
-def accounted(finding: Finding, place: Place) -> bool:
+def accounted(finding: Finding, difference: Difference) -> bool:
     """Return True if a place covers a finding of `diff`."""
-    if place.path[0] == finding.group and not place.path[2:]:
+    if difference.path[0] == finding.group and not difference.path[2:]:
         return True  # the method itself was removed
     (*_, name) = re.findall(r"[^.|{}\"\s\[\]]+(?:\.[^.|{}\"\s\[\]]+/[^\"]+)?", finding.subject)
     own = {name, "[]"} if finding.subject.endswith("[]") else {name}
     if "Meta" in finding.subject or name == "params":
         own.add("_meta")  # a request describes its sender there
-    return bool(own & {*place.path})
+    return bool(own & {*difference.path})
 
 
 def test_every_breaking_finding_is_accounted_for() -> None:
@@ -100,7 +100,9 @@ def test_every_breaking_finding_is_accounted_for() -> None:
             assert protocol(new).era != protocol(old).era  # the era decides on requests that are embedded in results
         else:
             methods = {message.method for message in finding.reaches}
-            known = [one for one in methods if any(accounted(finding, place) for place in places_of(old, new, one))]
+            known = [
+                one for one in methods if any(accounted(finding, difference) for difference in places_of(old, new, one))
+            ]
             left += [f"{old} {new} {finding.subject} in {method}" for method in methods.difference(known)]
     assert left == []
     assert count > 60
@@ -136,7 +138,7 @@ def test_printed_missing_rules_are_valid_and_complete(tmp_path: Path) -> None:
     file = tmp_path / "bridges.toml"
     file.write_text(missing_rules(bare))
     rules = read_rules(file)[bare.source.revision, bare.target.revision]
-    assert rules.keys() == {place.path for place in bare.missing}
+    assert rules.keys() == {difference.path for difference in bare.missing}
     assert ("RequestMeta", "io.modelcontextprotocol/protocolVersion") in rules
     complete = planned(protocol("2025-11-25"), protocol("2026-07-28"), rules)
     assert (complete.missing, complete.unused) == ((), ())

@@ -82,7 +82,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with user(folder / "home"):
         file = save(folder / "proposal.json", proposal())
         done = inside("schema", "import", NEW, file)
-        assert (done.returncode, "3 places have no rule" in done.stderr) == (0, False), done.stderr
+        assert (done.returncode, "3 differences without a rule" in done.stderr) == (0, False), done.stderr
         (folder / "home" / "schema" / "bridges.toml").write_text(RULES, "utf-8")
         done = inside("generate", NEW)
         assert (done.returncode, done.stderr) == (0, "")

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema_rs
 from hypothesis import strategies as st
 
-from mcp_bindgen.bridge.places import Plan
+from mcp_bindgen.bridge.differences import Plan
 from mcp_bindgen.bridge.steps import plans
 from mcp_bindgen.bridging.chain import Chain, Conversion, LossReport, Part
 from mcp_bindgen.bridging.converter import drop_collisions

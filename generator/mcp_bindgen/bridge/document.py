@@ -21,7 +21,7 @@ from mcp_bindgen.spec.keywords import DIALECT
 from mcp_bindgen.spec.pointer import join, step
 from mcp_bindgen.spec.sources import Source
 
-from .places import Plan
+from .differences import Plan
 
 FORMAT = "mcp-bindgen-model/1"
 """The value of the member `format`; its number changes when a reader of the old format would misread the new one."""

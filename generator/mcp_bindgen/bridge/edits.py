@@ -53,7 +53,7 @@ class Apply:
     Attributes:
         kind: The tag in JSON, as in all edits.
         rule: The rule.
-        path: The place with the rule.
+        path: The path with the rule.
         needle: Compact JSON text without which the rule has nothing to do; empty if there is no such text.
     """
 

@@ -8,8 +8,8 @@ from mcp_bindgen.protocol.assignability import Assignability
 from mcp_bindgen.protocol.model import Array, Field, Free, Map, Object, Protocol, Ref, Type, Union
 
 from .alternatives import Matching, alternatives, final, is_stated, kind, label
+from .differences import Difference, Kind, Outcome
 from .edits import Apply, Case, Cases, Each, Edit, Fill, Members, Named, Test, sequence
-from .places import Kind, Outcome, Place
 from .rules import ANY, Path, Rule, Rules
 
 KEEP = Outcome()
@@ -22,8 +22,8 @@ class Payloads:
     Attributes:
         source: The revision of the messages.
         target: The revision that they are converted to.
-        rules: Place -> rule.
-        used: The places whose rule was applied.
+        rules: Path -> rule.
+        used: The paths whose rule was applied.
         named: Definition -> edit, inner definitions first.
     """
 
@@ -40,11 +40,15 @@ class Payloads:
         Args:
             ours: The result and its alternatives in the source.
             theirs: The result and its alternatives in the target.
-            path: The place.
+            path: Path of the value.
         """
         result = self.outcome(ours[0], theirs[0], path)
         others = [(one, self._alternative(one, one if one in theirs else None, path)) for one in ours[1:]]
-        places = (place for outcome in (result, *(outcome for _, outcome in others)) for place in outcome.places)
+        differences = (
+            difference
+            for outcome in (result, *(outcome for _, outcome in others))
+            for difference in outcome.differences
+        )
         if result.edit is not None or any(outcome.edit for _, outcome in others):
             tests = Matching(self.source, self.target)
             cases = [
@@ -53,41 +57,45 @@ class Payloads:
             edit = Cases(tuple(cases), result.edit) if cases else result.edit
         else:
             edit = None
-        return Outcome(edit, tuple(dict.fromkeys(places)))
+        return Outcome(edit, tuple(dict.fromkeys(differences)))
 
     def outcome(self, ours: Type, theirs: Type, path: Path) -> Outcome:
-        """Plan the conversion of a value at a place: by the rule of the place, else by its parts."""
+        """Plan the conversion of a value: by the rule of its path, else by its parts."""
         found = self._parts(ours, theirs, path)
-        hard = [place for place in found.places if place.kind is Kind.HARD]
-        if (path in self.rules and found.places) or ((ANY, *path[1:]) in self.rules and hard):
-            worst = (hard or [*found.places])[0]
-            claims = tuple(place for place in found.places if place.kind is Kind.CLAIM and place.rule is None)
-            found = self._settled(self.place(path, worst.kind, worst.words))
-            found = replace(found, places=(*found.places, *claims))
+        unruled = [difference for difference in found.differences if difference.kind is Kind.NEEDS_RULE]
+        if (path in self.rules and found.differences) or ((ANY, *path[1:]) in self.rules and unruled):
+            worst = (unruled or [*found.differences])[0]
+            type_conflicts = tuple(
+                difference
+                for difference in found.differences
+                if difference.kind is Kind.TYPE_CONFLICT and difference.rule is None
+            )
+            found = self._settled(self.difference(path, worst.kind, worst.words))
+            found = replace(found, differences=(*found.differences, *type_conflicts))
         return replace(found, edit=sequence(*self._taken(path), found.edit))
 
-    def place(self, path: Path, kind: Kind, words: str) -> Place:
-        """Return a place with its rule: the rule of this place, else the rule for any definition."""
+    def difference(self, path: Path, kind: Kind, words: str) -> Difference:
+        """Return a difference with its rule: the rule of its path, else the rule for any definition."""
         stands = next((one for one in (path, (ANY, *path[1:])) if one in self.rules), None)
         if stands is None:
-            return Place(path, kind, words)
+            return Difference(path, kind, words)
         self.used.add(stands)
-        return Place(path, kind, words, self.rules[stands])
+        return Difference(path, kind, words, self.rules[stands])
 
-    def _settled(self, place: Place) -> Outcome:
-        """Return the edit by the rule of a place; a hard place without a rule is refused."""
-        rule = place.rule
-        if rule is None and place.kind is Kind.HARD:
-            rule = Rule("refuse", place.words)
+    def _settled(self, difference: Difference) -> Outcome:
+        """Return the edit by the rule of a difference; without the rule that it needs, it is refused."""
+        rule = difference.rule
+        if rule is None and difference.kind is Kind.NEEDS_RULE:
+            rule = Rule("refuse", difference.words)
         is_applied = rule is not None and rule.action in ("refuse", "by") and not rule.at
-        return Outcome(Apply(rule, place.path) if rule and is_applied else None, (place,))
+        return Outcome(Apply(rule, difference.path) if rule and is_applied else None, (difference,))
 
     def _taken(self, path: Path) -> list[Edit]:
-        """Return the edits of rules of other places that apply at `path`."""
+        """Return the edits of rules of other paths that apply at `path`."""
         return [Apply(rule, rule.path, self._needle(rule.path)) for rule in self.rules.values() if rule.at == path]
 
     def _needle(self, path: Path) -> str:
-        """Return JSON text that every value with the place contains; empty if there is no such text."""
+        """Return JSON text that every value with the difference contains; empty if there is no such text."""
         owner = self.source.definitions.get(path[0])
         member = "".join(path[1:2])
         if owner is None or not isinstance(owner.type, Object) or owner.type.field(member) is None:
@@ -120,11 +128,11 @@ class Payloads:
                 return KEEP if Assignability(self.target, self.source).accepts(other, one) else self._narrower(path)
 
     def _narrower(self, path: Path) -> Outcome:
-        """Return the edit where the target accepts only some values; a rule of the place applies to all values."""
+        """Return the edit where the target accepts only some values; a rule of the path applies to all values."""
         words = f"MCP {self.target.revision} does not take all values"
         if path in self.rules:
-            return Outcome(None, (Place(path, Kind.HARD, words),))
-        return self._settled(self.place(path, Kind.HARD, words))
+            return Outcome(None, (Difference(path, Kind.NEEDS_RULE, words),))
+        return self._settled(self.difference(path, Kind.NEEDS_RULE, words))
 
     def _definition(self, name: str, theirs: Type, path: Path) -> Outcome:
         """Plan the conversion of a definition, once for each definition of the target that it becomes."""
@@ -138,66 +146,71 @@ class Payloads:
             edit = sequence(*self._taken((name,)), found.edit)
             if edit is not None:
                 self.named[key] = edit
-            self._outcomes[key] = Outcome(None if edit is None else key, found.places)
+            self._outcomes[key] = Outcome(None if edit is None else key, found.differences)
         return self._outcomes[key]
 
     # --- objects ----------------------------------------------------------------------------------------------
 
     def _members(self, ours: Object, theirs: Object, owner: str) -> Outcome:
         parts: list[Members] = []
-        places: list[Place] = []
+        differences: list[Difference] = []
         renamed: set[str] = set()
         for one in ours.fields:
             found = self._member(one, theirs, (owner, one.wire))
             parts.append(found[0])
-            places += found[1]
+            differences += found[1]
             renamed |= {new for _, new in found[0].renames}
             other = theirs.field(one.wire)
             if other is not None and other.required and not one.required:
-                parts.append(self._wanted(other, owner, places, replaces=False))
+                parts.append(self._wanted(other, owner, differences, replaces=False))
         for other in theirs.fields:
             if ours.field(other.wire) is None and other.wire not in renamed:
                 if other.required:
-                    parts.append(self._wanted(other, owner, places, replaces=True))
+                    parts.append(self._wanted(other, owner, differences, replaces=True))
                 elif ours.extra is not None and self._may_clash(ours.extra, other.type, owner):
-                    place = self.place((owner, other.wire), Kind.CLAIM, f"MCP {self.target.revision} types it")
-                    places.append(place)
-                    parts.append(_edited(other.wire, self._settled(place)))
+                    difference = self.difference(
+                        (owner, other.wire), Kind.TYPE_CONFLICT, f"MCP {self.target.revision} types it"
+                    )
+                    differences.append(difference)
+                    parts.append(_edited(other.wire, self._settled(difference)))
         if theirs.extra is None and ours.extra is not None:
             parts.append(Members(only=tuple(member.wire for member in theirs.fields)))
         made = Members.joined(parts)
-        return Outcome(made if made != Members() else None, tuple(dict.fromkeys(places)))
+        return Outcome(made if made != Members() else None, tuple(dict.fromkeys(differences)))
 
-    def _member(self, one: Field, theirs: Object, path: Path) -> tuple[Members, tuple[Place, ...]]:
+    def _member(self, one: Field, theirs: Object, path: Path) -> tuple[Members, tuple[Difference, ...]]:
         """Plan the conversion of a member of the source."""
         if (other := theirs.field(one.wire)) is not None:
             found = self.outcome(one.type, other.type, path)
         elif theirs.extra is None or is_stated(self.source, one):
-            place = self.place(path, Kind.FILL, f"MCP {self.target.revision} does without")
-            found = self._settled(place)
-            if place.rule is None:
-                return Members(drops=(one.wire,)), found.places
+            difference = self.difference(path, Kind.FILL, f"MCP {self.target.revision} does without")
+            found = self._settled(difference)
+            if difference.rule is None:
+                return Members(drops=(one.wire,)), found.differences
         else:
-            found = self._settled(self.place(path, Kind.OPEN, f"MCP {self.target.revision} does not know it"))
-            rule = found.places[0].rule
+            found = self._settled(self.difference(path, Kind.IGNORED, f"MCP {self.target.revision} does not know it"))
+            rule = found.differences[0].rule
             new = theirs.field(rule.value) if rule is not None and rule.action == "rename" else None
             if new is not None:
                 inner = self.outcome(one.type, new.type, path)
-                places = (*found.places, *(place for place in inner.places if place.path != path))
-                return replace(_edited(one.wire, inner), renames=((one.wire, new.wire),)), places
-        return _edited(one.wire, found), found.places
+                differences = (
+                    *found.differences,
+                    *(difference for difference in inner.differences if difference.path != path),
+                )
+                return replace(_edited(one.wire, inner), renames=((one.wire, new.wire),)), differences
+        return _edited(one.wire, found), found.differences
 
-    def _wanted(self, other: Field, owner: str, places: list[Place], *, replaces: bool) -> Members:
+    def _wanted(self, other: Field, owner: str, differences: list[Difference], *, replaces: bool) -> Members:
         """Plan a member that the target requires and the source may omit."""
         path, words = (owner, other.wire), f"MCP {self.target.revision} wants it"
         if other.default is not None and path not in self.rules:
-            places.append(Place(path, Kind.FILL, words))
+            differences.append(Difference(path, Kind.FILL, words))
             return Members(fills=(Fill(other.wire, other.default, replaces),))
-        place = self.place(path, Kind.HARD, words)
-        places.append(place)
-        if place.rule is not None and place.rule.action == "give":
-            return Members(fills=(Fill(other.wire, place.rule.value, replaces),))
-        refusal = self._settled(place).edit
+        difference = self.difference(path, Kind.NEEDS_RULE, words)
+        differences.append(difference)
+        if difference.rule is not None and difference.rule.action == "give":
+            return Members(fills=(Fill(other.wire, difference.rule.value, replaces),))
+        refusal = self._settled(difference).edit
         if isinstance(refusal, Apply) and refusal.rule.action == "refuse":
             return Members(wants=((other.wire, refusal),))
         return Members()
@@ -217,20 +230,20 @@ class Payloads:
             match = matching.counterpart(mine[0], others)
             return self._narrower(path) if match is None else self._parts(mine[0], match, path)
         found = [(one, self._alternative(one, matching.counterpart(one, others), path)) for one in mine]
-        places = tuple(dict.fromkeys(place for _, outcome in found for place in outcome.places))
+        differences = tuple(dict.fromkeys(difference for _, outcome in found for difference in outcome.differences))
         cases: dict[Test, Edit] = {}
         for one, outcome in sorted(found, key=lambda pair: kind(self.source.resolve(pair[0])) == "object"):
             if outcome.edit is not None:
                 rest = [other for other, done in found if not _is_same(done.edit, outcome.edit)]
                 cases.setdefault(matching.test(one, rest), outcome.edit)
-        return Outcome(Cases(tuple(Case(test, edit) for test, edit in cases.items())) if cases else None, places)
+        return Outcome(Cases(tuple(Case(test, edit) for test, edit in cases.items())) if cases else None, differences)
 
     def _alternative(self, one: Type, match: Type | None, path: Path) -> Outcome:
-        place = (*path, label(one))
+        here = (*path, label(one))
         if match is not None:
-            return self.outcome(one, match, place)
+            return self.outcome(one, match, here)
         words = f"MCP {self.target.revision} has no {label(one)} here"
-        return self._settled(self.place(place, Kind.HARD, words))
+        return self._settled(self.difference(here, Kind.NEEDS_RULE, words))
 
 
 def _each(inner: Outcome, *, values: bool = False) -> Outcome:
@@ -240,9 +253,9 @@ def _each(inner: Outcome, *, values: bool = False) -> Outcome:
 def _edited(member: str, outcome: Outcome) -> Members:
     """Return the edit of a member, or its removal if the rule is `drop`."""
     if any(
-        place.rule is not None and place.rule.action == "drop"
-        for place in outcome.places
-        if place.path[1:] == (member,)
+        difference.rule is not None and difference.rule.action == "drop"
+        for difference in outcome.differences
+        if difference.path[1:] == (member,)
     ):
         return Members(drops=(member,))
     return Members(edits=() if outcome.edit is None else ((member, outcome.edit),))

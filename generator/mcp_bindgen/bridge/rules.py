@@ -17,7 +17,7 @@ from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.toml import read_toml
 
 Path: TypeAlias = tuple[str, ...]
-"""A place: a definition and a member, or an alternative of a union there; for methods and errors their name."""
+"""Path of a value: a definition and a member, or an alternative of a union there; for methods and errors their name."""
 
 Action = Literal["refuse", "drop", "keep", "adapter", "by", "give", "rename", "same_as"]
 
@@ -51,18 +51,18 @@ _KEYS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """The action at a place, and the reason.
+    """The action for a difference, and the reason.
 
     Attributes:
         action: The action; `adapter` leaves the conversion to the adapter between the eras.
         because: The reason.
         value: The value of the last four actions: the name of a function for `by`, the value of a missing member for
             `give`, the name of the target's member for `rename` and of its error for `same_as`.
-        at: The definition or the member to which the function is applied, if not the place itself.
+        at: The definition or the member to which the function is applied, if not the path itself.
         capability: The missing capability that a refusal names.
         lossless: True if the conversion loses nothing.
         methods: The methods to which the rule applies; empty for all.
-        path: The place.
+        path: Path of the value.
     """
 
     action: Action
@@ -76,7 +76,7 @@ class Rule:
 
 
 Rules: TypeAlias = Mapping[Path, Rule]
-"""Place -> rule, for one step."""
+"""Path -> rule, for one step."""
 
 
 def read_rules(*files: File) -> dict[tuple[str, str], Rules]:

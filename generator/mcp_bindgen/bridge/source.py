@@ -14,8 +14,8 @@ from mcp_bindgen.spec import BadInput, Store, named, sources
 from mcp_bindgen.spec.sources import Readable, Source
 
 if TYPE_CHECKING:
+    from .differences import Plan
     from .document import Model
-    from .places import Plan
 
 
 def protocol_of(

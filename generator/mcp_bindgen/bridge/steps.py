@@ -11,7 +11,7 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.revisions import order
 
-from .places import Plan
+from .differences import Plan
 from .plan import plan
 from .rules import Path as RulePath
 from .rules import Rule, Rules, read_rules

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcp_bindgen.spec.toml import key_text, quoted
 
-from .places import Kind, Place, Plan
+from .differences import Difference, Kind, Plan
 
 _TITLES = {
     "converted": "Converted",
@@ -16,15 +16,15 @@ _TITLES = {
     "refused": "Refused",
     "adapter": "Done by the era adapter",
     "filled": "Filled in or removed",
-    "open": "Ignored",
-    "claim": "Removed on a type conflict",
+    "ignored": "Ignored",
+    "type-conflict": "Removed on a type conflict",
 }
-"""Outcome of a place -> title of the places with this outcome, in the order of the page."""
+"""Outcome of a difference -> title of the differences with this outcome, in the order of the page."""
 
 _ACTIONS = {
     "refuse": "refused",
     "drop": "filled",
-    "keep": "open",
+    "keep": "ignored",
     "adapter": "adapter",
     "give": "filled",
     "rename": "converted",
@@ -34,11 +34,11 @@ _ACTIONS = {
 
 @dataclass(frozen=True)
 class Section:
-    """Places with the same outcome.
+    """Differences with the same outcome.
 
     Attributes:
         title: The outcome.
-        entries: Names of places, and the reason; empty if the title is enough.
+        entries: Paths of differences, and the reason; empty if the title is enough.
     """
 
     title: str
@@ -46,23 +46,28 @@ class Section:
 
 
 def sections(plan: Plan) -> Iterator[Section]:
-    """Yield the outcomes of the places of a step, grouped by reason."""
+    """Yield the outcomes of the differences of a step, grouped by reason."""
     found: dict[str, dict[str, list[str]]] = {fate: {} for fate in _TITLES}
-    for place in plan.places:
-        fate = _fate(place)
-        reason = "" if fate in ("open", "claim") and place.rule is None else place.reason
-        names = found[fate].setdefault("" if fate == "filled" and place.rule is None else reason, [])
-        if place.name not in names:
-            names.append(place.name)
+    for difference in plan.differences:
+        fate = _fate(difference)
+        reason = "" if fate in ("ignored", "type-conflict") and difference.rule is None else difference.reason
+        names = found[fate].setdefault("" if fate == "filled" and difference.rule is None else reason, [])
+        if difference.name not in names:
+            names.append(difference.name)
     for fate, entries in found.items():
         if entries:
             yield Section(_TITLES[fate], tuple((tuple(names), reason) for reason, names in entries.items()))
 
 
-def _fate(place: Place) -> str:
-    rule = place.rule
+def _fate(difference: Difference) -> str:
+    rule = difference.rule
     if rule is None:
-        return {Kind.OPEN: "open", Kind.FILL: "filled", Kind.CLAIM: "claim", Kind.HARD: "refused"}[place.kind]
+        return {
+            Kind.IGNORED: "ignored",
+            Kind.FILL: "filled",
+            Kind.TYPE_CONFLICT: "type-conflict",
+            Kind.NEEDS_RULE: "refused",
+        }[difference.kind]
     if rule.action == "by":
         return "converted" if rule.lossless else "lost"
     return _ACTIONS[rule.action]
@@ -70,7 +75,10 @@ def _fate(place: Place) -> str:
 
 def missing_rules(plan: Plan) -> str:
     """Return the rules that a step lacks, as TOML to paste, complete and to be changed; empty where none is missing."""
-    lines = [f'{_key(place.path)} = {{ do = "refuse", because = {quoted(place.words)} }}' for place in plan.missing]
+    lines = [
+        f'{_key(difference.path)} = {{ do = "refuse", because = {quoted(difference.words)} }}'
+        for difference in plan.missing
+    ]
     return "\n".join([f"[{quoted(plan.name)}]", *lines, ""]) if lines else ""
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_bindgen.bridge.places import Plan
+from mcp_bindgen.bridge.differences import Plan
 from mcp_bindgen.bridge.source import models
 from mcp_bindgen.bridge.steps import rule_file
 from mcp_bindgen.bridge.words import Section, missing_rules, sections

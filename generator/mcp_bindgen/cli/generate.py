@@ -101,8 +101,8 @@ def _line(target: Target, made: Update, seconds: float) -> str:
 
 
 def _bridges_line(steps: Bridges, made: Update, seconds: float) -> str:
-    rules = sum(place.rule is not None for plan in steps.plans for place in plan.places)
-    return f"bridges  {len(steps.plans)} steps  {rules} places with a rule  {_made(made, seconds, steps.folder)}"
+    rules = sum(place.rule is not None for plan in steps.plans for place in plan.differences)
+    return f"bridges  {len(steps.plans)} steps  {rules} differences with a rule  {_made(made, seconds, steps.folder)}"
 
 
 def _made(made: Update, seconds: float, folder: Path) -> str:

@@ -114,12 +114,12 @@ def say_missing(steps: Bridges) -> bool:
     missing = sum(len(plan.missing) for plan in steps.plans)
     if missing:
         say(
-            f"bridges: {missing} places have no rule and are refused; list them with: mcp-bindgen bridges --missing",
+            f"bridges: {missing} differences without a rule are refused; list them with: mcp-bindgen bridges --missing",
             err=True,
         )
     unused = [(plan, rule) for plan in steps.plans for rule in plan.unused]
     for plan, rule in unused:
-        say(f"{steps.file}: {plan.name}: {'.'.join(rule.path)} has no place; remove the rule", err=True)
+        say(f"{steps.file}: {plan.name}: {'.'.join(rule.path)} matches no difference; remove the rule", err=True)
     return not steps.users and bool(missing or unused)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mcp_bindgen.bridge.differences import Plan
 from mcp_bindgen.bridge.document import Model
-from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.source import models
 from mcp_bindgen.bridge.steps import rule_file
 from mcp_bindgen.bridge.words import page

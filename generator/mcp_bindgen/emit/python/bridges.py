@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 
+from mcp_bindgen.bridge.differences import Kind, Plan
 from mcp_bindgen.bridge.document import Model
 from mcp_bindgen.bridge.edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test, reach
 from mcp_bindgen.bridge.guards import guard
-from mcp_bindgen.bridge.places import Kind, Plan
 from mcp_bindgen.protocol.naming import numbered
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import JSON_TYPES
@@ -65,7 +65,7 @@ class _Code:
     """Expressions of one module.
 
     Attributes:
-        rulings: Place, reason and capability -> the name of the constant.
+        rulings: Path, reason and capability -> the name of the constant.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -127,7 +127,7 @@ class _Code:
         return f"rule(rules.{_function(edit)}, {self.ruling(edit)})"
 
     def ruling(self, edit: Apply) -> str:
-        """Return the constant of the words of a rule at a place."""
+        """Return the constant of the text of a rule for a difference."""
         path = edit.path
         key = (".".join(path), edit.rule.because, edit.rule.capability)
         if key not in self.rulings:
@@ -162,9 +162,13 @@ def _field_collisions(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[st
     for part in ("params", "results"):
         rows: list[tuple[str, list[str]]] = []
         for payload in plan.payloads:
-            claims = {place.path[-1] for place in payload.places if place.kind is Kind.CLAIM and place.rule is None}
-            if payload.part == part and claims:
-                rows.append((payload.method, [quoted(name) for name in sorted(claims)]))
+            type_conflicts = {
+                difference.path[-1]
+                for difference in payload.differences
+                if difference.kind is Kind.TYPE_CONFLICT and difference.rule is None
+            }
+            if payload.part == part and type_conflicts:
+                rows.append((payload.method, [quoted(name) for name in sorted(type_conflicts)]))
         if rows:
             yield part, rows
 

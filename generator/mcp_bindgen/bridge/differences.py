@@ -1,4 +1,4 @@
-"""A planned step: the places where two revisions differ, and the edit of each payload."""
+"""A planned step: the differences between two revisions, and the edit of each payload."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from .rules import Path, Rule
 class Kind(StrEnum):
     """Kind of a difference."""
 
-    OPEN = "open"
+    IGNORED = "ignored"
     """The target ignores the value."""
     FILL = "fill"
     """The target requires a member with a known value, or closes the object to a member of the source."""
-    CLAIM = "claim"
+    TYPE_CONFLICT = "type-conflict"
     """The target types a member that the source does not name: a valid payload may have any value there."""
-    HARD = "hard"
+    NEEDS_RULE = "needs-rule"
     """Only a rule can decide."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place where a payload has another meaning in the target.
+class Difference:
+    """Part of a payload that has another meaning in the target.
 
     Attributes:
         path: Where it is.
         kind: How it differs.
         words: The difference in words.
-        rule: The rule for the place, if there is one.
+        rule: The rule for the difference, if there is one.
     """
 
     path: Path
@@ -58,10 +58,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The edit of a value, and the places that require it."""
+    """The edit of a value, and the differences that require it."""
 
     edit: Edit | None = None
-    places: tuple[Place, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,21 +72,21 @@ class Payload:
         method: The method.
         part: `params` or `results`.
         edit: The edit; absent if the payload stays as it is.
-        places: The places of the payload where the revisions differ.
+        differences: The differences in the payload.
     """
 
     method: str
     part: Literal["params", "results"]
     edit: Maybe[Edit] = None
-    places: List[Place] = ()
+    differences: List[Difference] = ()
 
     @property
     def kind(self) -> str:
-        """The worst kind of its places: `rule`, `fill` or `open`; `identity` if it has none of these."""
-        kinds = {place.kind for place in self.places}
-        if Kind.HARD in kinds or any(place.rule for place in self.places):
+        """The worst kind of its differences: `rule`, `fill` or `ignored`; `identity` if it has none of these."""
+        kinds = {difference.kind for difference in self.differences}
+        if Kind.NEEDS_RULE in kinds or any(difference.rule for difference in self.differences):
             return "rule"
-        return next((kind.value for kind in (Kind.FILL, Kind.OPEN) if kind in kinds), "identity")
+        return next((kind.value for kind in (Kind.FILL, Kind.IGNORED) if kind in kinds), "identity")
 
 
 @dataclass(frozen=True)
@@ -116,17 +116,17 @@ class Plan:
         conversions: The edits of definitions, inner ones first.
         gone: The methods that the target lacks; with a sender in the path, that side may not send it there.
         errors: Method, or `*` for all -> code of the source -> code of the target.
-        places: All places, each once.
-        unused: Rules that match no place.
+        differences: All differences, each once.
+        unused: Rules that match no difference.
     """
 
     source: Side
     target: Side
     payloads: List[Payload] = ()
     conversions: List[Conversion] = ()
-    gone: List[Place] = ()
+    gone: List[Difference] = ()
     errors: Mapping[str, Mapping[int, StrictInt]] = field(default_factory=dict[str, Mapping[int, int]])
-    places: List[Place] = ()
+    differences: List[Difference] = ()
     unused: List[Rule] = ()
 
     @cached_property
@@ -142,23 +142,31 @@ class Plan:
     @property
     def absent(self) -> dict[str, str]:
         """Method that the target does not have -> why."""
-        return {place.path[0]: place.reason for place in self.gone if not place.path[1:]}
+        return {difference.path[0]: difference.reason for difference in self.gone if not difference.path[1:]}
 
     @property
     def unsent(self) -> dict[str, dict[str, str]]:
         """Sender -> method that the target lets only the other side send -> why."""
         found: dict[str, dict[str, str]] = {}
-        for place in self.gone:
-            for sender in place.path[1:]:
-                found.setdefault(sender, {})[place.path[0]] = place.reason
+        for difference in self.gone:
+            for sender in difference.path[1:]:
+                found.setdefault(sender, {})[difference.path[0]] = difference.reason
         return found
 
     @property
     def adapted(self) -> tuple[str, ...]:
         """The methods that the target lacks and whose purpose the adapter between the eras serves."""
-        return tuple(place.path[0] for place in self.gone if place.rule is not None and place.rule.action == "adapter")
+        return tuple(
+            difference.path[0]
+            for difference in self.gone
+            if difference.rule is not None and difference.rule.action == "adapter"
+        )
 
     @property
-    def missing(self) -> tuple[Place, ...]:
-        """The hard places without a rule; messages with a value there are refused."""
-        return tuple(place for place in self.places if place.kind is Kind.HARD and place.rule is None)
+    def missing(self) -> tuple[Difference, ...]:
+        """The differences that need a rule and have none; messages with a value there are refused."""
+        return tuple(
+            difference
+            for difference in self.differences
+            if difference.kind is Kind.NEEDS_RULE and difference.rule is None
+        )
