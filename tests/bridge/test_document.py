@@ -33,7 +33,7 @@ limits = st.dictionaries(st.sampled_from(["minLength", "maximum"]), st.integers(
 )
 references = st.sampled_from(NAMES).map(m.Ref)
 types: st.SearchStrategy[m.Type] = st.recursive(
-    st.builds(m.Free, implied=st.booleans())
+    st.builds(m.AnyValue, implied=st.booleans())
     | st.builds(m.Scalar, st.sampled_from(["string", "integer", "null"]), limits, st.none() | words)
     | st.builds(m.Const, st.lists(json_scalars, max_size=3).map(tuple))
     | references,

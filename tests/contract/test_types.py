@@ -26,7 +26,7 @@ from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.types import is_visible
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.style import style
-from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.scaffold.generated.python_contract import RESERVED, lower_contract, stub
 from mcp_bindgen.spec import BadInput, DiagnosticContext
 from tests.support import hostile_contract as hostile
@@ -135,9 +135,9 @@ def test_a_union_keeps_every_null_that_an_alternative_allows(
 
 def test_schemas_become_types() -> None:
     for schema, type in [
-        (True, Free()),
-        (False, Free()),
-        ({}, Free()),
+        (True, AnyValue()),
+        (False, AnyValue()),
+        ({}, AnyValue()),
         ({"type": "string", "format": "date", "pattern": "^a"}, STRING),
         ({"type": ["string", "null"]}, Union((STRING, Scalar("null")))),
         ({"type": "string", "nullable": True}, Union((STRING, Scalar("null")))),
@@ -146,13 +146,13 @@ def test_schemas_become_types() -> None:
         ({"enum": ["x", None, True, 2]}, Union((Const(("x",)), Scalar("integer"), Scalar("null"), Scalar("boolean")))),
         ({"anyOf": [{"const": "x"}, {"const": True}, {"const": "x"}]}, Const(("x", True))),
         ({"type": "string", "enum": ["x", "y"], "not": {"const": "y"}}, Const(("x", "y"))),
-        ({"type": "object"}, Map(Free())),
+        ({"type": "object"}, Map(AnyValue())),
         ({"type": "object", "additionalProperties": TEXT}, Map(STRING)),
-        ({"type": "object", "additionalProperties": TEXT, "patternProperties": {"^x": {}}}, Map(Free())),
+        ({"type": "object", "additionalProperties": TEXT, "patternProperties": {"^x": {}}}, Map(AnyValue())),
         ({"type": "object", "properties": {"b": TEXT}}, Ref("TInputA")),
-        ({"properties": {"b": TEXT}}, Free()),  # it accepts 1 too
+        ({"properties": {"b": TEXT}}, AnyValue()),  # it accepts 1 too
         ({"type": "array", "items": TEXT}, Array(STRING)),
-        ({"type": "array", "prefixItems": [TEXT]}, Array(Free())),
+        ({"type": "array", "prefixItems": [TEXT]}, Array(AnyValue())),
         (
             {"type": "array", "prefixItems": [TEXT, {"type": "null"}], "items": False},
             Array(Union((STRING, Scalar("null")))),
@@ -163,7 +163,7 @@ def test_schemas_become_types() -> None:
         ({"$ref": "#/$defs/Node", "type": "object"}, Ref("TInputNode")),
         ({"$ref": "#node"}, Ref("TInputNode")),
         ({"$ref": "#"}, Ref("TInput")),
-        ({"$ref": "urn:part"}, Free()),
+        ({"$ref": "urn:part"}, AnyValue()),
     ]:
         node = {"$anchor": "node", "type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
         part = {"$id": "urn:part", "type": "string"}
@@ -187,7 +187,7 @@ def test_the_parts_of_an_all_of_become_one_object() -> None:
     merged = contract.types.definitions["TInputA"].type
     assert isinstance(merged, Object)
     fields = [(field.wire, field.type, field.required) for field in merged.fields]
-    assert fields == [("b", Scalar("null"), False), ("c", STRING, True), ("d", Free(), True)]
+    assert fields == [("b", Scalar("null"), False), ("c", STRING, True), ("d", AnyValue(), True)]
 
 
 def test_valid_scalar_defaults_become_field_defaults() -> None:

@@ -17,7 +17,7 @@ from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Ref, Sender, references
-from mcp_bindgen.protocol.passes.draft import Draft
+from mcp_bindgen.protocol.passes.build_state import BuildState
 from mcp_bindgen.protocol.passes.restore_unions import restore_unions
 from mcp_bindgen.spec import EffectiveSchema, Store
 from mcp_bindgen.spec.document import normalise
@@ -45,7 +45,7 @@ ACCEPTED = Impact.IGNORED
 def definitions(revision: str) -> dict[str, Schema]:
     """Return the definitions; a union with one member becomes a reference, so a mutation of the member changes both."""
     source = STORE.effective(revision)
-    return dict(restore_unions(Draft(source, source.definitions)).schemas)
+    return dict(restore_unions(BuildState(source, source.definitions)).schemas)
 
 
 @cache

@@ -42,7 +42,7 @@ def corrected(done: Done) -> list[str]:
 
 
 def known_mistakes(revision: str) -> list[str]:
-    return [patch.pointer for patch in STORE.ledger if revision in patch.revisions]
+    return [patch.pointer for patch in STORE.errata if revision in patch.revisions]
 
 
 @pytest.mark.full

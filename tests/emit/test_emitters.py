@@ -11,7 +11,7 @@ import pytest
 
 from mcp_bindgen.emit import emitter
 from mcp_bindgen.emit.header import command_of
-from mcp_bindgen.emit.python.part import engine_of
+from mcp_bindgen.emit.python.package_scope import engine_of
 from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.model import Extension
 from mcp_bindgen.spec import BadInput, Store

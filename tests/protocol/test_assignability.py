@@ -24,7 +24,7 @@ Pair = tuple[m.Type, m.Type]
 NAMES = ("First", "Second")
 MAX_VALUES = 100
 LIMITS = st.integers(0, 3)
-EXTRA = st.one_of(st.none(), st.just(m.Free(implied=True)), st.just(m.Free()), st.just(m.Scalar("string")))
+EXTRA = st.one_of(st.none(), st.just(m.AnyValue(implied=True)), st.just(m.AnyValue()), st.just(m.Scalar("string")))
 
 
 def limits(*keywords: str) -> st.SearchStrategy[tuple[tuple[str, Any], ...]]:
@@ -66,7 +66,7 @@ def containers(inner: st.SearchStrategy[m.Type]) -> st.SearchStrategy[m.Type]:
     )
 
 
-TYPES = st.recursive(scalars() | st.just(m.Free()) | st.sampled_from(NAMES).map(m.Ref), containers, max_leaves=4)
+TYPES = st.recursive(scalars() | st.just(m.AnyValue()) | st.sampled_from(NAMES).map(m.Ref), containers, max_leaves=4)
 
 
 @st.composite
@@ -105,7 +105,7 @@ def protocols(draw: st.DrawFn) -> m.Protocol:
 def closed(type: m.Type) -> m.Type:
     """Return the type of a sender, which sends no undeclared members."""
     type = map_parts(type, closed)
-    if isinstance(type, m.Object) and isinstance(type.extra, m.Free) and type.extra.implied:
+    if isinstance(type, m.Object) and isinstance(type.extra, m.AnyValue) and type.extra.implied:
         return replace(type, extra=None)
     return type
 
@@ -160,7 +160,7 @@ def test_limits_members_and_constants_are_compared() -> None:
         (m.Union((m.Scalar("string"), m.Scalar("null"))), m.Const(("a", None)), True),
         (m.Object((m.Field("a", m.Scalar("integer"), False),)), m.Map(m.Scalar("string")), False),
         (m.Map(m.Scalar("string")), m.Object((m.Field("a", m.Scalar("string"), True),)), True),
-        (m.Object((m.Field("a", m.Free(), True),)), m.Object((m.Field("a", m.Free(), False),)), False),
+        (m.Object((m.Field("a", m.AnyValue(), True),)), m.Object((m.Field("a", m.AnyValue(), False),)), False),
     ]
     for wide, narrow, is_accepted in rows:
         protocol = m.Protocol("next", "stateless", "", {}, ())

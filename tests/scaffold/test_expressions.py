@@ -20,7 +20,7 @@ from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
-from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Free, Map, Object, Ref, Scalar, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Definition, Field, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.scaffold.expressions import expression
 from mcp_bindgen.spec import EffectiveSchema, Store
 from tests.support.commands import ROOT, execute
@@ -116,7 +116,7 @@ def test_examples_of_recursive_types_are_finite_or_refused() -> None:
 
 
 def test_code_may_replace_a_value_in_an_expression() -> None:
-    words = of(("A", Object((Field("toDo", Scalar("string"), True), Field("more", Free(), False)))))
+    words = of(("A", Object((Field("toDo", Scalar("string"), True), Field("more", AnyValue(), False)))))
     assert expression(words, Ref("A"), {"toDo": Code("params.x")}) == "mcp.A(to_do=params.x)"
     assert expression(words, Map(Ref("A")), {"b": {"toDo": "c", "more": [Code("d")]}}, "models.") == (
         "{'b': models.A(to_do='c', more=[d])}"

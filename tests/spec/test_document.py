@@ -325,10 +325,10 @@ def test_an_unknown_revision_suggests_the_nearest() -> None:
 
 
 def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_path: Path) -> None:
-    table, ledger = store.root / "revisions.toml", store.root / "patches.toml"
+    table, errata = store.root / "revisions.toml", store.root / "patches.toml"
     before = "# Reviewed by hand.\n" + table.read_text("utf-8").replace('"abc"', '"abc"  # the fix of May')
     table.write_text(before, "utf-8")
-    ledger.write_text("# None yet.\n", "utf-8")
+    errata.write_text("# None yet.\n", "utf-8")
     upstream = tmp_path / "upstream.json"
     store.add("2031-01-31", upstream, source="def", status="released", changed=date(2031, 2, 1))
     assert table.read_text("utf-8").startswith(before)
@@ -342,7 +342,7 @@ def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_pa
     store.add("2030-01-31", upstream, source="456", status="released")
     assert table.read_text("utf-8").startswith("# Reviewed by hand.\n")
     assert (store.pin("2030-01-31").source, store.pin("2031-01-31").source) == ("456", "123")
-    assert ledger.read_text("utf-8") == "# None yet.\n"
+    assert errata.read_text("utf-8") == "# None yet.\n"
 
 
 @pytest.mark.parametrize("changed", [None, date(2030, 1, 1)])

@@ -294,7 +294,7 @@ def jobs(folder: Path, own: Schema, facts: str = "", **options: Any) -> Extensio
     stated = folder / "jobs.toml"
     stated.write_text(FACTS + facts, "utf-8")
     file = save(folder / "jobs.json", {"$schema": DIALECT, "$defs": own})
-    return read_extension(file, stated, CORE, ledger=STORE.ledger, **options)
+    return read_extension(file, stated, CORE, errata=STORE.errata, **options)
 
 
 def test_a_copy_that_differs_from_core_is_reported_and_not_used(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The ledger of corrections: each patch states the value that it replaces, and no other value is changed."""
+"""The known errata: each patch states the value that it replaces, and no other value is changed."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
-def ledger(store: Store, old: str, revisions: str = "[]") -> Path:
-    """Write a patch that expects this type of a film's `minutes`; return the path of the ledger."""
+def errata(store: Store, old: str, revisions: str = "[]") -> Path:
+    """Write a patch that expects this type of a film's `minutes`; return the path of the errata."""
     path, place = store.root / "patches.toml", "/$defs/Film/properties/minutes/type"
     entry = f'pointer = "{place}"\nold = "{old}"\nnew = "integer"\nreason = "R"\nrevisions = {revisions}\n'
     path.write_text(f"[[patch]]\n{entry}", "utf-8")
@@ -101,7 +101,7 @@ def ledger(store: Store, old: str, revisions: str = "[]") -> Path:
 
 
 def test_the_error_for_a_patch_that_does_not_match_names_file_pointer_and_revision(store: Store) -> None:
-    path = ledger(store, "string", '["2030-01-31"]')
+    path = errata(store, "string", '["2030-01-31"]')
     with pytest.raises(BadInput) as caught:
         store.effective("2030-01-31")
     assert str(caught.value).startswith(f"{path}#/$defs/Film/properties/minutes/type: ")
@@ -109,14 +109,14 @@ def test_the_error_for_a_patch_that_does_not_match_names_file_pointer_and_revisi
 
 
 def test_a_patch_applies_to_an_unlisted_revision_and_status_requires_listing_it(store: Store) -> None:
-    ledger(store, "number")
+    errata(store, "number")
     assert store.effective("2030-01-31").definitions["Film"]["properties"]["minutes"]["type"] == "integer"
     (report,) = reports_of(store)
     assert (report.patches, report.unlisted, report.sound) == (1, ("/$defs/Film/properties/minutes/type",), False)
     done = inside("schema", "status", "--folder", store.root, code=1)
     fix = "list it in patches.toml among the revisions of /$defs/Film/properties/minutes/type"
     assert done.stderr == f"2030-01-31: {fix}\n"
-    ledger(store, "number", '["2030-01-31"]')
+    errata(store, "number", '["2030-01-31"]')
     (report,) = reports_of(Store(store.root))
     assert (report.patches, report.unlisted) == (1, ())
 
@@ -166,17 +166,17 @@ def test_a_patch_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "patches.toml")
 
 
-# --- our ledger -----------------------------------------------------------------------------------------------
+# --- our errata -----------------------------------------------------------------------------------------------
 
 
 def test_each_patch_lists_exactly_the_revisions_that_it_corrects() -> None:
     store = Store()
     applied = {revision: store.effective(revision).applied for revision in REVISIONS}
-    for entry in store.ledger:
+    for entry in store.errata:
         assert entry.revisions == tuple(revision for revision in REVISIONS if entry in applied[revision])
         assert entry.revisions
         assert len(entry.reason) > 40
-    assert len({(entry.pointer, str(entry.old)) for entry in store.ledger}) == len(store.ledger)
+    assert len({(entry.pointer, str(entry.old)) for entry in store.errata}) == len(store.errata)
 
 
 @pytest.mark.parametrize(

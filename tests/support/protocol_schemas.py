@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 
 Schema = dict[str, Any]
 Definitions = Mapping[str, Schema]
@@ -56,7 +56,7 @@ def as_schemas(protocol: Protocol) -> dict[str, Schema]:
 
 def _as_schema(type: Type) -> Schema:
     match type:
-        case Free():
+        case AnyValue():
             return {}
         case Scalar(kind, constraints):
             return {"type": kind, **dict(constraints)}

@@ -12,7 +12,7 @@ import pytest
 from mcp_bindgen.emit import Model, Options
 from mcp_bindgen.emit.typescript.plugin import EMITTER
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Free, Object, Ref, Scalar, Type
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Definition, Field, Object, Ref, Scalar, Type
 from tests.interop.processes import node
 from tests.support.commands import ROOT, Done, inside, save
 from tests.support.schema_damage import damaged
@@ -114,7 +114,7 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
         Tree=Array(Ref("Tree")),
         Odd=Const((None, 1.5, "\u2028")),
         object=Scalar("string", (("minLength", 2), ("pattern", "^a"))),
-        Object=Free(),
+        Object=AnyValue(),
     )
     every = json.dumps(dict.fromkeys(names, "x"))
     faults = {

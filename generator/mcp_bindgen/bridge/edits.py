@@ -54,13 +54,13 @@ class Apply:
         kind: The tag in JSON, as in all edits.
         rule: The rule.
         path: The path with the rule.
-        needle: Compact JSON text without which the rule has nothing to do; empty if there is no such text.
+        required_text: Compact JSON text without which the rule has nothing to do; empty if there is no such text.
     """
 
     kind: Literal["apply"] = field(default="apply", kw_only=True, repr=False)
     rule: Rule
     path: Path
-    needle: Text = ""
+    required_text: Text = ""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from mcp_bindgen.protocol.assignability import Assignability
-from mcp_bindgen.protocol.model import Array, Field, Free, Map, Object, Protocol, Ref, Type, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Field, Map, Object, Protocol, Ref, Type, Union
 
 from .alternatives import Matching, alternatives, final, is_stated, kind, label
 from .differences import Difference, Kind, Outcome
@@ -92,9 +92,9 @@ class Payloads:
 
     def _taken(self, path: Path) -> list[Edit]:
         """Return the edits of rules of other paths that apply at `path`."""
-        return [Apply(rule, rule.path, self._needle(rule.path)) for rule in self.rules.values() if rule.at == path]
+        return [Apply(rule, rule.path, self._required_text(rule.path)) for rule in self.rules.values() if rule.at == path]
 
-    def _needle(self, path: Path) -> str:
+    def _required_text(self, path: Path) -> str:
         """Return JSON text that every value with the difference contains; empty if there is no such text."""
         owner = self.source.definitions.get(path[0])
         member = "".join(path[1:2])
@@ -106,7 +106,7 @@ class Payloads:
 
     def _parts(self, ours: Type, theirs: Type, path: Path) -> Outcome:
         match ours, self.target.resolve(theirs):
-            case _, Free():
+            case _, AnyValue():
                 return KEEP
             case _, Union():
                 return self._union(ours, theirs, path)
@@ -218,7 +218,7 @@ class Payloads:
     def _may_clash(self, extra: Type, theirs: Type, owner: str) -> bool:
         """Return True if unnamed members of the source may have values that the target does not accept there."""
         resolved = self.target.resolve(theirs)
-        return not isinstance(resolved, Free) and (isinstance(extra, Free) or extra != resolved)
+        return not isinstance(resolved, AnyValue) and (isinstance(extra, AnyValue) or extra != resolved)
 
     # --- unions -----------------------------------------------------------------------------------------------
 

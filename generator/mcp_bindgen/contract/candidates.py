@@ -9,11 +9,11 @@ from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.examples import Examples, scalars
 from mcp_bindgen.protocol.losses import APPLIES
 from mcp_bindgen.protocol.model import (
+    AnyValue,
     Array,
     Const,
     Definition,
     Field,
-    Free,
     Object,
     Ref,
     Scalar,
@@ -83,7 +83,7 @@ class SchemaTypes:
 
     def _type(self, schema: Any) -> Type:
         if not is_object(schema):
-            return Free()
+            return AnyValue()
         found: list[Type] = [Const((schema["const"],))] if "const" in schema else []
         found += [Const(tuple(schema["enum"]))] if "enum" in schema else []
         reference = schema.get("$ref")
@@ -98,7 +98,7 @@ class SchemaTypes:
 
     def _referred(self, reference: str) -> Ref:
         if reference not in self._definitions:
-            self._definitions[reference] = Definition(reference, Free())
+            self._definitions[reference] = Definition(reference, AnyValue())
             self._definitions[reference] = Definition(reference, self._type(resolve(self._schema, reference)))
         return Ref(reference)
 
@@ -116,4 +116,4 @@ class SchemaTypes:
             case "string" | "integer" | "number" | "boolean" | "null":
                 return Scalar(kind, limits)
             case _:
-                return Free()
+                return AnyValue()

@@ -13,11 +13,11 @@ from typing import Any, TypeAlias, cast
 
 from mcp_bindgen.protocol.constants import with_constants
 from mcp_bindgen.protocol.model import (
+    AnyValue,
     Array,
     Const,
     Definition,
     Field,
-    Free,
     Json,
     Map,
     Object,
@@ -122,7 +122,7 @@ class Reader:
     def _referred(self, target: str) -> Type:
         node = self.root.at(target)
         if isinstance(node, bool):
-            return Free()
+            return AnyValue()
         tokens = split(target)
         is_defined = len(tokens) == 2 and tokens[0] == "$defs"
         known = self.shared.definition(self.root.schema, tokens[1]) if is_defined else None
@@ -139,7 +139,7 @@ class Reader:
         key = (places, part)
         if key not in self.made:
             if len(self.made) >= _MAX_DEFINITIONS:
-                return Free()
+                return AnyValue()
             self.made[key] = self.scope.claim(stem)
             self.pending.append((*key, self.made[key]))
         return Ref(self.made[key])
@@ -176,7 +176,7 @@ class Reader:
                         join(place, keyword), len(node[keyword]), top and f"{top}Option", stem, kinds
                     )
         if kinds is None:
-            return Free()
+            return AnyValue()
         if top and list(kinds) == ["object"] and (top == self.name or any(map(has_members, nodes))):
             return self._object(places, top)
         return _union([self._single(kind, places, nodes, stem, top) for kind in kinds])
@@ -198,13 +198,13 @@ class Reader:
             case "object":
                 if not any(map(has_members, nodes)):
                     extra = self._extra(places, nodes, f"{stem}Value" if top else stem)
-                    return Map(Free(implied=True) if extra is None else extra)
+                    return Map(AnyValue(implied=True) if extra is None else extra)
                 alone = not top and all(node.get("type") == "object" and "nullable" not in node for node in nodes)
                 return self._named(places, "" if alone else "object", f"{stem}Value" if top else stem)
             case "string" | "integer" | "number" | "boolean" | "null":
                 return Scalar(kind)
             case _:
-                return Free()
+                return AnyValue()
 
     def _items(self, places: Places, nodes: list[dict[str, Any]], stem: str) -> Type:
         for place, node in zip(places, nodes, strict=True):
@@ -213,22 +213,22 @@ class Reader:
                 rest = "items" if first == "prefixItems" else "additionalItems"
                 types = [self._read((join(place, first, index),), stem) for index in range(len(node[first]))]
                 if node.get(rest, True) is not False:
-                    types.append(self._read((join(place, rest),), stem) if rest in node else Free())
-                return _union(types) if types else Free()
+                    types.append(self._read((join(place, rest),), stem) if rest in node else AnyValue())
+                return _union(types) if types else AnyValue()
         several = tuple(
             join(place, "items") for place, node in zip(places, nodes, strict=True) if is_object(node.get("items"))
         )
-        return self._read(several, stem) if several else Free()
+        return self._read(several, stem) if several else AnyValue()
 
     def _extra(self, places: Places, nodes: list[dict[str, Any]], stem: str) -> Type | None:
         """Return the type of unnamed members, or `None` if they are not allowed."""
-        found: Type = Free(implied=True)
+        found: Type = AnyValue(implied=True)
         for place, node in zip(places, nodes, strict=True):
             if "additionalProperties" not in node or node.get("patternProperties"):
                 continue
             if node["additionalProperties"] is False:
                 return None
-            if found == Free():
+            if found == AnyValue():
                 found = self._read((join(place, "additionalProperties"),), stem)
         return found
 
@@ -250,7 +250,7 @@ class Reader:
             tuple(
                 self._field(wire, tuple(found), wire in required, names.inner(name, wire))
                 if found
-                else Field(wire, Free() if extra is None else extra, wire in required)
+                else Field(wire, AnyValue() if extra is None else extra, wire in required)
                 for wire, found in members.items()
             ),
             extra,
@@ -319,9 +319,9 @@ def _values(values: list[Any], kinds: Sequence[str] | None) -> Type:
     if None in values:
         types.append(Scalar("null"))
     if any(map(is_array, values)):
-        types.append(Array(Free()))
+        types.append(Array(AnyValue()))
     if any(map(is_object, values)):
-        types.append(Map(Free()))
+        types.append(Map(AnyValue()))
     return _union(types)
 
 
@@ -337,4 +337,4 @@ def _union(types: Iterable[Type]) -> Type:
         consts = [value for value in consts if not isinstance(value, bool)]
     merged = Const(tuple({repr(value): value for value in consts}.values()))  # in Python, 1 and true are equal
     flat = [merged if isinstance(type, Const) else type for type in flat if consts or not isinstance(type, Const)]
-    return Free() if not flat or Free() in flat else union_of(flat)
+    return AnyValue() if not flat or AnyValue() in flat else union_of(flat)

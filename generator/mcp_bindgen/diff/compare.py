@@ -12,7 +12,19 @@ from itertools import chain
 from operator import itemgetter
 
 from mcp_bindgen.protocol.assignability import as_object
-from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Free, Map, Method, Object, Protocol, Ref, Sender, Type, Union
+from mcp_bindgen.protocol.model import (
+    OTHER_SIDE,
+    AnyValue,
+    Field,
+    Map,
+    Method,
+    Object,
+    Protocol,
+    Ref,
+    Sender,
+    Type,
+    Union,
+)
 
 from .finding import Message
 from .inlining import Inlining
@@ -190,7 +202,7 @@ class Comparer(Sides):
         is_capability = location.subject in self._capabilities[side] and not field.required
         rule = f"capability-{HOW[side]}" if is_capability else f"field-{HOW[side]}-{_required(field)}"
         parts: tuple[str, ...] = ()
-        if others is None or (others != Free() and foreign.key(others) != mine.key(field.type)):
+        if others is None or (others != AnyValue() and foreign.key(others) != mine.key(field.type)):
             parts = rule, ("type-narrowed", "type-widened")[side]  # the other object refuses it
         words, types = only(side, mine.words(field.type), ""), only(side, field.type, None)
         change = Change(rule, location, words, types, parts)
@@ -235,7 +247,7 @@ def _required(field: Field) -> str:
 
 
 def _is_implied(extra: Type | None) -> bool:
-    return isinstance(extra, Free) and extra.implied
+    return isinstance(extra, AnyValue) and extra.implied
 
 
 def _fields(type: Type) -> tuple[Field, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterator
 
-from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Protocol, Ref, Scalar, Type, Union
 from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec.json import is_json_type, json_type_of
 
@@ -38,7 +38,7 @@ class Normalizer:
                 if name not in self._keys:
                     self._keys[name] = self.key(self.protocol.definitions[name].type)
                 return self._keys[name]
-            case Free():
+            case AnyValue():
                 return "any"
             case Scalar(kind, constraints, format):
                 return kind, constraints, format
@@ -92,7 +92,7 @@ class Normalizer:
 def category(type: Type) -> str:
     """Return the JSON type of the values of `type`, or `union` or `any`."""
     match type:
-        case Free():
+        case AnyValue():
             return "any"
         case Scalar(kind):
             return "number" if kind == "integer" else kind

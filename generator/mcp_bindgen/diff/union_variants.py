@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type
 from mcp_bindgen.spec.json import is_json_type
 
 from .location import HOW, NEW, OLD, SIDES, Change, Location, only
@@ -42,9 +42,9 @@ class UnionVariants:
 
     def compare(self) -> None:
         """Note all differences."""
-        if any(isinstance(form, Free) for form in self.common):
+        if any(isinstance(form, AnyValue) for form in self.common):
             return
-        free = [any(isinstance(form, Free) for form in forms) for forms in self.left]
+        free = [any(isinstance(form, AnyValue) for form in forms) for forms in self.left]
         if any(free):
             self.whole("type-narrowed" if free[OLD] else "type-widened")
             return

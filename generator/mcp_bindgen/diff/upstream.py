@@ -42,7 +42,7 @@ def against(store: Store, file: Readable, revision: str | None = None) -> Releas
         BadInput: The file is not a usable schema, or the revision is unknown.
     """
     source = sources.read(file)
-    patched, applied = patches.apply(canonical.canonical(document.read(source)[0]), store.ledger)
+    patched, applied = patches.apply(canonical.canonical(document.read(source)[0]), store.errata)
     with locating(source.label):
         patched = document.normalise(patched)
     known = [revision] if revision is not None else list(store.pins)

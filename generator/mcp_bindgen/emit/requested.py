@@ -177,7 +177,7 @@ def _source(request: Request, store: Store) -> _Sources:
             fix="state them in a file and give it with --semantics; docs/how-to/extensions.md has an example",
         )
     file, argument = _read(base, given)
-    extension = read_extension(file, facts, core, ledger=store.ledger, strict=store.strict)
+    extension = read_extension(file, facts, core, errata=store.errata, strict=store.strict)
     return extend(core, extension), extension, [core.revision, "--extension", argument], None
 
 
@@ -195,7 +195,7 @@ def _file(request: Request, given: Readable, store: Store, facts: Path | None) -
     if request.name is None:
         raise BadInput("--schema takes the place of a revision", fix="name it with --revision NAME")
     known = merge_semantics(store.semantics, read_semantics(facts)) if facts else store.semantics
-    source = external(file, request.name, known, store.ledger, strict=store.strict)
+    source = external(file, request.name, known, store.errata, strict=store.strict)
     return source, None, [*words, "--revision", request.name], None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_bindgen.spec.json import is_json_type
 
-from .model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
+from .model import AnyValue, Array, Const, Map, Object, Protocol, Ref, Scalar, Type, Union
 
 
 class Assignability:
@@ -37,7 +37,7 @@ class Assignability:
                 return True
             above |= {pair}
         match self.receiver.resolve(wide), self.sender.resolve(narrow):
-            case Free(), _:
+            case AnyValue(), _:
                 return True
             case expected, Union(members):
                 return all(self.accepts(expected, member, above) for member in members)
@@ -60,7 +60,7 @@ class Assignability:
                 return False
 
     def _accepts_object(self, wide: Object, narrow: Object, above: frozenset[tuple[str, str]]) -> bool:
-        extra = None if isinstance(narrow.extra, Free) and narrow.extra.implied else narrow.extra
+        extra = None if isinstance(narrow.extra, AnyValue) and narrow.extra.implied else narrow.extra
         for field in wide.fields:
             sent = narrow.field(field.wire)
             if field.required and (sent is None or not sent.required):

@@ -9,7 +9,7 @@ from mcp_bindgen.spec import EffectiveSchema
 from mcp_bindgen.spec.errors import locating
 
 from .model import Protocol
-from .passes import PASSES, Draft
+from .passes import PASSES, BuildState
 
 _BUILT: WeakKeyDictionary[EffectiveSchema, Protocol] = WeakKeyDictionary()
 
@@ -27,20 +27,20 @@ def build(source: EffectiveSchema) -> Protocol:
 
 def _run_passes(source: EffectiveSchema) -> Protocol:
     with locating(source.file):
-        first = Draft(source, source.definitions, source.context.fork(), source.origins)
-        draft = reduce(lambda so_far, step: step(so_far), PASSES, first)
+        first = BuildState(source, source.definitions, source.context.fork(), source.origins)
+        state = reduce(lambda so_far, step: step(so_far), PASSES, first)
     return Protocol(
         revision=source.revision,
         era=source.era,
         digest=source.digest,
-        definitions=draft.definitions,
-        methods=tuple(draft.methods.values()),
-        errors=draft.errors,
-        capabilities=draft.capabilities,
-        facts=draft.facts,
-        extensions=draft.extensions,
+        definitions=state.definitions,
+        methods=tuple(state.methods.values()),
+        errors=state.errors,
+        capabilities=state.capabilities,
+        facts=state.facts,
+        extensions=state.extensions,
         origin=source.origin,
         corrections=source.corrections,
-        diagnostics=draft.context.diagnostics,
-        context=draft.context,
+        diagnostics=state.context.diagnostics,
+        context=state.context,
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .model import Array, Const, Field, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
+from .model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
 
 _TEXT = "example"
 _TIME = "2026-01-31T12:00:00Z"
@@ -77,7 +77,7 @@ def fits(protocol: Protocol, type: Type, value: Any) -> bool:
     match type:
         case Ref(name):
             return fits(protocol, protocol.definitions[name].type, value)
-        case Free():
+        case AnyValue():
             return True
         case Scalar():
             return _is_scalar(type, value)
@@ -164,7 +164,7 @@ class Examples:
     def _one(self, type: Type, name: str, full: bool, inside: tuple[str, ...]) -> Any:
         """Return a value for a member of that `name`, `inside` of definitions that are being made."""
         match type:
-            case Free():
+            case AnyValue():
                 return _TEXT
             case Scalar():
                 return _first(value for value in scalars(type, name) if _is_scalar(type, value))
@@ -225,7 +225,7 @@ class Examples:
     def several(self, type: Type) -> Iterator[Any]:
         """Yield values of different kinds, and values at the limits of `type` or just beyond."""
         match type:
-            case Free():
+            case AnyValue():
                 yield from _ANY
             case Scalar():
                 yield from scalars(type)

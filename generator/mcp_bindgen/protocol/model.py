@@ -23,7 +23,7 @@ Json = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
-class Free:
+class AnyValue:
     """Any JSON value, `null` included.
 
     Attributes:
@@ -37,7 +37,7 @@ class Free:
 
 
 def _is_implied(extra: object) -> bool:
-    return isinstance(extra, Free) and extra.implied
+    return isinstance(extra, AnyValue) and extra.implied
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ class Object:
 
     kind: Literal["object"] = field(default="object", kw_only=True, repr=False)
     fields: tuple[Field, ...]
-    extra: Annotated[Type | SkipJsonSchema[None], NoneAsFalse, Member(exclude_if=_is_implied)] = Free(implied=True)
+    extra: Annotated[Type | SkipJsonSchema[None], NoneAsFalse, Member(exclude_if=_is_implied)] = AnyValue(implied=True)
 
     def field(self, wire: str) -> Field | None:
         """Return the field with the name `wire`, or None."""
         return next((member for member in self.fields if member.wire == wire), None)
 
 
-Type = Annotated[Free | Scalar | Const | Array | Map | Ref | Union | Object, Discriminator("kind")]
+Type = Annotated[AnyValue | Scalar | Const | Array | Map | Ref | Union | Object, Discriminator("kind")]
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def parts(type: Type) -> tuple[Type, ...]:
             return members
         case Object(fields, extra):
             return (*(member.type for member in fields), *(() if extra is None else (extra,)))
-        case Ref() | Free() | Scalar() | Const():
+        case Ref() | AnyValue() | Scalar() | Const():
             return ()
 
 
@@ -202,7 +202,7 @@ def map_parts(type: Type, change: Callable[[Type], Type]) -> Type:
         case Object(fields, extra):
             changed = tuple(field.of(change(field.type)) for field in fields)
             return Object(changed, None if extra is None else change(extra))
-        case Ref() | Free() | Scalar() | Const():
+        case Ref() | AnyValue() | Scalar() | Const():
             return type
 
 
@@ -587,7 +587,7 @@ class Protocol(Definitions):
     def accepts_null(self, type: Type) -> bool:
         """Return True if `null` is a value of `type`."""
         match self.resolve(type):
-            case Free():
+            case AnyValue():
                 return True
             case Scalar(kind):
                 return kind == "null"

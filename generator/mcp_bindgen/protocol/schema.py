@@ -8,13 +8,13 @@ from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.keywords import DIALECT
 from mcp_bindgen.spec.references import reference
 
-from .model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
+from .model import AnyValue, Array, Const, Map, Object, Protocol, Ref, Scalar, Type, Union
 
 
 def schema_of(type: Type, base: str = "") -> Schema:
     """Return the JSON Schema of a type; it refers to definitions as `#/$defs/NAME` in the document `base`."""
     match type:
-        case Free():
+        case AnyValue():
             return {}
         case Scalar(kind, constraints, format):
             return {"type": kind, **({"format": format} if format else {}), **dict(constraints)}

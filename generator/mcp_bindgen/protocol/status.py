@@ -26,7 +26,7 @@ class Report:
         has_prose: True if it has the words of its file, so that `docs.toml` need not have any.
         pinned: True if the structure equals the imported one.
         patches: How many known mistakes are corrected.
-        unlisted: Pointers of corrections that the ledger does not expect in this revision.
+        unlisted: Pointers of corrections that the list of errata does not expect in this revision.
         definitions: How many definitions the revision has, hoisted ones included.
         fields: How many fields they have.
         stubs: Definition with missing descriptions -> field, or `""` for the definition itself -> its type.

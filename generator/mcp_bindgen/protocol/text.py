@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from .model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
+from .model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 
 
 def describe(type: Type, inline: Callable[[Type], Type] = lambda type: type, *, formats: bool = False) -> str:
@@ -21,7 +21,7 @@ def describe(type: Type, inline: Callable[[Type], Type] = lambda type: type, *, 
         return describe(part, inline, formats=formats)
 
     match inline(type):
-        case Free():
+        case AnyValue():
             return "any JSON"
         case Scalar(kind, constraints, format):
             return kind + _limits(constraints, format if formats else None)
@@ -31,7 +31,7 @@ def describe(type: Type, inline: Callable[[Type], Type] = lambda type: type, *, 
             words = inner(items)
             return f"array of {f'({words})' if ' | ' in words else words}{_limits(constraints)}"
         case Map(values):
-            return "object" if isinstance(values, Free) else f"object of {inner(values)}"
+            return "object" if isinstance(values, AnyValue) else f"object of {inner(values)}"
         case Ref(name):
             return name
         case Union(members):

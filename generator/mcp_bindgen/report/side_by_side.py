@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from mcp_bindgen.diff.finding import Comparison
 from mcp_bindgen.diff.location import NEW, OLD
-from mcp_bindgen.protocol.model import Const, Definition, Free, Object, Ref, Type, Union, map_parts
+from mcp_bindgen.protocol.model import AnyValue, Const, Definition, Object, Ref, Type, Union, map_parts
 from mcp_bindgen.protocol.text import describe
 
 _MARK = "\0"
@@ -91,7 +91,7 @@ def _parts(type: Type, links: Links) -> Iterator[tuple[str, Markup]]:
                 yield f"field {field.wire}", text
             if extra is None:
                 yield "extra", Markup("no other members")
-            elif not isinstance(extra, Free):
+            elif not isinstance(extra, AnyValue):
                 yield "extra", Markup("any other member: {}").format(_linked(extra, links))
             elif not fields:
                 yield "extra", Markup("object with any members")

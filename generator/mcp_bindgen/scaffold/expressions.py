@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.protocol.examples import Code, Unfit, fits
-from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.json import is_array, is_object
 
 
@@ -43,7 +43,7 @@ def expression(protocol: PythonProtocol, type: Type, value: Any, prefix: str = "
             return expression(protocol, chosen, value, prefix)
         case Object():
             raise Unfit("an object has a name; refer to it")
-        case Free() | Scalar() | Const():
+        case AnyValue() | Scalar() | Const():
             return _literal(value)
 
 

@@ -58,7 +58,7 @@ def own_structure(
     raw: Any,
     core: EffectiveSchema,
     context: DiagnosticContext,
-    ledger: Sequence[Patch] = (),
+    errata: Sequence[Patch] = (),
     corrections: Sequence[Patch] = (),
     version: str | None = None,
     *,
@@ -72,7 +72,7 @@ def own_structure(
         raw: The JSON document; it may refer to core definitions without copies of them.
         core: The extended revision.
         context: Reports broken rules.
-        ledger: Known errors of core, also in copies.
+        errata: Known errors of core, also in copies.
         corrections: Known errors of the extension.
         version: Version of the extension with these errors.
         stored: True for a document without inline copies, as the store keeps it.
@@ -91,7 +91,7 @@ def own_structure(
     given: dict[str, Any] = raw["$defs"]
     missing = {name: schema for name, schema in core.definitions.items() if name not in given}
     whole = document.normalise({"$schema": DIALECT, "$defs": given}, context, missing)
-    whole, _ = patches.apply(whole, ledger)
+    whole, _ = patches.apply(whole, errata)
     whole, _ = patches.apply(whole, corrections, version)
     context.document = raw
     definitions: dict[str, Schema] = whole["$defs"]
@@ -106,7 +106,7 @@ def read_extension(
     core: EffectiveSchema,
     *,
     version: str | None = None,
-    ledger: Sequence[Patch] = (),
+    errata: Sequence[Patch] = (),
     corrections: Sequence[Patch] = (),
     docs: Mapping[str, Any] | None = None,
     draft: bool = True,
@@ -120,7 +120,7 @@ def read_extension(
         facts: Path of its `semantics.toml`.
         core: The extended revision.
         version: Its version; by default the version in the facts, else the name of the source.
-        ledger: Known errors of core, also in copies.
+        errata: Known errors of core, also in copies.
         corrections: Known errors of the extension.
         docs: Our documentation; by default the prose of the schema.
         draft: True if it is not released.
@@ -146,7 +146,7 @@ def read_extension(
     raw, _ = document.load(source)
     found = version or head.get("version") or source.revision
     with locating(source.label):
-        own, copies = own_structure(raw, core, context, ledger, corrections, found, stored=stored)
+        own, copies = own_structure(raw, core, context, errata, corrections, found, stored=stored)
         own = _chosen(own, head.get("only"), facts)
     return ExtensionSchema(
         id=head["id"],

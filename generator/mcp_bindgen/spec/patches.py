@@ -96,7 +96,7 @@ def apply(document: Schema, patches: Sequence[Patch], revision: str | None = Non
 
     Args:
         document: A normalised schema, which does not change.
-        patches: The ledger.
+        patches: The known errata.
         revision: Revision of the document, if it is ours.
 
     Returns:

@@ -87,7 +87,7 @@ class Store:
         return read_toml(self.root / _DOCS)
 
     @cached_property
-    def ledger(self) -> tuple[Patch, ...]:
+    def errata(self) -> tuple[Patch, ...]:
         """The known errors of upstream files, in `patches.toml`."""
         return patches.load(self.root / _PATCHES)
 
@@ -213,7 +213,7 @@ class Store:
         revision, folder = pin.name, self.folder(pin)
         with locating(self.root / _PATCHES):
             structure = self.structure(pin)
-            patched, applied = patches.apply(structure, self.ledger, revision)
+            patched, applied = patches.apply(structure, self.errata, revision)
             patched = document.normalise_again(patched, structure)
         is_draft = pin.status == "draft"
         own = folder / _FACTS
@@ -250,7 +250,7 @@ class Store:
             folder / _FACTS,
             core,
             version=pin.name if file is None else None,
-            ledger=self.ledger,
+            errata=self.errata,
             corrections=patches.load(folder / _PATCHES),
             docs=None if self.is_users(pin) else read_toml(docs) if docs.exists() else {},
             draft=file is not None or pin.status == "draft",
@@ -435,7 +435,7 @@ class Store:
         core = self._newest_core(facts, stated)
         raw, sha = document.load(source)
         with locating(source.label):
-            own, copies = own_structure(raw, self.effective(core), context or DiagnosticContext(), self.ledger)
+            own, copies = own_structure(raw, self.effective(core), context or DiagnosticContext(), self.errata)
         return {"$schema": DIALECT, "$defs": own}, tuple(map(str, copies)), sha
 
 
@@ -451,7 +451,7 @@ def external(
     file: Readable,
     revision: str | None,
     semantics: Mapping[str, Any],
-    ledger: Sequence[Patch] = (),
+    errata: Sequence[Patch] = (),
     *,
     strict: bool = False,
 ) -> EffectiveSchema:
@@ -461,7 +461,7 @@ def external(
         file: The file.
         revision: Name of its revision; by default the name of the source.
         semantics: The facts about it.
-        ledger: The known errors of upstream files, which are corrected.
+        errata: The known errors of upstream files, which are corrected.
         strict: True to refuse broken rules; by default the protocol model lists how they were handled.
 
     Raises:
@@ -470,7 +470,7 @@ def external(
     source = sources.read(file)
     context = DiagnosticContext(source.label, strict=strict)
     upstream, _ = document.read(source, context)
-    loaded, applied = patches.apply(upstream, ledger)
+    loaded, applied = patches.apply(upstream, errata)
     if applied:
         with locating(source.label):
             loaded = document.normalise_again(loaded, upstream)
@@ -509,7 +509,7 @@ def named(
         extensions = (name, *extensions)
     elif isinstance(name, Source) or sources.is_source(name, store.pins):
         facts = store.semantics if semantics is None else semantics
-        core = external(name, None, facts, store.ledger, strict=store.strict)
+        core = external(name, None, facts, store.errata, strict=store.strict)
     else:
         core = store.effective(name)  # its error lists the revisions
     return extend(core, *(store.extension_schema(one, core) for one in extensions)) if extensions else core

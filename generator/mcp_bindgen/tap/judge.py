@@ -182,4 +182,4 @@ def _effective(revision: str, schema: Path | None) -> EffectiveSchema:
         return Store().effective(revision)
     store, own = Store(), schema.with_suffix(".toml")
     facts = merge_semantics(store.semantics, read_semantics(own)) if own.exists() else store.semantics
-    return external(schema, revision, facts, store.ledger)
+    return external(schema, revision, facts, store.errata)

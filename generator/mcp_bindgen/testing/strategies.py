@@ -9,7 +9,7 @@ from mcp_bindgen.app.validation import Validator
 from mcp_bindgen.contract.candidates import SchemaTypes
 from mcp_bindgen.contract.model import Entry
 from mcp_bindgen.contract.samples import samples
-from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.errors import suggestion
 
 from .contracts import ContractSource, contract_from
@@ -95,7 +95,7 @@ class _Strategies:
     def of(self, type: Type) -> st.SearchStrategy[Any]:
         """Return the strategy for a type."""
         match type:
-            case Free():
+            case AnyValue():
                 return _JSON
             case Const(values):
                 return st.sampled_from(values)

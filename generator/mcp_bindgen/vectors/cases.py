@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_bindgen.protocol.examples import Unfit
-from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.json import json_type_of
 
 from .places import KEY, Place, Places
@@ -144,7 +144,7 @@ def _valid(places: Places, place: Place) -> Iterator[Case]:
             yield from _scalars(place, place.type)
         case Const(values):
             yield from (Case("value", place, place.with_value(value), str(value)) for value in values)
-        case Free():
+        case AnyValue():
             yield from (Case("value", place, place.with_value(value), detail) for detail, value in _FREE)
         case Map():
             yield Case("empty", place, place.with_value({}))
@@ -154,7 +154,7 @@ def _valid(places: Places, place: Place) -> Iterator[Case]:
             yield Case("several", place, place.with_value([item, item]))
             yield from _limits(place, {keyword: [item] * limit for keyword, limit in limits if isinstance(limit, int)})
         case Object(_, extra):
-            yield from _members(place, None if extra is None else isinstance(extra, Free))
+            yield from _members(place, None if extra is None else isinstance(extra, AnyValue))
         case Union(members):
             for member in members:
                 yield from _of_member(places, place, member)
@@ -273,7 +273,7 @@ def _damaged(places: Places, place: Place) -> Iterator[Case]:
 def _kinds(places: Places, type: Type) -> list[str]:
     """Return the JSON types of a type; empty for any JSON."""
     match places.protocol.resolve(type):
-        case Free():
+        case AnyValue():
             return []
         case Scalar(kind):
             return [kind]

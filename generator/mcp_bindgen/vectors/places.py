@@ -7,7 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_bindgen.protocol.examples import Examples, Unfit
-from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Free, Map, Object, Protocol, Ref, Type, Union
+from mcp_bindgen.protocol.model import (
+    AnyValue,
+    Array,
+    Const,
+    Definition,
+    Field,
+    Map,
+    Object,
+    Protocol,
+    Ref,
+    Type,
+    Union,
+)
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
 
@@ -112,7 +124,7 @@ class Places:
                 members = [(field.wire, field.type, field) for field in fields]
                 for name, type, field in members:
                     yield from self._step(place, name, type, field, above)
-                if extra is not None and not isinstance(extra, Free):
+                if extra is not None and not isinstance(extra, AnyValue):
                     yield from self._step(place, KEY, extra, None, above)
             case Map(values):
                 yield from self._step(place, KEY, values, None, above)

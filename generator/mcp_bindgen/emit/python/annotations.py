@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 
 PLAIN = {"any": "Json", "string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
 """Any JSON and its scalars in signatures, where values are only passed on."""
@@ -27,7 +27,7 @@ def annotation(type: Type, scalars: Mapping[str, str] = PLAIN, prefix: str = "ty
 def spelled(type: Type, name: Callable[[str], str], scalars: Mapping[str, str] = PLAIN) -> str:
     """Return `type` as an annotation in which `name` makes expressions of the names of definitions."""
     match type:
-        case Free():
+        case AnyValue():
             return scalars["any"]
         case Scalar(kind):
             return scalars[kind]

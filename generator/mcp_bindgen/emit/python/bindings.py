@@ -14,16 +14,16 @@ from ..emitter import Options
 from . import methods, naming, stubs, types
 from .environment import render
 from .lowering import lower
-from .part import Part, engine_of
+from .package_scope import PackageScope, engine_of
 from .style import style_files
 
-Values = Callable[[Part], dict[str, object]]
+Values = Callable[[PackageScope], dict[str, object]]
 
 _JSON_RPC = range(-32768, -32599)  # codes that JSON-RPC itself defines (section 5.1)
 
 
-def _revision(part: Part) -> dict[str, object]:
-    protocol = part.protocol
+def _revision(scope: PackageScope) -> dict[str, object]:
+    protocol = scope.protocol
     known = {method.name for method in protocol.methods}
     return {
         "facts": protocol.facts,
@@ -34,22 +34,22 @@ def _revision(part: Part) -> dict[str, object]:
     }
 
 
-def _extension(part: Part) -> dict[str, object]:
+def _extension(scope: PackageScope) -> dict[str, object]:
     return {
-        "extension": part.extension,
-        "meta_keys": dict(_meta_constants(part)),
-        "meta_names": {key.key: part.protocol.meta_names[key.key] for key in part.extension.meta_keys},
+        "extension": scope.extension,
+        "meta_keys": dict(_meta_constants(scope)),
+        "meta_names": {key.key: scope.protocol.meta_names[key.key] for key in scope.extension.meta_keys},
         "about": _about,
-        "annotation": part.annotation,
-        "defined": part.name,
+        "annotation": scope.annotation,
+        "defined": scope.name,
     }
 
 
-def _meta_constants(part: Part) -> Iterator[tuple[str, MetaKey]]:
+def _meta_constants(scope: PackageScope) -> Iterator[tuple[str, MetaKey]]:
     """Yield constant and key of `_meta`; a key with several types has a constant for each, named after its holder."""
-    keys = part.extension.meta_keys
+    keys = scope.extension.meta_keys
     for key in keys:
-        name, is_one = part.protocol.meta_names[key.key], [other.key for other in keys].count(key.key) == 1
+        name, is_one = scope.protocol.meta_names[key.key], [other.key for other in keys].count(key.key) == 1
         yield naming.constant(name if is_one else f"{key.on[0]}_{name}"), key
 
 
@@ -59,31 +59,31 @@ def _about(key: MetaKey) -> str:
     return f"The member `{key.key}` of `_meta`" + (f" of {places}." if places else ".")
 
 
-def _both(part: Part) -> dict[str, object]:
+def _both(scope: PackageScope) -> dict[str, object]:
     sides: list[tuple[str, Sender]] = [("SERVER", "server"), ("CLIENT", "client")]
-    return {"sides": [(name, role, list(stubs.handlers(part, role))) for name, role in sides]}
+    return {"sides": [(name, role, list(stubs.handlers(scope, role))) for name, role in sides]}
 
 
-def _server(part: Part) -> dict[str, object]:
+def _server(scope: PackageScope) -> dict[str, object]:
     return {
-        "engine": _engine(part, "ServerEngine"),
-        "calls": list(stubs.calls(part, "server")),
-        "questions": [] if part.origin else list(stubs.questions(part)),
-        "handlers": list(stubs.handlers(part, "server")),
+        "engine": _engine(scope, "ServerEngine"),
+        "calls": list(stubs.calls(scope, "server")),
+        "questions": [] if scope.origin else list(stubs.questions(scope)),
+        "handlers": list(stubs.handlers(scope, "server")),
     }
 
 
-def _client(part: Part) -> dict[str, object]:
+def _client(scope: PackageScope) -> dict[str, object]:
     return {
-        "engine": _engine(part, "ClientEngine"),
-        "calls": list(stubs.calls(part, "client")),
-        "handlers": list(stubs.handlers(part, "client")),
+        "engine": _engine(scope, "ClientEngine"),
+        "calls": list(stubs.calls(scope, "client")),
+        "handlers": list(stubs.handlers(scope, "client")),
     }
 
 
-def _engine(part: Part, base: str) -> str:
+def _engine(scope: PackageScope, base: str) -> str:
     """Return the module of an extension's engine, if there is one with the class `base`: `module:Class` has only it."""
-    module, _, only = (engine_of(part.extension) if part.origin else "").partition(":")
+    module, _, only = (engine_of(scope.extension) if scope.origin else "").partition(":")
     return module if only in ("", base) else ""
 
 
@@ -95,7 +95,7 @@ _ALL: dict[str, Values] = {
 }
 _CORE: dict[str, Values] = {
     **_ALL,
-    "errors.py": lambda part: {"constants": part.protocol.constants},
+    "errors.py": lambda scope: {"constants": scope.protocol.constants},
     "revision.py": _revision,
 }
 """File -> function that returns the variables of its template, for a revision."""
@@ -114,18 +114,18 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     Raises:
         BadInput: A name of the schema cannot be used in Python, or a template of the user is wrong.
     """
-    part = Part(lower(model.protocol), options.extension)
+    scope = PackageScope(lower(model.protocol), options.extension)
     top, core = options.header(model), options.core
-    folder, table = ("extension/", _EXTENSION) if part.origin else ("", _CORE)
-    about = f"{part.extension.doc}\n\n" if part.origin and part.extension.doc else ""
-    shared = {"header": top, "protocol": part.protocol, "part": part, "title": part.title, "core": core}
+    folder, table = ("extension/", _EXTENSION) if scope.origin else ("", _CORE)
+    about = f"{scope.extension.doc}\n\n" if scope.origin and scope.extension.doc else ""
+    shared = {"header": top, "protocol": scope.protocol, "scope": scope, "title": scope.title, "core": core}
     init = {"package": options.package, "generation": GENERATION, "command": options.command, "about": about}
-    values = {"__init__.py": init, **{name: prepare(part) for name, prepare in table.items()}}
+    values = {"__init__.py": init, **{name: prepare(scope) for name, prepare in table.items()}}
     files = {
         name: render(f"{'' if name in _SHARED else folder}{name}.jinja", options.templates, **shared, **prepared)
         for name, prepared in values.items()
     }
-    files["types.py"] = types.emit(part.protocol, top, types.form_of(part, core), options.templates)
+    files["types.py"] = types.emit(scope.protocol, top, types.form_of(scope, core), options.templates)
     return {**_styled(files, options.templates), "py.typed": f"{top}\n"}
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from mcp_bindgen.bridge.differences import Kind, Plan
 from mcp_bindgen.bridge.document import Model
 from mcp_bindgen.bridge.edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test, reach
-from mcp_bindgen.bridge.guards import guard
+from mcp_bindgen.bridge.prefilters import prefilter
 from mcp_bindgen.protocol.naming import numbered
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import JSON_TYPES
@@ -83,7 +83,7 @@ class _Code:
                 self._done.update(self.plan.named)
                 edit = self.expression(payload.edit)
                 self._done.clear()
-                yield payload.method, edit, guard(payload.edit, self.plan.named)
+                yield payload.method, edit, prefilter(payload.edit, self.plan.named)
 
     def edits(self) -> Iterator[tuple[str, str]]:
         for key, edit in self.plan.named.items():

@@ -8,11 +8,11 @@ from typing import Literal
 
 from mcp_bindgen.protocol.model import (
     OTHER_SIDE,
+    AnyValue,
     Array,
     Const,
     Definition,
     Field,
-    Free,
     Method,
     Object,
     Protocol,
@@ -178,7 +178,7 @@ def takes_any(definition: Definition) -> bool:
     schemas often open everything, a constructor keeps finding mistyped names.
     """
     extra = definition.type.extra if isinstance(definition.type, Object) else None
-    return definition.hoisted and not definition.origin and isinstance(extra, Free) and not extra.implied
+    return definition.hoisted and not definition.origin and isinstance(extra, AnyValue) and not extra.implied
 
 
 def classes(protocol: Protocol, type: Type | None) -> Iterator[str]:

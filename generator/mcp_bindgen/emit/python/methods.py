@@ -9,35 +9,35 @@ from mcp_bindgen.protocol.model import Array, Method, Need, Ref, Type
 
 from .calls import classes, walk
 from .lowered import PythonProtocol
-from .part import Part
+from .package_scope import PackageScope
 from .stubs import constant, params_annotation
 
 
-def values(part: Part) -> dict[str, object]:
+def values(scope: PackageScope) -> dict[str, object]:
     """Return the variables of the template."""
-    words = {"Request" if method.kind == "request" else "Notification" for method in part.methods}
-    words |= {"Need" for method in part.methods if method.needs}
-    words |= {"Filter" for method in part.methods if method.filter is not None}
-    words |= {"Truncation" for method in part.methods if method.truncation is not None}
-    words |= {"HeaderParams" for method in part.methods if method.header_params is not None}
-    reopened = list(_reopened(part)) if part.origin else []
+    words = {"Request" if method.kind == "request" else "Notification" for method in scope.methods}
+    words |= {"Need" for method in scope.methods if method.needs}
+    words |= {"Filter" for method in scope.methods if method.filter is not None}
+    words |= {"Truncation" for method in scope.methods if method.truncation is not None}
+    words |= {"HeaderParams" for method in scope.methods if method.header_params is not None}
+    reopened = list(_reopened(scope)) if scope.origin else []
     words |= {"Request" for _ in reopened}
     return {
         "words": ["Json", *sorted(words), "by_name", "with_alternatives"],
-        "methods": part.methods,
+        "methods": scope.methods,
         "reopened": reopened,
-        "annotation": part.annotation,
-        "constant": partial(constant, part),
-        "truncation": partial(_truncation, part.protocol),
-        "header_params": partial(_header_params, part.protocol),
-        "filter": partial(_filter, part.protocol),
-        "attribute": part.protocol.attribute,
+        "annotation": scope.annotation,
+        "constant": partial(constant, scope),
+        "truncation": partial(_truncation, scope.protocol),
+        "header_params": partial(_header_params, scope.protocol),
+        "filter": partial(_filter, scope.protocol),
+        "attribute": scope.protocol.attribute,
         "needed": _needed,
         "doc": _doc,
-        "generic": partial(_generic, part),
-        "params_annotation": partial(params_annotation, part),
+        "generic": partial(_generic, scope),
+        "params_annotation": partial(params_annotation, scope),
         "path": _path,
-        "walk": partial(walk, part.protocol),
+        "walk": partial(walk, scope.protocol),
     }
 
 
@@ -100,19 +100,19 @@ def _path(capability: str) -> str:
     return repr(tuple(capability.split(".")))
 
 
-def _generic(part: Part, method: Method) -> str:
-    params = params_annotation(part, method) or "None"
+def _generic(scope: PackageScope, method: Method) -> str:
+    params = params_annotation(scope, method) or "None"
     if method.result is None:
         return f"Notification[{params}]"
-    known = list(map(part.annotation, method.answers))
+    known = list(map(scope.annotation, method.answers))
     more = f", {' | '.join(known)}" if method.alternatives else ""
     return f"Request[{params}, {known[0]}{more}]"
 
 
-def _reopened(part: Part) -> Iterator[tuple[Method, tuple[Type, ...]]]:
+def _reopened(scope: PackageScope) -> Iterator[tuple[Method, tuple[Type, ...]]]:
     """Return the requests of the core that the extension may answer otherwise, and how."""
-    alternatives = dict(part.extension.alternatives)
-    for method in part.protocol.methods:
+    alternatives = dict(scope.extension.alternatives)
+    for method in scope.protocol.methods:
         if method.name in alternatives:
-            found = (name for answer in alternatives[method.name] for name in classes(part.protocol, Ref(answer)))
+            found = (name for answer in alternatives[method.name] for name in classes(scope.protocol, Ref(answer)))
             yield method, tuple(map(Ref, dict.fromkeys(found)))

@@ -13,7 +13,7 @@ from ..emitter import Bridges, Emitter, Options, Target
 from . import naming
 from .installation import NAMESPACE, bridges_of, installed
 from .lowering import lower
-from .part import engine_of
+from .package_scope import engine_of
 
 
 def emit(model: Model, options: Options) -> Mapping[str, str]:

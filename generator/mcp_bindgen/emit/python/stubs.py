@@ -13,7 +13,7 @@ from . import naming
 from .annotations import optional
 from .calls import Walk
 from .environment import arguments_section, docstring
-from .part import Part
+from .package_scope import PackageScope
 
 _KIND = "resultType"
 """The member of results that says which of several they are."""
@@ -61,7 +61,7 @@ class Call:
         """The parameter list after `self`."""
         parts = [str(argument) for argument in self.positional]
         keywords = [str(argument) for argument in self.keywords]
-        return "".join(f", {part}" for part in parts + (["*", *keywords] if keywords else []))
+        return "".join(f", {scope}" for scope in parts + (["*", *keywords] if keywords else []))
 
 
 @dataclass(frozen=True)
@@ -86,20 +86,20 @@ class Question:
     returns: str
 
 
-def constant(part: Part, method: Method) -> str:
+def constant(scope: PackageScope, method: Method) -> str:
     """Return the name of a method's descriptor in `methods.py`."""
-    return naming.descriptor(part.protocol.stub(method))
+    return naming.descriptor(scope.protocol.stub(method))
 
 
-def params_annotation(part: Part, method: Method) -> str | None:
+def params_annotation(scope: PackageScope, method: Method) -> str | None:
     """Return the type of a method's params, or `None` when it has none."""
-    return None if method.params is None else part.annotation(method.params)
+    return None if method.params is None else scope.annotation(method.params)
 
 
-def answers(part: Part, method: Method) -> str:
+def answers(scope: PackageScope, method: Method) -> str:
     """Return everything that a handler of a method may answer."""
-    names = list(map(part.annotation, method.answers)) or ["None"]
-    return " | ".join([*names, "ExtensionResult"] if _is_open(part.protocol, method) else names)
+    names = list(map(scope.annotation, method.answers)) or ["None"]
+    return " | ".join([*names, "ExtensionResult"] if _is_open(scope.protocol, method) else names)
 
 
 def _is_open(protocol: Protocol, method: Method) -> bool:
@@ -107,34 +107,34 @@ def _is_open(protocol: Protocol, method: Method) -> bool:
     return len(method.answers) > 1 and all(protocol.field_of(type, _KIND) for type in method.answers)
 
 
-def calls(part: Part, sender: Sender) -> Iterator[Call]:
+def calls(scope: PackageScope, sender: Sender) -> Iterator[Call]:
     """Return the calls that `sender` may make, requests first."""
-    for method in part.stubs():
+    for method in scope.stubs():
         if protocol_calls.sends(method, sender):
-            yield _call(part, method, sender)
+            yield _call(scope, method, sender)
 
 
-def handlers(part: Part, receiver: Sender) -> Iterator[Handler]:
+def handlers(scope: PackageScope, receiver: Sender) -> Iterator[Handler]:
     """Yield the stubs for messages to `receiver`, requests first."""
-    for method in part.stubs():
+    for method in scope.stubs():
         if protocol_calls.receives(method, receiver):
             yield Handler(
                 method=method,
-                name=protocol_calls.handler_name(part.protocol, method, receiver),
-                constant=constant(part, method),
-                params=params_annotation(part, method),
-                returns=answers(part, method),
+                name=protocol_calls.handler_name(scope.protocol, method, receiver),
+                constant=constant(scope, method),
+                params=params_annotation(scope, method),
+                returns=answers(scope, method),
                 doc=docstring(_handler_doc(method, receiver), indent=8),
             )
 
 
-def questions(part: Part) -> Iterator[Question]:
+def questions(scope: PackageScope) -> Iterator[Question]:
     """Yield the requests that only a server sends."""
-    for method, classes in protocol_calls.questions(part.protocol):
+    for method, classes in protocol_calls.questions(scope.protocol):
         assert method.params is not None
         assert method.result is not None
-        names = tuple(map(part.name, classes))
-        yield Question(constant(part, method), part.annotation(method.params), names, part.annotation(method.result))
+        names = tuple(map(scope.name, classes))
+        yield Question(constant(scope, method), scope.annotation(method.params), names, scope.annotation(method.result))
 
 
 def handler_summary(method: Method) -> str:
@@ -173,25 +173,25 @@ def _deprecation(method: Method) -> list[str]:
     return [f"Deprecated {method.deprecated}."] if method.deprecated else []
 
 
-def _call(part: Part, method: Method, sender: Sender) -> Call:
-    positional, keywords, params = _arguments(part, method)
-    result = part.annotation(method.result) if method.result is not None else "None"
-    walk = protocol_calls.walk(part.protocol, method)
+def _call(scope: PackageScope, method: Method, sender: Sender) -> Call:
+    positional, keywords, params = _arguments(scope, method)
+    result = scope.annotation(method.result) if method.result is not None else "None"
+    walk = protocol_calls.walk(scope.protocol, method)
     return Call(
         method=method,
-        name=protocol_calls.call_name(part.protocol, method),
-        constant=constant(part, method),
+        name=protocol_calls.call_name(scope.protocol, method),
+        constant=constant(scope, method),
         positional=positional,
         keywords=keywords,
         params=params,
         returns=result,
-        doc=docstring(_call_doc(part, method, sender, positional + keywords), indent=8),
+        doc=docstring(_call_doc(scope, method, sender, positional + keywords), indent=8),
         walk=walk,
-        item=part.annotation(walk.item) if walk is not None else "",
+        item=scope.annotation(walk.item) if walk is not None else "",
     )
 
 
-def _call_doc(part: Part, method: Method, sender: Sender, arguments: tuple[Argument, ...]) -> str:
+def _call_doc(scope: PackageScope, method: Method, sender: Sender, arguments: tuple[Argument, ...]) -> str:
     lines = [f"Send `{method.name}`: {_continued(method.doc)}" if method.doc else f"Send `{method.name}`."]
     capability = method.capability(sender)
     if capability is not None:
@@ -200,29 +200,29 @@ def _call_doc(part: Part, method: Method, sender: Sender, arguments: tuple[Argum
     if method.origin:
         said = _declared(method) + (f", with `{method.setting}`" if method.setting else "")
         lines.append(f"{said[0].upper()}{said[1:]}.")
-    fields = part.protocol.fields_of(method.params)
-    docs = {part.protocol.attribute(method.params, field.wire): field.doc for field in fields}
+    fields = scope.protocol.fields_of(method.params)
+    docs = {scope.protocol.attribute(method.params, field.wire): field.doc for field in fields}
     lines.append(arguments_section({argument.name: docs.get(argument.field, "") for argument in arguments}))
     return "\n\n".join(filter(None, [*lines, *_deprecation(method)]))
 
 
-def _arguments(part: Part, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:
+def _arguments(scope: PackageScope, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:
     """Return the arguments of a call by position and by keyword, and the expression that makes the params of them."""
     if method.params is None:
         return (), (), "None"
-    text = part.annotation(method.params)
-    fields = protocol_calls.call_arguments(part.protocol, method)
+    text = scope.annotation(method.params)
+    fields = protocol_calls.call_arguments(scope.protocol, method)
     if fields is None:
         return (Argument("params", "params", text, None, "params"),), (), "params"
-    found = tuple(_argument(part, part.protocol.attribute(method.params, field.wire), field) for field in fields)
-    first = len(protocol_calls.positional(part.protocol, method, fields))
+    found = tuple(_argument(scope, scope.protocol.attribute(method.params, field.wire), field) for field in fields)
+    first = len(protocol_calls.positional(scope.protocol, method, fields))
     passed = ", ".join(f"{argument.field}={argument.value}" for argument in found)
     return found[:first], found[first:], f"{text}({passed})"
 
 
-def _argument(part: Part, attribute: str, field: Field) -> Argument:
+def _argument(scope: PackageScope, attribute: str, field: Field) -> Argument:
     name = naming.argument(attribute)
-    text = part.annotation(field.type)
+    text = scope.annotation(field.type)
     if protocol_calls.is_metadata(field):
         value = f"self.metadata({text}, {name})"
         return Argument(name, attribute, "Mapping[str, Json] | None", "None", value)

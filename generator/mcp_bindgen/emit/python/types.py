@@ -22,11 +22,11 @@ from datamodel_code_generator.reference import FieldNameResolver
 from datamodel_code_generator.types import DataType
 
 from mcp_bindgen.protocol.model import (
+    AnyValue,
     Array,
     Const,
     Definition,
     Field,
-    Free,
     Map,
     Object,
     Protocol,
@@ -48,7 +48,7 @@ from .calls import classes, takes_any
 from .environment import TEMPLATES, docstring, quoted, render
 from .lowered import PythonProtocol
 from .lowering import lower
-from .part import Part
+from .package_scope import PackageScope
 
 _EXTRA = "extra__"
 _ABI = "mcp_bindgen.runtime.abi"
@@ -95,13 +95,13 @@ CONTRACT = Form(base="mcp_bindgen.app.values", defaults=True)
 """The types of a contract."""
 
 
-def form_of(part: Part, core: str) -> Form:
+def form_of(scope: PackageScope, core: str) -> Form:
     """Return the form of the types of a part of a protocol; `core` is the package with the bindings of the revision."""
-    if not part.origin:
+    if not scope.origin:
         return PROTOCOL
-    answers = [Ref(name) for _, definitions in part.extension.alternatives for name in definitions]
-    results = frozenset(name for answer in answers for name in classes(part.protocol, answer))
-    return replace(PROTOCOL, origin=part.origin, core=f"{core}.types", results=results)
+    answers = [Ref(name) for _, definitions in scope.extension.alternatives for name in definitions]
+    results = frozenset(name for answer in answers for name in classes(scope.protocol, answer))
+    return replace(PROTOCOL, origin=scope.origin, core=f"{core}.types", results=results)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def emit(protocol: Protocol, header: str, form: Form = PROTOCOL, templates: Path
         "types.py.jinja",
         templates,
         header=header,
-        title=Part(module.protocol, form.origin).title,
+        title=PackageScope(module.protocol, form.origin).title,
         qualified=module.shadows,
         body=_body(module),
         form=form,
@@ -375,7 +375,7 @@ def _definition(definition: Definition, module: _Module) -> dict[str, Any]:
     fields = [field for field in type.fields if not _is_plain(field.type)]
     properties = {attributes[field.wire]: _schema(field.type, module) for field in fields}
     required = [attributes[field.wire] for field in fields if not _is_optional(field, module)]
-    if type.extra is not None and type.extra != Free():
+    if type.extra is not None and type.extra != AnyValue():
         properties[_EXTRA] = _schema(type.extra, module)
         required.append(_EXTRA)
     schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
@@ -410,7 +410,7 @@ def _has_default(field: Field, form: Form) -> bool:
 
 def _schema(type: Type, module: _Module) -> dict[str, Any]:
     match type:
-        case Free():
+        case AnyValue():
             return _imported(_ABI, module.own["Json"])
         case Scalar(kind):
             return {"type": kind} if kind in ("string", "null") else _imported(_ABI, module.own[CHECKED[kind]])
@@ -490,7 +490,7 @@ def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
         "nullable": not field.required
         and not _has_default(field, form)
         and protocol.accepts_null(field.type)
-        and protocol.resolve(field.type) != Free(),
+        and protocol.resolve(field.type) != AnyValue(),
         "refinements": refinements,
         "doc": docstring(field.doc) if field.doc else "",
     }

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Type, Union
 
 from .names import member
 
@@ -58,11 +58,11 @@ class Checks:
                 return f"v.constant({value}, {json.dumps(one)})"
             case Const(values):
                 return f"v.oneOf({value}, {self._constant(json.dumps(values))})"
-            case Array(Free(), ()):
+            case Array(AnyValue(), ()):
                 return f"v.array({value})"
             case Array(items, constraints):
                 return _limited(f"v.list({value}, {self._function(items)})", value, constraints)
-            case Map(Free()):
+            case Map(AnyValue()):
                 return f"v.object({value})"
             case Map(values):
                 return f"v.map({value}, {self._function(values)})"
@@ -74,13 +74,13 @@ class Checks:
                     return f"v.tagged({value}, {json.dumps(tag)}, {cases})"
                 checks = ", ".join(self._function(member) for member in members)
                 return f"v.either({value}, {self._constant(f'[{checks}]')})"
-            case Free() | Ref() | Object():
+            case AnyValue() | Ref() | Object():
                 return f"{self._function(type)}({value})"
 
     def _function(self, type: Type) -> str:
         """Return the expression of a function that checks a value."""
         match type:
-            case Free():
+            case AnyValue():
                 return "v.any"
             case Ref(name):
                 return f"check{self._names[name]}"

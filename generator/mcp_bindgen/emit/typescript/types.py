@@ -7,7 +7,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Array, Const, Definition, Extension, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.model import (
+    AnyValue,
+    Array,
+    Const,
+    Definition,
+    Extension,
+    Map,
+    Object,
+    Ref,
+    Scalar,
+    Type,
+    Union,
+)
 from mcp_bindgen.protocol.naming import numbered
 
 _SCALARS = {
@@ -69,7 +81,7 @@ def type_text(type: Type, names: Mapping[str, str], indent: str = "") -> str:
         return type_text(part, names, indent)
 
     match type:
-        case Free():
+        case AnyValue():
             return "unknown"
         case Scalar(kind):
             return _SCALARS[kind]
@@ -93,7 +105,7 @@ def index_text(type: Object, names: Mapping[str, str]) -> str:
 
     A type that only leaves open which members an object has gets none, so that compilers find misspelled members.
     """
-    if type.extra is None or (isinstance(type.extra, Free) and type.extra.implied):
+    if type.extra is None or (isinstance(type.extra, AnyValue) and type.extra.implied):
         return ""
     texts = [type_text(part, names) for part in (type.extra, *(field.type for field in type.fields))]
     if "unknown" in texts:

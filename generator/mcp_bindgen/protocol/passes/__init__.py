@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from .build_state import BuildState
 from .check_facts import check_facts
 from .collect_errors import collect_errors
 from .collect_extensions import collect_extensions
@@ -9,7 +10,6 @@ from .collect_facts import collect_facts
 from .collect_methods import collect_methods
 from .complete_messages import complete_messages
 from .document import document
-from .draft import Draft
 from .fill_defaults import fill_defaults
 from .flatten_all_of import flatten_all_of
 from .hoist_inline_objects import hoist_inline_objects
@@ -25,7 +25,7 @@ from .restore_unions import restore_unions
 from .state_types import state_types
 from .tag_unions import tag_unions
 
-PASSES: tuple[Callable[[Draft], Draft], ...] = (
+PASSES: tuple[Callable[[BuildState], BuildState], ...] = (
     # on JSON Schema
     restore_unions,
     flatten_all_of,
@@ -55,4 +55,4 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     document,
 )
 
-__all__ = ["PASSES", "Draft"]
+__all__ = ["PASSES", "BuildState"]

@@ -10,9 +10,9 @@ from mcp_bindgen.spec.effective import ExtensionSchema
 from mcp_bindgen.spec.pointer import join
 
 from ..model import Field, Map, Method, Object, Ref, Scalar
+from .build_state import BuildState
 from .collect_extensions import type_named
 from .collect_methods import method_of
-from .draft import Draft
 
 _USES: Mapping[str, Callable[[Method, Any], object]] = {
     "names": lambda method, _: method.named_by,
@@ -27,68 +27,68 @@ _USES: Mapping[str, Callable[[Method, Any], object]] = {
 """Table of facts about methods -> test whether an entry has an effect on a method."""
 
 
-def check_facts(draft: Draft) -> Draft:
+def check_facts(state: BuildState) -> BuildState:
     """Check that each fact of the extensions has an effect.
 
     Raises:
         BadInput: A fact has none; the error names the file of the facts and the entry.
     """
-    for extension in draft.source.extensions:
-        for table, key, wrong in _unused(extension, draft):
+    for extension in state.source.extensions:
+        for table, key, wrong in _unused(extension, state):
             raise BadInput(
                 f"{key!r} says nothing about {extension.id}: {wrong}",
                 file=extension.stated_in,
                 pointer=join("", table, key),
                 fix="correct or remove it",
             )
-    return draft
+    return state
 
 
-def _unused(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, str, str]]:
+def _unused(extension: ExtensionSchema, state: BuildState) -> Iterator[tuple[str, str, str]]:
     """Return table and key of each fact that is not used, and why."""
     facts = extension.semantics
-    own = {name: method for name, method in draft.methods.items() if method.origin == extension.id}
+    own = {name: method for name, method in state.methods.items() if method.origin == extension.id}
     for side, name in facts["extension"].get("settings", {}).items():
-        if name not in draft.definitions or not isinstance(draft.resolve(Ref(name)), Object | Map):
+        if name not in state.definitions or not isinstance(state.resolve(Ref(name)), Object | Map):
             yield "extension", "settings", f"the settings of the {side} are no object {name}"
     for name in facts["roles"]:
-        definition = draft.definitions.get(name)
+        definition = state.definitions.get(name)
         if definition is None or definition.origin != extension.id or method_of(definition) is None:
             yield "roles", name, "it is no message in its schema"
     for name, added in facts["extends"].items():
-        if name not in draft.of_core() or draft.definitions.get(name) is None:
+        if name not in state.of_core() or state.definitions.get(name) is None:
             yield "extends", name, "it is no definition of core"
-        elif draft.object_of(Ref(added)) is None or draft.definitions[added].origin != extension.id:
+        elif state.object_of(Ref(added)) is None or state.definitions[added].origin != extension.id:
             yield "extends", name, f"there is no object {added} in its schema"
-        elif shared := _wires(name, draft) & _wires(added, draft):
+        elif shared := _wires(name, state) & _wires(added, state):
             yield "extends", name, f"{name} has {min(shared)!r} already"
-    yield from _unused_values(extension, own, draft)
+    yield from _unused_values(extension, own, state)
     for name, needed in facts["stale"].items():
-        if name not in own or not {*needed} <= draft.methods.keys():
+        if name not in own or not {*needed} <= state.methods.keys():
             yield "stale", name, "there are no such methods"
     for key, holders in facts["meta"].items():
         if not holders:
             yield "meta", key, "it stands nowhere"
         for holder, type in holders.items():
-            if not isinstance(type_named(type), Scalar) and type not in draft.definitions:
+            if not isinstance(type_named(type), Scalar) and type not in state.definitions:
                 yield "meta", key, f"there is no type {type}"
-            if draft.field_of(Ref(holder), "_meta") is None:
+            if state.field_of(Ref(holder), "_meta") is None:
                 yield "meta", key, f"{holder} has no '_meta'"
     for key in facts["defaults"]:
-        if not any(_takes(field, name, key) for name, field in _fields(extension, draft)):
+        if not any(_takes(field, name, key) for name, field in _fields(extension, state)):
             yield "defaults", key, "no definition of its schema requires such a member"
     for index, notice in enumerate(facts["deprecations"]):
-        gone = [name for name in notice["definitions"] if draft.origins.get(name) != extension.id]
+        gone = [name for name in notice["definitions"] if state.origins.get(name) != extension.id]
         if gone:
             yield "deprecations", str(index), f"there is no {gone[0]} in its schema"
-    known = {error.code for error in draft.errors if error.origin == extension.id}
+    known = {error.code for error in state.errors if error.origin == extension.id}
     for name, entry in facts["errors"].items():
         if entry["code"] not in known:
             yield "errors", name, "core has that code"
 
 
 def _unused_values(
-    extension: ExtensionSchema, own: Mapping[str, Method], draft: Draft
+    extension: ExtensionSchema, own: Mapping[str, Method], state: BuildState
 ) -> Iterator[tuple[str, str, str]]:
     """Return the facts about methods that are not used."""
     facts = extension.semantics
@@ -96,10 +96,10 @@ def _unused_values(
         if name not in own or own[name].result != Ref(result):
             yield "results", name, f"no such method of it is answered by {result}"
     for name, types in facts["alternatives"].items():
-        if name not in draft.methods:
+        if name not in state.methods:
             yield "alternatives", name, "there is no such method"
         for type in types:
-            if draft.origins.get(type) != extension.id:
+            if state.origins.get(type) != extension.id:
                 yield "alternatives", name, f"there is no {type} in its schema"
     for table, used in _USES.items():
         for name, entry in facts[table].items():
@@ -114,8 +114,8 @@ def _unused_values(
             yield "asked_by", name, "no method of it is answered by that where it is asked for"
 
 
-def _fields(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, Field]]:
-    for name, definition in draft.definitions.items():
+def _fields(extension: ExtensionSchema, state: BuildState) -> Iterator[tuple[str, Field]]:
+    for name, definition in state.definitions.items():
         if definition.origin == extension.id and isinstance(definition.type, Object):
             yield from ((name, field) for field in definition.type.fields)
 
@@ -124,5 +124,5 @@ def _takes(field: Field, owner: str, key: str) -> bool:
     return field.required and field.default is not None and key in (field.wire, f"{owner}.{field.wire}")
 
 
-def _wires(name: str, draft: Draft) -> set[str]:
-    return {field.wire for field in draft.fields_of(Ref(name))}
+def _wires(name: str, state: BuildState) -> set[str]:
+    return {field.wire for field in state.fields_of(Ref(name))}

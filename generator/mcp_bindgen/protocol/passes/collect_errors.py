@@ -7,20 +7,20 @@ from dataclasses import replace
 from mcp_bindgen.spec.revisions import has_reached
 
 from ..model import ErrorCode, Object, Type
-from .draft import Draft
+from .build_state import BuildState
 
 
-def collect_errors(draft: Draft) -> Draft:
+def collect_errors(state: BuildState) -> BuildState:
     """Fill in the error codes: constants of error definitions, and the codes of `semantics.toml`."""
     errors: dict[int, ErrorCode] = {}
-    for origin in ("", *(extension.id for extension in draft.source.extensions)):
-        for name, entry in draft.source.facts(origin)["errors"].items():
-            if not _is_past(draft.source.revision, until := entry.get("until", "")):
+    for origin in ("", *(extension.id for extension in state.source.extensions)):
+        for name, entry in state.source.facts(origin)["errors"].items():
+            if not _is_past(state.source.revision, until := entry.get("until", "")):
                 errors.setdefault(
                     entry["code"], ErrorCode(name, entry["code"], doc=entry["doc"], until=until, origin=origin)
                 )
-    for definition in sorted(draft.definitions.values(), key=lambda one: one.origin):
-        code = _code(definition.type, draft)
+    for definition in sorted(state.definitions.values(), key=lambda one: one.origin):
+        code = _code(definition.type, state)
         if code is None or definition.hoisted or (code in errors and definition.origin != errors[code].origin):
             continue
         if code in errors:
@@ -28,7 +28,7 @@ def collect_errors(draft: Draft) -> Draft:
         else:
             name = definition.name.removesuffix("Error") or definition.name
             errors[code] = ErrorCode(name, code, definition.name, definition.doc, origin=definition.origin)
-    return replace(draft, errors=tuple(errors[code] for code in sorted(errors)))
+    return replace(state, errors=tuple(errors[code] for code in sorted(errors)))
 
 
 def _is_past(revision: str, until: str) -> bool:
@@ -36,10 +36,10 @@ def _is_past(revision: str, until: str) -> bool:
     return until != "" and revision != until and has_reached(revision, until)
 
 
-def _code(type: Type, draft: Draft) -> int | None:
+def _code(type: Type, state: BuildState) -> int | None:
     """Return the constant of `code`, or of `error.code` in the definition of a whole error response."""
-    whole, error = draft.object_of(type), draft.field_of(type, "error")
-    inner = draft.object_of(error.type) if error is not None else None
+    whole, error = state.object_of(type), state.field_of(type, "error")
+    inner = state.object_of(error.type) if error is not None else None
     codes = [code for part in (whole, inner) if part is not None and (code := _constant(part)) is not None]
     return codes[0] if codes else None
 

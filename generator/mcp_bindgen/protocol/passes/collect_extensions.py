@@ -9,7 +9,7 @@ from typing import Any, Literal
 from mcp_bindgen.spec.effective import ExtensionSchema
 
 from ..model import Extension, MetaKey, Ref, Scalar, Sender, Type
-from .draft import Draft
+from .build_state import BuildState
 
 _SENDERS: tuple[Sender, ...] = ("client", "server")
 _SCALARS: Mapping[str, Literal["string", "integer", "number", "boolean"]] = {
@@ -20,15 +20,15 @@ _SCALARS: Mapping[str, Literal["string", "integer", "number", "boolean"]] = {
 }
 
 
-def collect_extensions(draft: Draft) -> Draft:
+def collect_extensions(state: BuildState) -> BuildState:
     """Fill in the extensions, in the order in which they were laid over core."""
-    return replace(draft, extensions=tuple(_extension(one, draft) for one in draft.source.extensions))
+    return replace(state, extensions=tuple(_extension(one, state) for one in state.source.extensions))
 
 
-def _extension(source: ExtensionSchema, draft: Draft) -> Extension:
+def _extension(source: ExtensionSchema, state: BuildState) -> Extension:
     facts = source.semantics
     head: Mapping[str, Any] = facts["extension"]
-    of_core = {name: method for name, method in draft.methods.items() if not method.origin}
+    of_core = {name: method for name, method in state.methods.items() if not method.origin}
     return Extension(
         id=source.id,
         version=source.version,

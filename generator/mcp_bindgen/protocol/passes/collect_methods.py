@@ -9,12 +9,12 @@ from mcp_bindgen.spec import BadInput, DiagnosticContext
 
 from ..model import Definition, Kind, Method, Object, Ref, Sender, Type, Union
 from ..senders import infer_senders, kind_of
-from .draft import Draft
+from .build_state import BuildState
 
 _SUFFIX = {"request": "Request", "notification": "Notification"}
 
 
-def collect_methods(draft: Draft) -> Draft:
+def collect_methods(state: BuildState) -> BuildState:
     """Fill in the methods with kind, senders, carrier and params.
 
     Raises:
@@ -22,41 +22,41 @@ def collect_methods(draft: Draft) -> Draft:
             them, or a method has two.
     """
     methods: dict[str, Method] = {}
-    for union, role in draft.semantics["unions"].items():
-        for name in _members(draft, union):
-            definition = draft.definitions[name]
-            method = _checked(definition, union, role["kind"], draft.context)
+    for union, role in state.semantics["unions"].items():
+        for name in _members(state, union):
+            definition = state.definitions[name]
+            method = _checked(definition, union, role["kind"], state.context)
             if method is not None:
-                methods[method] = _with_sender(methods.get(method), definition, method, role, draft.context)
+                methods[method] = _with_sender(methods.get(method), definition, method, role, state.context)
     if not methods:
         error = BadInput(
             "no role union says who sends what",
             pointer="/$defs",
-            fix=f"define one of {_known(draft)}, or name the union under [unions] in a file for --semantics",
+            fix=f"define one of {_known(state)}, or name the union under [unions] in a file for --semantics",
         )
-        draft.context.report(
+        state.context.report(
             "role-union",
             error,
-            "senders are inferred" if any(map(method_of, draft.definitions.values())) else "there are no methods",
+            "senders are inferred" if any(map(method_of, state.definitions.values())) else "there are no methods",
         )
-    for extension in draft.source.extensions:
-        _add_roles(draft, extension.id, extension.semantics["roles"], methods)
-    methods |= dict(_lost(draft, methods))
-    return replace(draft, methods=dict(sorted(methods.items())))
+    for extension in state.source.extensions:
+        _add_roles(state, extension.id, extension.semantics["roles"], methods)
+    methods |= dict(_lost(state, methods))
+    return replace(state, methods=dict(sorted(methods.items())))
 
 
-def _add_roles(draft: Draft, origin: str, roles: Mapping[str, str], methods: dict[str, Method]) -> None:
+def _add_roles(state: BuildState, origin: str, roles: Mapping[str, str], methods: dict[str, Method]) -> None:
     """Add the messages of an extension: its facts state the senders."""
     for name, role in roles.items():
-        definition = draft.definitions.get(name)
+        definition = state.definitions.get(name)
         method = method_of(definition) if definition is not None and definition.origin == origin else None
         if definition is None or method is None:
             continue  # `check_facts` refuses it later
         kind = kind_of(name, method)
-        _checked(definition, origin, kind, draft.context)
+        _checked(definition, origin, kind, state.context)
         for sender in () if role == "none" else ("client", "server") if role == "both" else (role,):
             stated = {"sender": sender, "kind": kind}
-            methods[method] = _with_sender(methods.get(method), definition, method, stated, draft.context)
+            methods[method] = _with_sender(methods.get(method), definition, method, stated, state.context)
 
 
 def _checked(definition: Definition, union: str, kind: str, context: DiagnosticContext) -> str | None:
@@ -80,14 +80,14 @@ def _checked(definition: Definition, union: str, kind: str, context: DiagnosticC
     return method
 
 
-def _known(draft: Draft) -> str:
-    return ", ".join(draft.semantics["unions"])
+def _known(state: BuildState) -> str:
+    return ", ".join(state.semantics["unions"])
 
 
-def _members(draft: Draft, union: str, seen: set[str] | None = None) -> list[str]:
+def _members(state: BuildState, union: str, seen: set[str] | None = None) -> list[str]:
     """Return the messages of a union and of those in it, of each of these once: there may be many ways to one."""
     seen = set() if seen is None else seen
-    definition = draft.definitions.get(union)
+    definition = state.definitions.get(union)
     if definition is None:
         return []
     if method_of(definition) is not None:  # facts may name a message directly
@@ -100,13 +100,13 @@ def _members(draft: Draft, union: str, seen: set[str] | None = None) -> list[str
             pointer=f"/$defs/{union}",
             fix="refer to a definition with a 'method' constant",
         )
-        draft.context.report("union-member", error, "it is no message")
-    nested = [name for name in names if isinstance(draft.definitions[name].type, Union | Ref)]
+        state.context.report("union-member", error, "it is no message")
+    nested = [name for name in names if isinstance(state.definitions[name].type, Union | Ref)]
     found = [name for name in names if name not in nested]
     for name in nested:
         if name not in seen:
             seen.add(name)
-            found += _members(draft, name, seen)
+            found += _members(state, name, seen)
     return found
 
 
@@ -148,26 +148,26 @@ def _with_sender(
     )
 
 
-def _lost(draft: Draft, methods: Mapping[str, Method]) -> Iterator[tuple[str, Method]]:
+def _lost(state: BuildState, methods: Mapping[str, Method]) -> Iterator[tuple[str, Method]]:
     """Yield the messages outside of role unions, with inferred senders."""
     lost: dict[str, Method] = {}
-    for name, definition in draft.definitions.items():
+    for name, definition in state.definitions.items():
         method = method_of(definition)
-        roles = draft.facts_about(definition).get("roles", {})
+        roles = state.facts_about(definition).get("roles", {})
         if method is None or method in methods or roles.get(name) == "none":
             continue
         kind = kind_of(name, method)
-        senders, reason = infer_senders(method, kind, name, draft.definitions, methods.values())
+        senders, reason = infer_senders(method, kind, name, state.definitions, methods.values())
         error = BadInput(
             f"{name} is a message but stands in no role union, so nobody is known to send it",
             pointer=f"/$defs/{name}",
             fix=_role(name, kind, senders, definition.origin),
         )
         who = "either side sends it" if len(senders) == 2 else f"the {senders[0]} sends it"
-        draft.context.report("sender-inferred", error, f"{who}, {reason}")
+        state.context.report("sender-inferred", error, f"{who}, {reason}")
         for sender in senders:
             role = {"sender": sender, "kind": kind}
-            lost[method] = _with_sender(lost.get(method), definition, method, role, draft.context)
+            lost[method] = _with_sender(lost.get(method), definition, method, role, state.context)
     yield from lost.items()
 
 

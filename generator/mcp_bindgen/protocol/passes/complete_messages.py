@@ -12,19 +12,19 @@ from mcp_bindgen.spec.keywords import PROSE, method_of, without_prose
 from mcp_bindgen.spec.references import reference, target
 
 from ..senders import kind_of
-from .draft import Draft
+from .build_state import BuildState
 
 _BASES = {"request": "RequestParams", "notification": "NotificationParams"}
 _RESULT = "Result"
 
 
-def complete_messages(draft: Draft) -> Draft:
+def complete_messages(state: BuildState) -> BuildState:
     """Add the members of core's `RequestParams`, `NotificationParams` and `Result` to messages of extensions.
 
     The own type of such a member holds if it is narrower than any object or any string.
     """
-    schemas = dict(draft.schemas)
-    for extension in draft.source.extensions:
+    schemas = dict(state.schemas)
+    for extension in state.source.extensions:
         facts = extension.semantics
         answers = {*facts["results"].values(), *(name for names in facts["alternatives"].values() for name in names)}
         for name, role in facts["roles"].items():
@@ -32,12 +32,12 @@ def complete_messages(draft: Draft) -> Draft:
             if role == "none" or method is None:
                 continue
             kind = kind_of(name, method)
-            _complete_params(name, _BASES[kind], schemas, draft.origins)
+            _complete_params(name, _BASES[kind], schemas, state.origins)
             if kind == "request":
                 answers.add(f"{name.removesuffix('Request')}Result")
         for name in sorted(answers):
-            _complete(name, _RESULT, schemas, draft.origins)
-    return replace(draft, schemas=schemas)
+            _complete(name, _RESULT, schemas, state.origins)
+    return replace(state, schemas=schemas)
 
 
 def _complete_params(message: str, base: str, schemas: dict[str, Schema], origins: Mapping[str, str]) -> None:

@@ -9,23 +9,23 @@ from typing import Any
 from mcp_bindgen.spec.revisions import has_reached
 
 from ..model import Definition, Object, Ref
-from .draft import Draft
+from .build_state import BuildState
 
 _BASES = ("RequestParams", "NotificationParams", "Result", "CacheableResult", "PaginatedResult")
 """The core definitions with members that messages of extensions have too."""
 
 
-def document(draft: Draft) -> Draft:
+def document(state: BuildState) -> BuildState:
     """Take the descriptions from `docs.toml`, or keep those of the schema file; add deprecations."""
-    words = {origin: draft.source.words(origin) for origin in ("", *(one.id for one in draft.source.extensions))}
-    revision = draft.source.revision
-    definitions = dict(draft.definitions)
-    for name, definition in draft.definitions.items():
+    words = {origin: state.source.words(origin) for origin in ("", *(one.id for one in state.source.extensions))}
+    revision = state.source.revision
+    definitions = dict(state.definitions)
+    for name, definition in state.definitions.items():
         if (own := words[definition.origin]) is not None:
-            inherited = _inherited(definition, draft) if definition.origin else {}
+            inherited = _inherited(definition, state) if definition.origin else {}
             own = {**own, "common": {**inherited, **own.get("common", {})}}
             definitions[name] = _documented(definition, own, revision)
-    gone = _deprecations(draft)
+    gone = _deprecations(state)
     definitions |= {name: replace(definitions[name], deprecated=gone[name]) for name in gone.keys() & definitions}
     methods = {
         name: replace(
@@ -34,13 +34,13 @@ def document(draft: Draft) -> Draft:
             handling=(words[method.origin] or {}).get(method.definition, {}).get("handler", ""),
             deprecated=gone.get(method.definition, ""),
         )
-        for name, method in draft.methods.items()
+        for name, method in state.methods.items()
     }
     errors = tuple(
         replace(error, doc=error.doc or definitions[error.definition].doc) if error.definition else error
-        for error in draft.errors
+        for error in state.errors
     )
-    return replace(draft, definitions=definitions, methods=methods, errors=errors)
+    return replace(state, definitions=definitions, methods=methods, errors=errors)
 
 
 def entry(words: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict[str, str]]:
@@ -66,24 +66,24 @@ def _documented(definition: Definition, words: Mapping[str, Any], revision: str)
     return replace(definition, doc=doc, type=type)
 
 
-def _inherited(definition: Definition, draft: Draft) -> dict[str, str]:
+def _inherited(definition: Definition, state: BuildState) -> dict[str, str]:
     """Return the words of core for the members that a definition of an extension has from core."""
-    docs = draft.source.docs or {}
+    docs = state.source.docs or {}
     found = dict[str, str](docs.get("common", {}))
     for name in _BASES:
-        _, words = entry(docs, name, draft.source.revision)
-        for field in draft.fields_of(Ref(name)):
-            own = draft.field_of(definition.type, field.wire)
+        _, words = entry(docs, name, state.source.revision)
+        for field in state.fields_of(Ref(name)):
+            own = state.field_of(definition.type, field.wire)
             if own is not None and own.type == field.type and field.wire in words:
                 found[field.wire] = words[field.wire]
     return found
 
 
-def _deprecations(draft: Draft) -> dict[str, str]:
+def _deprecations(state: BuildState) -> dict[str, str]:
     """Return definition -> the notice that `semantics.toml` has for it in this revision."""
     found: dict[str, str] = {}
-    for notice in [one for facts in draft.source.all_facts for one in facts["deprecations"]]:
-        if has_reached(draft.source.revision, notice["since"]):
+    for notice in [one for facts in state.source.all_facts for one in facts["deprecations"]]:
+        if has_reached(state.source.revision, notice["since"]):
             names: Iterable[str] = notice["definitions"]
             found |= dict.fromkeys(names, f"since {notice['since']}: {notice['instead']}")
     return found

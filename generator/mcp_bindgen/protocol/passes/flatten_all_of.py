@@ -13,7 +13,7 @@ from mcp_bindgen.spec.keywords import PROSE, STRUCTURE, rebuild, without_prose
 from mcp_bindgen.spec.pointer import join, split
 from mcp_bindgen.spec.references import reference, target
 
-from .draft import Draft, numbered_name
+from .build_state import BuildState, numbered_name
 
 _MERGED = frozenset({"properties", "required", "additionalProperties"})
 _KINDS = ("type", "const", "enum")
@@ -21,16 +21,16 @@ _MOST = 256
 """How many members the union may have that an `allOf` of unions makes."""
 
 
-def flatten_all_of(draft: Draft) -> Draft:
+def flatten_all_of(state: BuildState) -> BuildState:
     """Replace every `allOf` by the intersection of its parts; a lone reference stays a reference.
 
     Raises:
         BadInput: In strict mode: two parts contradict each other, or the intersection cannot be written as one
             schema.
     """
-    flat = _Flat(draft.schemas, draft.context)
-    schemas = {name: flat.definition(name) for name in sorted(draft.schemas)}
-    return draft.extracted(schemas, flat.found, flat.tops)
+    flat = _Flat(state.schemas, state.context)
+    schemas = {name: flat.definition(name) for name in sorted(state.schemas)}
+    return state.extracted(schemas, flat.found, flat.tops)
 
 
 class _Flat:

@@ -9,20 +9,20 @@ from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import reference
 
 from .. import naming
-from .draft import Draft, numbered_name
+from .build_state import BuildState, numbered_name
 
 
-def hoist_inline_objects(draft: Draft) -> Draft:
+def hoist_inline_objects(state: BuildState) -> BuildState:
     """Move each object with members of its own out of its place and into a definition.
 
     Raises:
         BadInput: In strict mode: the new name is taken.
     """
-    hoist = _Hoist(set(draft.schemas), draft.context)
+    hoist = _Hoist(set(state.schemas), state.context)
     schemas = {
-        name: hoist.definition(name, draft.schemas[name], join("/$defs", name)) for name in sorted(draft.schemas)
+        name: hoist.definition(name, state.schemas[name], join("/$defs", name)) for name in sorted(state.schemas)
     }
-    return draft.extracted(schemas, hoist.found, hoist.tops)
+    return state.extracted(schemas, hoist.found, hoist.tops)
 
 
 class _Hoist:

@@ -7,83 +7,83 @@ from dataclasses import replace
 from typing import Any
 
 from ..model import Array, Field, Filter, HeaderParams, Method, Ref, Truncation, Type, Union
-from .draft import Draft
+from .build_state import BuildState
 
 
-def link_fields(draft: Draft) -> Draft:
+def link_fields(state: BuildState) -> BuildState:
     """Fill in the members of params and results that `semantics.toml` names and the schema has, and `lifecycle`.
 
     `named_by` and `header_params` matter only where requests are stateless, because only those repeat something in
     headers.
     """
-    stateless = draft.source.era == "stateless"
-    return replace(draft, methods={name: _linked(method, draft, stateless) for name, method in draft.methods.items()})
+    stateless = state.source.era == "stateless"
+    return replace(state, methods={name: _linked(method, state, stateless) for name, method in state.methods.items()})
 
 
-def _linked(method: Method, draft: Draft, stateless: bool) -> Method:
-    facts = draft.facts_about(method)
+def _linked(method: Method, state: BuildState, stateless: bool) -> Method:
+    facts = state.facts_about(method)
     asking = [
         wire
         for name, wire in facts["asked_by"].items()
-        if Ref(name) in method.alternatives and draft.field_of(method.params, wire) is not None
+        if Ref(name) in method.alternatives and state.field_of(method.params, wire) is not None
     ]
-    named_by = draft.field_of(method.params, facts["names"].get(method.name)) if stateless else None
+    named_by = state.field_of(method.params, facts["names"].get(method.name)) if stateless else None
     repeated: Mapping[str, str] | None = facts["header_params"].get(method.name) if stateless else None
     return replace(
         method,
         arguments=tuple(
-            wire for wire in facts["arguments"].get(method.name, ()) if draft.field_of(method.params, wire)
+            wire for wire in facts["arguments"].get(method.name, ()) if state.field_of(method.params, wire)
         ),
         lifecycle=facts["lifecycle"].get(method.name, ""),
         named_by=named_by.wire if named_by else None,
-        header_params=_header_params(method, draft, repeated),
-        filter=_filter(method, draft, facts["filters"].get(method.name)),
+        header_params=_header_params(method, state, repeated),
+        filter=_filter(method, state, facts["filters"].get(method.name)),
         asked_by=next(iter(asking), None),
-        truncation=_truncation(method, draft, facts["truncated"].get(method.name)),
+        truncation=_truncation(method, state, facts["truncated"].get(method.name)),
     )
 
 
-def _filter(method: Method, draft: Draft, stated: Mapping[str, Any] | None) -> Filter | None:
+def _filter(method: Method, state: BuildState, stated: Mapping[str, Any] | None) -> Filter | None:
     """Return the member `Definition.member` of a subscription's filter, in the core or added to it by an extension."""
     if stated is None:
         return None
     owner, _, member = stated["member"].partition(".")
-    own = draft.facts_about(method).get("extends", {}).get(owner)
-    holder = next((name for name in (own, owner) if name and draft.field_of(Ref(name), member)), None)
+    own = state.facts_about(method).get("extends", {}).get(owner)
+    holder = next((name for name in (own, owner) if name and state.field_of(Ref(name), member)), None)
     if holder is None:
         return None
-    compared = _compared(draft, method.params, stated.get("compares"))
+    compared = _compared(state, method.params, stated.get("compares"))
     return Filter(holder, member, compared.wire if compared else None, stated.get("by", "equal"))
 
 
-def _truncation(method: Method, draft: Draft, stated: Mapping[str, Any] | None) -> Truncation | None:
-    holder = draft.field_of(method.result, stated["holder"]) if stated is not None else None
+def _truncation(method: Method, state: BuildState, stated: Mapping[str, Any] | None) -> Truncation | None:
+    holder = state.field_of(method.result, stated["holder"]) if stated is not None else None
     if stated is None or holder is None:
         return None
     members = [stated[name] for name in ("values", "total", "more")]
-    if None in [draft.field_of(holder.type, wire) for wire in members]:
+    if None in [state.field_of(holder.type, wire) for wire in members]:
         return None
     values, total, more = members
     return Truncation(holder.wire, values, total, more, stated["most"])
 
 
-def _header_params(method: Method, draft: Draft, stated: Mapping[str, str] | None) -> HeaderParams | None:
-    if stated is None or stated["listed_by"] not in draft.methods:
+def _header_params(method: Method, state: BuildState, stated: Mapping[str, str] | None) -> HeaderParams | None:
+    if stated is None or stated["listed_by"] not in state.methods:
         return None
-    items = draft.field_of(draft.methods[stated["listed_by"]].result, stated["items"])
+    items = state.field_of(state.methods[stated["listed_by"]].result, stated["items"])
     item = items.type.items if items is not None and isinstance(items.type, Array) else None
     found = (
-        draft.field_of(item, stated["name"]),
-        draft.field_of(item, stated["schema"]),
-        draft.field_of(method.params, stated["arguments"]),
+        state.field_of(item, stated["name"]),
+        state.field_of(item, stated["schema"]),
+        state.field_of(method.params, stated["arguments"]),
     )
     return None if None in found else HeaderParams(**stated)
 
 
-def _compared(draft: Draft, type: Type | None, wire: str | None) -> Field | None:
+def _compared(state: BuildState, type: Type | None, wire: str | None) -> Field | None:
     """Return the field `wire` of an object, or of a union each member of which has it."""
-    union = draft.resolve(type) if type is not None else None
+    union = state.resolve(type) if type is not None else None
     if not isinstance(union, Union):
-        return draft.field_of(type, wire)
-    fields = [_compared(draft, member, wire) for member in union.members]
+        return state.field_of(type, wire)
+    fields = [_compared(state, member, wire) for member in union.members]
     return None if None in fields else fields[0]

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 from .. import naming
 from ..model import Array, Definition, Map, Object, Ref, Scalar, Type, Union
-from .draft import Draft, numbered_name
+from .build_state import BuildState, numbered_name
 
 
-def name_refinements(draft: Draft) -> Draft:
+def name_refinements(state: BuildState) -> BuildState:
     """Move tagged unions and constrained types out of arrays, maps and unions: `{Parent}{Property}`.
 
     Raises:
         BadInput: In strict mode: the new name is taken.
     """
-    namer = _Namer(draft)
-    renamed = draft.retyped(lambda name, type: namer.outer(type, name, ""))
+    namer = _Namer(state)
+    renamed = state.retyped(lambda name, type: namer.outer(type, name, ""))
     return replace(renamed, definitions=dict(sorted({**renamed.definitions, **namer.found}.items())))
 
 
@@ -24,11 +24,11 @@ class _Namer:
     """Makes definitions of types.
 
     Args:
-        draft: The state with the types.
+        state: The state with the types.
     """
 
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
+    def __init__(self, state: BuildState) -> None:
+        self.state = state
         self.found: dict[str, Definition] = {}
 
     def outer(self, type: Type, parent: str, member: str) -> Type:
@@ -57,7 +57,7 @@ class _Namer:
         if not refined:
             return type
         name = self.free(naming.hoisted(parent, member), type, f"/$defs/{parent}")
-        origin = self.draft.definitions[parent].origin
+        origin = self.state.definitions[parent].origin
         self.found[name] = Definition(name, type, hoisted=True, origin=origin)
         return Ref(name)
 
@@ -65,9 +65,9 @@ class _Namer:
         """Return `stem`, or with a number where another type has that name; `pointer` is the place of the type."""
 
         def is_taken(name: str) -> bool:
-            return name in self.draft.definitions or (name in self.found and self.found[name].type != type)
+            return name in self.state.definitions or (name in self.found and self.found[name].type != type)
 
-        if stem in self.draft.definitions:
+        if stem in self.state.definitions:
             fix = "rename one of them with a patch"
-            return numbered_name(self.draft.context, "an inline type", stem, is_taken, pointer, fix)
+            return numbered_name(self.state.context, "an inline type", stem, is_taken, pointer, fix)
         return naming.numbered(stem, is_taken) if is_taken(stem) else stem

@@ -15,39 +15,39 @@ from mcp_bindgen.spec.references import target
 
 from ..constants import are_disjoint, with_constants
 from ..losses import APPLIES, beside_union, lost, unfit
-from ..model import Array, Const, Definition, Field, Free, Json, Map, Object, Ref, Scalar, Type, flattened, union_of
+from ..model import AnyValue, Array, Const, Definition, Field, Json, Map, Object, Ref, Scalar, Type, flattened, union_of
 from ..prose import plain
 from ..text import describe
-from .draft import Draft
+from .build_state import BuildState
 
 
-def read_definitions(draft: Draft) -> Draft:
+def read_definitions(state: BuildState) -> BuildState:
     """Fill in the definitions.
 
     Raises:
         BadInput: In strict mode: a schema says something that the model cannot carry.
     """
-    reader = _Reader(draft)
+    reader = _Reader(state)
     definitions: dict[str, Definition] = {}
-    for name in sorted(draft.schemas):
-        schema, pointer = draft.schemas[name], join("/$defs", name)
+    for name in sorted(state.schemas):
+        schema, pointer = state.schemas[name], join("/$defs", name)
         definitions[name] = Definition(
             name=name,
             type=reader.object(schema, name, pointer) if has_members(schema) else reader.type(schema, pointer),
             doc=reader.doc(schema),
-            hoisted=name in draft.hoisted,
-            origin=draft.origins.get(name, ""),
+            hoisted=name in state.hoisted,
+            origin=state.origins.get(name, ""),
         )
-    return replace(draft, definitions=definitions)
+    return replace(state, definitions=definitions)
 
 
 class _Reader:
     """Reads schemas into types. A type accepts all values of its schema, and more if lenient mode widens it."""
 
-    def __init__(self, draft: Draft) -> None:
-        self.report = draft.context.report
-        self.schemas = draft.schemas
-        self.named = frozenset(draft.schemas)
+    def __init__(self, state: BuildState) -> None:
+        self.report = state.context.report
+        self.schemas = state.schemas
+        self.named = frozenset(state.schemas)
 
     def doc(self, schema: Any) -> str:
         """Return the description of a schema, with the descriptions of its constants."""
@@ -76,17 +76,17 @@ class _Reader:
     def others(self, schema: Schema, pointer: str) -> Type:
         """Return the type of the members that an object does not name."""
         if "additionalProperties" not in schema:
-            return Free(implied=True)
+            return AnyValue(implied=True)
         return self.type(schema["additionalProperties"], join(pointer, "additionalProperties"))
 
     def type(self, schema: Schema | bool, pointer: str) -> Type:
         """Read any other schema."""
         if schema is True:
-            return Free()
+            return AnyValue()
         if schema is False:
             error = BadInput("'false' accepts nothing", pointer=pointer, fix="remove the member")
             self.report("accepts-nothing", error, "any JSON is accepted")
-            return Free()
+            return AnyValue()
         assert is_object(schema)
         if "$ref" in schema:
             return Ref(target(schema["$ref"]))
@@ -98,7 +98,7 @@ class _Reader:
             return self.const(schema, pointer)
         if "type" not in schema:
             self.lose(schema, (), pointer)
-            return Free()
+            return AnyValue()
         kinds = listed(schema["type"])
         self.lose(schema, [keyword for kind in kinds for keyword in APPLIES[kind]], pointer)
         return union_of([self.single(kind, schema, pointer) for kind in kinds])
@@ -167,7 +167,7 @@ def _type_of(value: object) -> Type:
     """Return the type of a value that cannot be a constant."""
     if isinstance(value, float):
         return Scalar("number")
-    return Array(Free()) if isinstance(value, list) else Map(Free())
+    return Array(AnyValue()) if isinstance(value, list) else Map(AnyValue())
 
 
 def _merged(members: Sequence[Type]) -> list[Type]:

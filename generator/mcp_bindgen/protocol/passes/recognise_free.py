@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from ..model import Array, Definition, Free, Map, Ref, Scalar, Type, Union
-from .draft import Draft
+from ..model import AnyValue, Array, Definition, Map, Ref, Scalar, Type, Union
+from .build_state import BuildState
 
 
-def recognise_free(draft: Draft) -> Draft:
-    """Replace recursive unions that accept every JSON value (2026-07-28: `JSONValue`) by `Free`."""
-    free = {name for name, definition in draft.definitions.items() if isinstance(definition.type, Union)}
+def recognise_free(state: BuildState) -> BuildState:
+    """Replace recursive unions that accept every JSON value (2026-07-28: `JSONValue`) by `AnyValue`."""
+    free = {name for name, definition in state.definitions.items() if isinstance(definition.type, Union)}
     while True:
-        still = {name for name in free if _accepts_all(draft.definitions[name].type, free, draft)}
+        still = {name for name in free if _accepts_all(state.definitions[name].type, free, state)}
         if still == free:
             break
         free = still
-    return draft.retyped(lambda name, type: Free() if name in free else type)
+    return state.retyped(lambda name, type: AnyValue() if name in free else type)
 
 
-def _accepts_all(type: Type, free: set[str], draft: Draft) -> bool:
+def _accepts_all(type: Type, free: set[str], state: BuildState) -> bool:
     assert isinstance(type, Union)
-    members = [_resolve(member, free, draft) for member in type.members]
+    members = [_resolve(member, free, state) for member in type.members]
     plain = {member.kind for member in members if isinstance(member, Scalar) and not member.constraints}
     arrays = any(
         isinstance(member, Array) and not member.constraints and _free(member.items, free) for member in members
@@ -29,11 +29,11 @@ def _accepts_all(type: Type, free: set[str], draft: Draft) -> bool:
 
 
 def _free(type: Type, free: set[str]) -> bool:
-    return isinstance(type, Free) or (isinstance(type, Ref) and type.name in free)
+    return isinstance(type, AnyValue) or (isinstance(type, Ref) and type.name in free)
 
 
-def _resolve(type: Type, free: set[str], draft: Draft) -> Type:
+def _resolve(type: Type, free: set[str], state: BuildState) -> Type:
     while isinstance(type, Ref) and type.name not in free:
-        definition: Definition = draft.definitions[type.name]
+        definition: Definition = state.definitions[type.name]
         type = definition.type
     return type

@@ -8,28 +8,28 @@ from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.keywords import method_of, without_prose
 from mcp_bindgen.spec.references import reference
 
-from .draft import Draft
+from .build_state import BuildState
 
 
-def restore_unions(draft: Draft) -> Draft:
+def restore_unions(state: BuildState) -> BuildState:
     """Replace a definition that repeats a message's definition under a union's name by a reference to it."""
     messages = {
         name: schema
-        for name, schema in draft.schemas.items()
-        if name not in _unions(draft) and name not in draft.origins and method_of(schema)
+        for name, schema in state.schemas.items()
+        if name not in _unions(state) and name not in state.origins and method_of(schema)
     }
-    schemas = dict(draft.schemas)
-    for union in _unions(draft):
+    schemas = dict(state.schemas)
+    for union in _unions(state):
         schema = schemas.get(union, {})
         same = [name for name, message in messages.items() if method_of(message) == method_of(schema)]
         same = [name for name in same if without_prose(messages[name]) == without_prose(schema)]
         if same:
             schemas[union] = {**_prose(schema), "anyOf": [{"$ref": reference(same[-1])}]}
-    return replace(draft, schemas=schemas)
+    return replace(state, schemas=schemas)
 
 
-def _unions(draft: Draft) -> tuple[str, ...]:
-    return tuple(draft.semantics["unions"])
+def _unions(state: BuildState) -> tuple[str, ...]:
+    return tuple(state.semantics["unions"])
 
 
 def _prose(schema: Schema) -> Schema:

@@ -11,12 +11,12 @@ from mcp_bindgen.spec.keywords import has_members, rebuild
 from mcp_bindgen.spec.pointer import join
 
 from ..losses import beside_union
-from .draft import Draft
+from .build_state import BuildState
 
 _MEMBERS = ("properties", "required", "additionalProperties")
 
 
-def state_types(draft: Draft) -> Draft:
+def state_types(state: BuildState) -> BuildState:
     """Add `"type": "object"` to every schema with members, and remove keywords that do not apply to objects.
 
     A schema of several types with members becomes a union of them.
@@ -24,8 +24,8 @@ def state_types(draft: Draft) -> Draft:
     Raises:
         BadInput: In strict mode: one says something else.
     """
-    schemas = {name: _stated(schema, join("/$defs", name), draft.context) for name, schema in draft.schemas.items()}
-    return replace(draft, schemas=schemas)
+    schemas = {name: _stated(schema, join("/$defs", name), state.context) for name, schema in state.schemas.items()}
+    return replace(state, schemas=schemas)
 
 
 def _stated(schema: Schema, here: str, context: DiagnosticContext) -> Schema:

@@ -7,23 +7,23 @@ from collections.abc import Iterable, Mapping
 
 from .edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test
 
-Needles = frozenset[bytes]
+Texts = frozenset[bytes]
 
 _OPENINGS = {"array": b"[", "object": b"{", "string": b'"', "null": b"null"}
 
 
-def guard(edit: Edit, named: Mapping[Named, Edit]) -> tuple[bytes, ...]:
+def prefilter(edit: Edit, named: Mapping[Named, Edit]) -> tuple[bytes, ...]:
     """Return pieces of compact JSON of which any value that `edit` changes holds one; none where it may change any."""
-    found = _Guard(named).find(edit, b"", b"", ()) or frozenset()
+    found = _Prefilter(named).find(edit, b"", b"", ()) or frozenset()
     return tuple(sorted(one for one in found if not any(other in one for other in found if other != one)))
 
 
-class _Guard:
+class _Prefilter:
     def __init__(self, named: Mapping[Named, Edit]) -> None:
         self._named = named
 
-    def find(self, edit: Edit, near: bytes, before: bytes, above: tuple[Named, ...]) -> Needles | None:
-        """Return the needles of an edit; `None` where there is no text that tells.
+    def find(self, edit: Edit, near: bytes, before: bytes, above: tuple[Named, ...]) -> Texts | None:
+        """Return the texts of an edit; `None` if no text is certain.
 
         Args:
             edit: The edit.
@@ -32,8 +32,8 @@ class _Guard:
             above: The definitions that the edit is in.
         """
         match edit:
-            case Apply(needle=needle):
-                text = needle.encode() or near
+            case Apply(required_text=required_text):
+                text = required_text.encode() or near
                 return frozenset({text}) if text else None
             case Named():
                 inner = self._named[edit]
@@ -54,8 +54,8 @@ class _Guard:
                 return _united([*parts, frozenset(map(_member, members))])
 
 
-def _united(parts: Iterable[Needles | None]) -> Needles | None:
-    found: Needles = frozenset()
+def _united(parts: Iterable[Texts | None]) -> Texts | None:
+    found: Texts = frozenset()
     for part in parts:
         if part is None:
             return None

@@ -39,8 +39,8 @@ def engine_of(extension: Extension) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
-    """The part of a protocol that one package holds.
+class PackageScope:
+    """Part of a protocol that one package holds.
 
     Attributes:
         protocol: The whole protocol.
@@ -63,20 +63,20 @@ class Part:
 
     @property
     def methods(self) -> tuple[Method, ...]:
-        """The methods of this part, in alphabetical order."""
+        """The methods of this package, in alphabetical order."""
         return tuple(method for method in self.protocol.methods if method.origin == self.origin)
 
     @property
     def definitions(self) -> tuple[str, ...]:
-        """The names of the definitions of this part, in alphabetical order."""
+        """The names of the definitions of this package, in alphabetical order."""
         return tuple(name for name in self.protocol.definitions if self.holds(name))
 
     def holds(self, definition: str) -> bool:
-        """Return whether a definition, by name, is one of this part."""
+        """Return whether a definition, by name, is one of this package."""
         return self.protocol.definitions[definition].origin == self.origin
 
     def stubs(self) -> Iterator[Method]:
-        """Return the methods of this part in the order of their stubs: requests first."""
+        """Return the methods of this package in the order of their stubs: requests first."""
         return (method for method in calls.methods_in_order(self.protocol) if method.origin == self.origin)
 
     def annotation(self, type: Type) -> str:

@@ -13,7 +13,7 @@ from ..model import Capability, Definition, Definitions, ErrorCode, Extension, F
 
 
 @dataclass(frozen=True)
-class Draft(Definitions):
+class BuildState(Definitions):
     """A partial protocol: each pass returns a copy with further parts.
 
     Attributes:
@@ -51,7 +51,9 @@ class Draft(Definitions):
         """Return the facts about a definition or a method, from its extension or from the core."""
         return self.source.facts(one.origin)
 
-    def extracted(self, schemas: Mapping[str, Schema], found: Mapping[str, Schema], tops: Mapping[str, str]) -> Draft:
+    def extracted(
+        self, schemas: Mapping[str, Schema], found: Mapping[str, Schema], tops: Mapping[str, str]
+    ) -> BuildState:
         """Return a copy with extracted definitions.
 
         Args:
@@ -67,7 +69,7 @@ class Draft(Definitions):
             hoisted=self.hoisted | found.keys(),
         )
 
-    def retyped(self, change: Callable[[str, Type], Type]) -> Draft:
+    def retyped(self, change: Callable[[str, Type], Type]) -> BuildState:
         """Return a copy in which definitions have other types: `change` returns one for a name and a type."""
         known = self.definitions.items()
         return replace(self, definitions={name: replace(one, type=change(name, one.type)) for name, one in known})
