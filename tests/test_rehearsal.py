@@ -224,7 +224,7 @@ def test_status_lists_missing_descriptions_and_outdated_facts(rehearsal: Rehears
     gone = open_["facts about what"]
     assert {'[names] "resources/read"', '[arguments] "resources/templates/list"'} < {*gone}
     assert '[utilities] "log": notifications/message' in gone
-    assert '[stale] "notifications/resources/updated": resources/read' in gone
+    assert '[cache_invalidations] "notifications/resources/updated": resources/read' in gone
     assert not [line for line in gone if "tools/call" in line or "prompts" in line]
 
 

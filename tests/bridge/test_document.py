@@ -64,7 +64,7 @@ methods = st.builds(
     params=st.none() | references,
     result=st.none() | types,
     alternatives=st.lists(types, max_size=2).map(tuple),
-    asked_by=st.none() | words,
+    opt_in=st.none() | words,
     truncation=st.none() | st.builds(m.Truncation, words, words, words, words, st.integers()),
     capabilities=pairs(words, st.sampled_from(["client", "server"])),
     needs=st.lists(needs, max_size=2).map(tuple),
@@ -78,7 +78,7 @@ extensions = st.builds(
     options=pairs(words),
     meta_keys=st.lists(st.builds(m.MetaKey, words, types), max_size=2).map(tuple),
     alternatives=pairs(st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)),
-    stale=pairs(names),
+    cache_invalidations=pairs(names),
 )
 random_models = st.builds(
     lambda bodies, **more: Model(

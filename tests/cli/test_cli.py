@@ -317,7 +317,7 @@ def test_show_prints_a_method_as_its_request_definition() -> None:
 def test_show_prints_json() -> None:
     shown = json.loads(answered("show", "2024-11-05", "Annotated", "--json"))
     assert (shown["name"], shown["revision"], shown["type"]) == ("Annotated", "2024-11-05", "object")
-    assert (shown["hoisted"], shown["deprecated"], shown["otherMembers"]) == (False, None, "any JSON")
+    assert (shown["inline"], shown["deprecated"], shown["otherMembers"]) == (False, None, "any JSON")
     (field,) = shown["fields"]
     assert field.pop("doc")
     assert (field.pop("wire"), field.pop("name")) == ("annotations", "annotations")

@@ -243,19 +243,19 @@ def test_flatten_all_of_refuses_constraints_beside_a_reference() -> None:
         flat({"allOf": [record(a=ref("Name")), record(a={"maxLength": 3})]}, Name=STRING)
 
 
-# --- hoist_inline_objects -------------------------------------------------------------------------------------
+# --- extract_inline_objects -------------------------------------------------------------------------------------
 
 INLINE = record("x", x=STRING)
 
 
-def hoisted(schema: Schema, **others: Schema) -> tuple[Schema, Schema]:
+def extracted(schema: Schema, **others: Schema) -> tuple[Schema, Schema]:
     """Return the remaining definition `X`, and the inline types extracted from it."""
-    result = after("hoist_inline_objects", build_state({**others, "X": schema}))
-    assert result.hoisted == set(result.schemas) - {"X", *others}
-    return result.schemas["X"], {name: result.schemas[name] for name in sorted(result.hoisted)}
+    result = after("extract_inline_objects", build_state({**others, "X": schema}))
+    assert result.inline_names == set(result.schemas) - {"X", *others}
+    return result.schemas["X"], {name: result.schemas[name] for name in sorted(result.inline_names)}
 
 
-def test_hoist_inline_objects_names_them_after_their_place() -> None:
+def test_extract_inline_objects_names_them_after_their_place() -> None:
     for schema, left, names in [
         (record(some_part=INLINE), record(some_part=ref("XSomePart")), ["XSomePart"]),
         (record(a={"items": INLINE}), record(a={"items": ref("XA")}), ["XA"]),
@@ -271,18 +271,18 @@ def test_hoist_inline_objects_names_them_after_their_place() -> None:
             ["XA1", "XA2"],
         ),
     ]:
-        kept, moved = hoisted(schema)
+        kept, moved = extracted(schema)
         assert kept == left
         assert list(moved) == names
         assert moved[names[0]] == INLINE
 
 
-def test_hoist_inline_objects_extracts_nested_objects() -> None:
-    left, moved = hoisted(record(a=record(b=record(c=STRING))))
+def test_extract_inline_objects_extracts_nested_objects() -> None:
+    left, moved = extracted(record(a=record(b=record(c=STRING))))
     assert (left, moved) == (record(a=ref("XA")), {"XA": record(b=ref("XAB")), "XAB": record(c=STRING)})
 
 
-def test_hoist_inline_objects_leaves_definitions_and_dictionaries() -> None:
+def test_extract_inline_objects_leaves_definitions_and_dictionaries() -> None:
     for schema in [
         INLINE,
         record(a={"type": "object"}),
@@ -290,22 +290,22 @@ def test_hoist_inline_objects_leaves_definitions_and_dictionaries() -> None:
         record(a=True, b={"additionalProperties": True}),
         {"type": "object", "additionalProperties": {}},
     ]:
-        assert hoisted(schema) == (schema, {})
+        assert extracted(schema) == (schema, {})
 
 
-def test_hoist_inline_objects_extracts_objects_with_rules_but_no_properties() -> None:
+def test_extract_inline_objects_extracts_objects_with_rules_but_no_properties() -> None:
     for closed in [{"type": "object", "additionalProperties": False}, {"required": ["a"]}]:
-        assert hoisted(record(a=closed)) == (record(a=ref("XA")), {"XA": closed})
+        assert extracted(record(a=closed)) == (record(a=ref("XA")), {"XA": closed})
 
 
-def test_hoist_inline_objects_refuses_a_name_that_is_taken() -> None:
+def test_extract_inline_objects_refuses_a_name_that_is_taken() -> None:
     for schema, others in [
         (record(a=INLINE), {"XA": STRING}),
         (record(a_b=INLINE, a=record(b=INLINE)), {}),
         (record(aB=INLINE, a_b=INLINE), {}),
     ]:
         with pytest.raises(BadInput, match="which is taken; rename"):
-            hoisted(schema, **others)
+            extracted(schema, **others)
 
 
 # --- state_types ----------------------------------------------------------------------------------------------
@@ -393,12 +393,12 @@ def test_read_definitions_reads_a_closed_object_without_members() -> None:
     assert types(read({"X": {"type": "object", "additionalProperties": False}})) == {"X": Object((), None)}
 
 
-def test_read_definitions_sorts_definitions_and_marks_hoisted_types() -> None:
+def test_read_definitions_sorts_definitions_and_marks_inline_types() -> None:
     found = after(
-        "hoist_inline_objects read_definitions", build_state({"Z": record(a=INLINE), "B": STRING})
+        "extract_inline_objects read_definitions", build_state({"Z": record(a=INLINE), "B": STRING})
     ).definitions
     assert list(found) == ["B", "Z", "ZA"]
-    assert [definition.hoisted for definition in found.values()] == [False, False, True]
+    assert [definition.inline for definition in found.values()] == [False, False, True]
 
 
 def test_read_definitions_refuses_schemas_that_types_cannot_express() -> None:
@@ -528,7 +528,7 @@ def test_name_refinements_names_refined_types_inside_other_types() -> None:
         assert fields(found, "X") == {"a_b": Array(Ref("XAB"))}
         assert types(found)["Y"] == Array(Ref("YItem"))
         assert types(found)["XAB"] == types(found)["YItem"] == types(found)["Z"]
-        assert found.definitions["XAB"].hoisted
+        assert found.definitions["XAB"].inline
         assert list(found.definitions) == sorted(found.definitions)
 
 
@@ -772,7 +772,7 @@ PLACES: Schema = {
 
 def merged(schemas: Schema) -> BuildState:
     return after(
-        "hoist_inline_objects read_definitions merge_inline_objects", build_state(schemas, shared={"note": "Note"})
+        "extract_inline_objects read_definitions merge_inline_objects", build_state(schemas, shared={"note": "Note"})
     )
 
 
@@ -782,13 +782,13 @@ def test_merge_inline_objects_merges_the_most_frequent_shape_of_a_member() -> No
     assert fields(found, "A")["note"] == fields(found, "B")["note"] == Ref("Note")
     assert fields(found, "C")["note"] == Ref("CNote")
     assert found.definitions["Note"].name == "Note"
-    assert found.definitions["Note"].hoisted
+    assert found.definitions["Note"].inline
 
 
 def test_merge_inline_objects_reuses_only_a_definition_of_the_same_shape() -> None:
     same, other = merged({**PLACES, "Note": record(x=STRING)}), merged({**PLACES, "Note": record(z=STRING)})
     assert fields(same, "A")["note"] == Ref("Note")
-    assert not same.definitions["Note"].hoisted
+    assert not same.definitions["Note"].inline
     assert fields(other, "A")["note"] == Ref("ANote")
 
 
@@ -868,7 +868,7 @@ def test_collect_facts_drops_facts_about_unknown_methods() -> None:
         "Batch": {"type": "array", "items": STRING},
     }
     stated = {
-        "stale": {
+        "cache_invalidations": {
             "notifications/changed": ["things/list", "things/peek", "gone"],
             "notifications/gone": ["things/list"],
         },
@@ -876,7 +876,7 @@ def test_collect_facts_drops_facts_about_unknown_methods() -> None:
         "batches": {"definition": "Batch"},
     }
     found = after("collect_methods link_results collect_facts", read(schemas, **stated)).facts
-    assert found.stale == (("notifications/changed", ("things/list",)),)
+    assert found.cache_invalidations == (("notifications/changed", ("things/list",)),)
     assert found.utilities == (("log", "notifications/changed"),)
     assert found.meta_keys == ("acme.org/traceId",)
     assert found.batches
@@ -893,7 +893,9 @@ CAPABILITIES: Schema = {
 
 
 def test_collect_capabilities_reads_the_capabilities_of_both_sides() -> None:
-    found = after("hoist_inline_objects read_definitions collect_capabilities", build_state(CAPABILITIES)).capabilities
+    found = after(
+        "extract_inline_objects read_definitions collect_capabilities", build_state(CAPABILITIES)
+    ).capabilities
     assert found == (
         Capability("client", "things"),
         Capability("server", "alone"),
@@ -922,7 +924,7 @@ def test_link_capabilities_by_method_name_or_stated_fact() -> None:
         name = "XNotification" if union_.endswith("Notification") else "XRequest"
         schemas = {**CAPABILITIES, union_: union(name), name: message(method)}
         semantics = {method: stated} if stated else {}
-        so_far = after("hoist_inline_objects read_definitions", build_state(schemas, capabilities=semantics))
+        so_far = after("extract_inline_objects read_definitions", build_state(schemas, capabilities=semantics))
         linked = after("collect_methods collect_capabilities link_capabilities", so_far)
         assert linked.methods[method].capabilities == capabilities
 
@@ -930,7 +932,7 @@ def test_link_capabilities_by_method_name_or_stated_fact() -> None:
 def test_link_capabilities_of_both_senders() -> None:
     schemas = {**CAPABILITIES, **{name: union("XRequest") for name in ("ClientRequest", "ServerRequest")}}
     so_far = after(
-        "hoist_inline_objects read_definitions", build_state({**schemas, "XRequest": message("things/watch")})
+        "extract_inline_objects read_definitions", build_state({**schemas, "XRequest": message("things/watch")})
     )
     method = after("collect_methods collect_capabilities link_capabilities", so_far).methods["things/watch"]
     assert method.capabilities == (("client", "server.things.watch"), ("server", "client.things"))
@@ -953,15 +955,15 @@ def test_link_fields_links_opt_in_fields_and_truncation() -> None:
         stated = {"holder": "holder", "values": "values", "most": 7, "total": "total", "more": more}
         facts: Any = {
             "alternatives": {"things/call": ["TaskResult"]},
-            "asked_by": {"TaskResult": wire},
+            "opt_in": {"TaskResult": wire},
             "truncated": {"things/call": stated},
         }
         so_far = after(
-            "hoist_inline_objects read_definitions collect_methods link_results", build_state(schemas, **facts)
+            "extract_inline_objects read_definitions collect_methods link_results", build_state(schemas, **facts)
         )
         method = after("link_fields", so_far).methods["things/call"]
         exists = wire == "task"
-        assert method.asked_by == ("task" if exists else None)
+        assert method.opt_in == ("task" if exists else None)
         assert method.truncation == (Truncation("holder", "values", "total", "hasMore", 7) if exists else None)
 
 
@@ -980,7 +982,7 @@ def test_link_capabilities_links_params_to_required_capabilities() -> None:
     }
     schemas = {"ClientCapabilities": client, "ServerRequest": union("XRequest"), "XRequest": asks, **params}
     facts: Any = {"needs": stated, "implied": {"client.ask": "client.ask.form"}}
-    so_far = after("hoist_inline_objects read_definitions", build_state(schemas, **facts))
+    so_far = after("extract_inline_objects read_definitions", build_state(schemas, **facts))
     linked = after("collect_methods collect_capabilities link_capabilities", so_far)
     assert set(linked.methods["ask/now"].needs) == {
         Need("mode", "client.ask.url", ("url",)),
@@ -1018,7 +1020,7 @@ def test_collect_errors_reads_error_schemas_and_stated_errors() -> None:
 
 def test_collect_errors_looks_into_whole_responses() -> None:
     schemas = {"LuckError": record("error", error=record("code", code=const(-3))), "Other": record(code=const("x"))}
-    found = after("hoist_inline_objects read_definitions collect_errors", build_state(schemas)).errors
+    found = after("extract_inline_objects read_definitions collect_errors", build_state(schemas)).errors
     assert found == (ErrorCode("Luck", -3, "LuckError"),)
 
 
@@ -1110,9 +1112,9 @@ def test_names_of_stubs_packages_constants_and_arguments() -> None:
     assert naming.constant("set_level") == "SET_LEVEL"
     assert naming.constant("URLElicitationRequired") == "URL_ELICITATION_REQUIRED"
     assert model_names.pascal("inputSchema") == "InputSchema"
-    assert model_names.hoisted("Tool", "inputSchema") == "ToolInputSchema"
-    assert model_names.hoisted("Tool", "_meta") == "ToolMeta"
-    assert model_names.hoisted("Tool", "$") == "ToolValue"
+    assert model_names.inline_name("Tool", "inputSchema") == "ToolInputSchema"
+    assert model_names.inline_name("Tool", "_meta") == "ToolMeta"
+    assert model_names.inline_name("Tool", "$") == "ToolValue"
     assert naming.argument("id") == "id"
     assert naming.argument("copy_") == "copy"
     assert naming.argument("class_") == "class_"
@@ -1288,7 +1290,7 @@ def test_collect_extensions_collects_the_facts_of_an_extension() -> None:
         "extends": {"Filter": "JobFilter"},
         "filters": {"jobs/done": {"member": "Filter.jobs", "compares": "job"}},
         "meta": {"com.example/mark": {"Thing": "Mark"}, "n": {"Thing": "integer"}},
-        "stale": {"jobs/done": ["jobs/all"]},
+        "cache_invalidations": {"jobs/done": ["jobs/all"]},
         "head": {"settings": {"client": "Settings"}, "options": {"engine": "example"}, "doc": "Run jobs."},
     }
     built = whole(own, core_facts={"results": {"ping": "PingResult"}}, **facts)
@@ -1299,7 +1301,7 @@ def test_collect_extensions_collects_the_facts_of_an_extension() -> None:
     assert found.alternatives == (("ping", ("JobResult",)),)
     assert found.extends == (("Filter", "JobFilter"),)
     assert built.methods["jobs/done"].filter == Filter("JobFilter", "jobs", "job", "equal")
-    assert found.stale == (("jobs/done", ("jobs/all",)),)
+    assert found.cache_invalidations == (("jobs/done", ("jobs/all",)),)
     assert found.meta_keys == (
         MetaKey("com.example/mark", Ref("Mark"), ("Thing",)),
         MetaKey("n", Scalar("integer"), ("Thing",)),
@@ -1325,12 +1327,12 @@ UNUSED: list[tuple[str, Any, str]] = [
     ("capabilities", {"own/do": "server.nothing"}, "/capabilities/own~1do"),
     ("filters", {"own/did": {"member": "Filter.nothing"}}, "/filters/own~1did"),
     ("filters", {"own/did": {"member": "Filter.all", "compares": "nothing"}}, "/filters/own~1did"),
-    ("stale", {"own/did": ["nothing"]}, "/stale/own~1did"),
+    ("cache_invalidations", {"own/did": ["nothing"]}, "/cache_invalidations/own~1did"),
     ("meta", {"k": {"Meta": "string"}}, "/meta/k"),
     ("meta", {"k": {"Thing": "Nothing"}}, "/meta/k"),
     ("defaults", {"a": "x"}, "/defaults/a"),
     ("needs", {"own/do.a": {"capability": "server.nothing"}}, "/needs/own~1do.a"),
-    ("asked_by", {"Own": "a"}, "/asked_by/Own"),
+    ("opt_in", {"Own": "a"}, "/opt_in/Own"),
     ("errors", {"Parse": {"code": -32700, "doc": ""}}, "/errors/Parse"),
     ("deprecations", [{"since": "2026-01-01", "instead": "", "definitions": ["Thing"]}], "/deprecations/0"),
     ("head", {"settings": {"client": "Nothing"}}, "/extension/settings"),

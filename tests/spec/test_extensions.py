@@ -119,7 +119,7 @@ def test_the_tasks_extension_adds_its_methods_and_definitions() -> None:
 
 def test_the_apps_extension_has_only_definitions_for_servers_and_clients() -> None:
     whole = protocol("apps")
-    own = {name for name, one in whole.definitions.items() if one.origin and not one.hoisted}
+    own = {name for name, one in whole.definitions.items() if one.origin and not one.inline}
     assert {"McpUiToolMeta", "McpUiResourceMeta", "McpUiClientCapabilities", "McpUiResourceCsp"} <= own
     assert not any(name.endswith(("Request", "Notification")) for name in own)
     assert {(key.key, key.type) for key in whole.extensions[0].meta_keys} >= {("ui", Ref("McpUiToolMeta"))}

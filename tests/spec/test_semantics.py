@@ -21,8 +21,10 @@ from mcp_bindgen.spec import BadInput, Store
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
-METHOD_TABLES = "results alternatives capabilities arguments lifecycle names header_params stale filters truncated"
-OTHER_TABLES = "unions asked_by needs implied shared utilities batches defaults errors trace_context"
+METHOD_TABLES = (
+    "results alternatives capabilities arguments lifecycle names header_params cache_invalidations filters truncated"
+)
+OTHER_TABLES = "unions opt_in needs implied shared utilities batches defaults errors trace_context"
 TABLES = [*METHOD_TABLES.split(), *OTHER_TABLES.split()]
 ENTRIES = [(table, key) for table in TABLES for key in STORE.semantics[table]]
 NOTICES: list[dict[str, Any]] = STORE.semantics["deprecations"]
@@ -58,7 +60,7 @@ def makes_a_difference(revision: str, table: str, key: str) -> bool:
 
 
 def test_the_tables_are_exactly_the_tables_that_the_generator_reads() -> None:
-    names = {*TABLES, "customs", "deprecations", "handshake", "introductions", "shortcuts", "transports"}
+    names = {*TABLES, "behaviour", "deprecations", "handshake", "introductions", "shortcuts", "transports"}
     assert set(STORE.semantics) == names
 
 
@@ -67,7 +69,7 @@ def test_facts_of_transports_and_behaviour_flags_begin_with_a_revision() -> None
     assert set(STORE.semantics["transports"].values()) <= set(REVISIONS[1:])
     assert [whole.revision for whole in protocols() if whole.facts.unnamed_over_http] == ["2025-03-26"]
     assert {whole.facts.trace_context for whole in protocols()} == {("traceparent", "tracestate", "baggage")}
-    assert set(STORE.semantics["customs"].values()) <= set(REVISIONS)
+    assert set(STORE.semantics["behaviour"].values()) <= set(REVISIONS)
     assert [whole.facts.argument_errors_in_results for whole in protocols()] == [False, False, False, True, True]
 
 
@@ -85,7 +87,7 @@ def test_methods_in_the_tables_exist() -> None:
 def test_stated_methods_definitions_and_capabilities_exist() -> None:
     known = {method.name for whole in protocols() for method in whole.methods}
     assert set(STORE.semantics["utilities"].values()) <= known
-    assert {name for names in STORE.semantics["stale"].values() for name in names} <= known
+    assert {name for names in STORE.semantics["cache_invalidations"].values() for name in names} <= known
     assert {whole.revision for whole in protocols() if whole.facts.batches} == {"2025-03-26"}
     definitions = {name for whole in protocols() for name in whole.definitions}
     assert set(STORE.semantics["unions"]) <= definitions
@@ -136,7 +138,7 @@ def test_lifecycle_messages_have_no_stub_and_ping_has_one(revision: str) -> None
 def test_shared_inline_types_have_one_class_for_several_fields() -> None:
     for member in STORE.semantics["shared"]:
         name = STORE.semantics["shared"][member]
-        wholes = [whole for whole in protocols() if name in whole.definitions and whole.definitions[name].hoisted]
+        wholes = [whole for whole in protocols() if name in whole.definitions and whole.definitions[name].inline]
         users = [
             field for whole in wholes for _, field in fields(whole) if (field.wire, field.type) == (member, Ref(name))
         ]
@@ -183,7 +185,7 @@ def test_messages_of_deprecated_params_are_deprecated() -> None:
     for whole in protocols():
         for method in whole.methods:
             params = whole.definitions.get(f"{method.definition}Params")
-            if params is not None and not params.hoisted:
+            if params is not None and not params.inline:
                 assert bool(method.deprecated) == bool(params.deprecated), method.name
 
 

@@ -38,7 +38,7 @@ FACTS = f"""
 "tools/preview" = ["name", "arguments"]
 "templates/list" = ["cursor"]
 
-[stale]
+[cache_invalidations]
 "notifications/resources/list_changed" = ["resources/list", "templates/list"]
 "notifications/resources/updated" = ["resources/fetch"]
 

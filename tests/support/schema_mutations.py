@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from mcp_bindgen.protocol.model import Ref
-from mcp_bindgen.protocol.naming import hoisted
+from mcp_bindgen.protocol.naming import inline_name
 from tests.support.commands import shuffled
 from tests.support.schema_locations import FIXED, ROLES, UNTOUCHED, Definitions, Place, Places, at, named_in, piece, put
 from tests.support.small_schemas import Schema, message, record, ref
@@ -681,7 +681,7 @@ def idle_mutations(places: Places, random: Random) -> Iterator[Mutation]:
             after = put(definitions, place, deepcopy(definitions[target]))
             if places.users[target] == {place.definition} and _count(definitions[place.definition], target) == 1:
                 after = {name: known for name, known in after.items() if name != target}  # it is unused now
-            if target not in after or target != hoisted(place.definition, str(place.path[-1])):
+            if target not in after or target != inline_name(place.definition, str(place.path[-1])):
                 yield Mutation("reference inlined", str(place), definitions, after, tolerated=STRUCTURE)
             after = put(definitions, place, {"allOf": [schema]})
             yield Mutation("reference wrapped", str(place), definitions, after, tolerated=STRUCTURE)

@@ -74,7 +74,7 @@ def _request(protocol: Protocol, found: Method, may_ask: bool) -> Iterator[str]:
         yield f"  {_send(sender, f'request {found.name}, with the answers')}"
         yield "end"
     for type in others:
-        member = f" (requested by {found.asked_by})" if found.asked_by else ""
+        member = f" (requested by {found.opt_in})" if found.opt_in else ""
         yield f"alt the result is {_name(type)}{member}"
         yield f"  {_answer(_other(sender), _name(type))}"
         yield "else"
@@ -94,7 +94,7 @@ def _notification(protocol: Protocol, found: Method) -> Iterator[str]:
     elif found.name == dict(protocol.facts.utilities).get("cancelled"):
         yield _send(found.senders[0], "request")
     yield _notify(found.senders[-1] if len(found.senders) == 1 else _usual(protocol, found), found.name)
-    for name in dict(protocol.facts.stale).get(found.name, ()):
+    for name in dict(protocol.facts.cache_invalidations).get(found.name, ()):
         if (stale := method(protocol, name)) is not None:
             yield _send(stale.senders[0], f"request {name}, as cached results are out of date")
 

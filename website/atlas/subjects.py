@@ -98,7 +98,7 @@ def _method_facts(atlas: Atlas, protocol: Protocol, found: Method) -> Iterator[t
     if found.result is not None:
         yield "result", type_words(atlas, found.result)
     if others := [*found.alternatives, *_added(protocol, found)]:
-        asked = f", if the params have {code(found.asked_by)}" if found.asked_by else ""
+        asked = f", if the params have {code(found.opt_in)}" if found.opt_in else ""
         yield "other results", " or ".join(type_words(atlas, one) for one in others) + asked
     for sender, capability in found.capabilities:
         yield f"capability for the {sender} to send it", capability_link(capability)
@@ -112,7 +112,7 @@ def _method_facts(atlas: Atlas, protocol: Protocol, found: Method) -> Iterator[t
         yield "target", f"{code(found.named_by)} of the params"
     if found.truncation is not None:
         yield "longest list", f"{found.truncation.max_items} {code(found.truncation.values)}"
-    if stale := dict(protocol.facts.stale).get(found.name):
+    if stale := dict(protocol.facts.cache_invalidations).get(found.name):
         yield "makes cached results stale of", ", ".join(map(method_link, stale))
     if found.deprecated:
         yield "deprecated", plain(found.deprecated)
@@ -196,7 +196,7 @@ def _definition_facts(atlas: Atlas, found: Definition) -> Iterator[tuple[str, st
     yield "type", type_words(atlas, found.type)
     if isinstance(found.type, Object):
         yield "other members", type_words(atlas, found.type.extra) if found.type.extra is not None else "none"
-    if found.hoisted:
+    if found.inline:
         yield "in the schema", "an inline object without a name of its own"
     if found.deprecated:
         yield "deprecated", plain(found.deprecated)

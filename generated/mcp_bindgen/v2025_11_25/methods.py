@@ -307,7 +307,7 @@ CREATE_MESSAGE: Final[
     params=types.CreateMessageRequestParams,
     result=types.CreateMessageResult,
     alternatives=(types.CreateTaskResult,),
-    asked_by="task",
+    opt_in="task",
     capabilities={
         "server": ("client", "sampling"),
     },
@@ -392,7 +392,7 @@ CALL_TOOL: Final[
     params=types.CallToolRequestParams,
     result=types.CallToolResult,
     alternatives=(types.CreateTaskResult,),
-    asked_by="task",
+    opt_in="task",
     capabilities={
         "client": ("server", "tools"),
     },

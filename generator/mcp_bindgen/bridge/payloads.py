@@ -92,7 +92,9 @@ class Payloads:
 
     def _taken(self, path: Path) -> list[Edit]:
         """Return the edits of rules of other paths that apply at `path`."""
-        return [Apply(rule, rule.path, self._required_text(rule.path)) for rule in self.rules.values() if rule.at == path]
+        return [
+            Apply(rule, rule.path, self._required_text(rule.path)) for rule in self.rules.values() if rule.at == path
+        ]
 
     def _required_text(self, path: Path) -> str:
         """Return JSON text that every value with the difference contains; empty if there is no such text."""

@@ -114,7 +114,7 @@ def _definition(protocol: PythonProtocol, definition: Definition) -> dict[str, A
         "type": describe(type),
         "doc": definition.doc,
         "deprecated": definition.deprecated or None,
-        "hoisted": definition.hoisted,
+        "inline": definition.inline,
         "usedBy": [name for name, one in protocol.definitions.items() if definition.name in references(one.type)],
         "diagnostics": diagnostics_about(protocol, definition.name),
     }

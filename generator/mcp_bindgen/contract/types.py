@@ -71,7 +71,7 @@ class Reader:
             schemas = self._expanded(places)
             whole = self._object(schemas, name) if part else self._type(schemas, name, name)
             words = self._doc(places) or (doc if name == self.name else f"A part of `{self.name}`.")
-            self.definitions[name] = Definition(name, whole, words, hoisted=name != self.name)
+            self.definitions[name] = Definition(name, whole, words, inline=name != self.name)
         return self.definitions
 
     # --- schemas of a value -------------------------------------------------------------------------------

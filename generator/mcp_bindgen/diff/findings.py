@@ -242,7 +242,7 @@ class Findings:
             yield self.off_wire("definition-redefined", name, *words, name, name)
         for side, known in enumerate((matches.new, matches.old)):
             for name, definition in self.protocols[side].definitions.items():
-                if not (definition.hoisted or name in known or name in self.comparer.moved | matches.redefined):
+                if not (definition.inline or name in known or name in self.comparer.moved | matches.redefined):
                     words = only(side, self.words(side, name), "")
                     yield self.off_wire(f"definition-{HOW[side]}", name, *words, *only(side, name, ""))
 

@@ -63,7 +63,7 @@ def _params(protocol: Protocol) -> dict[str, str]:
         for method in protocol.methods
         if isinstance(method.params, Ref)
         and used[method.params.name] == 1
-        and not protocol.definitions[method.params.name].hoisted
+        and not protocol.definitions[method.params.name].inline
     }
 
 

@@ -29,7 +29,7 @@ MIN_SIMILARITY_ALONE = 0.75
 
 @dataclass(frozen=True)
 class Matches:
-    """Definitions that both revisions have, without hoisted inline types.
+    """Definitions that both revisions have, without inline types.
 
     Attributes:
         new: Old name -> new name.
@@ -188,7 +188,7 @@ class _Matcher:
 
 
 def _named(protocol: Protocol) -> set[str]:
-    return {name for name, definition in protocol.definitions.items() if not definition.hoisted}
+    return {name for name, definition in protocol.definitions.items() if not definition.inline}
 
 
 def _best(scores: Mapping[T, float], least: float) -> T | None:

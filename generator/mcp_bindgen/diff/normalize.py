@@ -1,4 +1,4 @@
-"""Normal forms of types: references to hoisted definitions are followed, so that only the values count."""
+"""Normal forms of types: references to inline definitions are followed, so that only the values count."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Normalizer:
         self._keys: dict[str, Hashable] = {}
 
     def named(self, type: Type) -> str | None:
-        """Return the name of a referenced definition; `None` for inline types, including hoisted ones."""
-        if isinstance(type, Ref) and not self.protocol.definitions[type.name].hoisted:
+        """Return the name of a referenced definition; `None` for inline types, including their definitions."""
+        if isinstance(type, Ref) and not self.protocol.definitions[type.name].inline:
             return type.name
         return None
 
     def key(self, type: Type) -> Hashable:
-        """Return a key that equal types share: hoisted definitions count by structure, other definitions by name."""
+        """Return a key that equal types share: inline definitions count by structure, other definitions by name."""
         match type:
             case Ref(name):
-                if not self.protocol.definitions[name].hoisted:
+                if not self.protocol.definitions[name].inline:
                     return "ref", self.rename(name)
                 if name not in self._keys:
                     self._keys[name] = self.key(self.protocol.definitions[name].type)
@@ -59,7 +59,7 @@ class Normalizer:
     def alias(self, type: Array) -> str:
         """Return the only definition of an array equal to an inline array; empty if there is none."""
         key, definitions = self.key(type), self.protocol.definitions.values()
-        arrays = [(one.name, one.type) for one in definitions if isinstance(one.type, Array) and not one.hoisted]
+        arrays = [(one.name, one.type) for one in definitions if isinstance(one.type, Array) and not one.inline]
         names = [name for name, array in arrays if self.key(array) == key]
         return names[0] if len(names) == 1 else ""
 
@@ -85,7 +85,7 @@ class Normalizer:
             yield type
 
     def words(self, type: Type) -> str:
-        """Return `type` as text, without the names of hoisted definitions."""
+        """Return `type` as text, without the names of inline definitions."""
         return describe(type, self.protocol.inline, formats=True)
 
 

@@ -95,7 +95,7 @@ def _carried(
     method, other = change.methods[side], 1 - side
     renamed = matches.new if side == OLD else matches.old
     for field in protocol.fields_of(method.params if method is not None else None):
-        if isinstance(field.type, Ref) and not protocol.definitions[field.type.name].hoisted:
+        if isinstance(field.type, Ref) and not protocol.definitions[field.type.name].inline:
             wanted = Ref(renamed.get(field.type.name, ""))
             same = [
                 known

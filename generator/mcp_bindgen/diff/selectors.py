@@ -94,7 +94,7 @@ def locate(protocol: Protocol, selector: Selector) -> Target | None:
 def _below(protocol: Protocol, target: Target, step: Step) -> Target | None:
     owner, steps, type = target.owner, target.steps, target.type
     while isinstance(type, Ref):
-        if not protocol.definitions[type.name].hoisted:
+        if not protocol.definitions[type.name].inline:
             owner, steps = type.name, ()
         type = protocol.definitions[type.name].type
     found = next((part for known, part in inner(type) if known == step), None)

@@ -88,7 +88,9 @@ class Analysis:
     def find(self, modules: Mapping[Path, Module], context: Mapping[Path, bytes]) -> Found:
         """Return the uses in some modules; `context` has other files that they import."""
         package = self._package.rpartition(".")[2].encode()
-        if not modules or not any(package in raw for raw in (*(one.raw for one in modules.values()), *context.values())):
+        if not modules or not any(
+            package in raw for raw in (*(one.raw for one in modules.values()), *context.values())
+        ):
             return Found(())
         known, handlers = self._with_old(modules, context, {})
         if any(one.annotation is None for handler in handlers.values() for one in handler.parameters):

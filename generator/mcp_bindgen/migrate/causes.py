@@ -107,14 +107,14 @@ def places(protocol: Protocol) -> dict[str, tuple[str, tuple[str, ...]]]:
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def enter(type: Type, owner: str, way: tuple[str, ...]) -> None:
-        if isinstance(type, Ref) and protocol.definitions[type.name].hoisted and type.name not in found:
+        if isinstance(type, Ref) and protocol.definitions[type.name].inline and type.name not in found:
             found[type.name] = owner, way
             enter(protocol.definitions[type.name].type, owner, way)
         for (kind, name), part in steps(type):
             enter(part, owner, (*way, suffix(kind, name)) if kind != "form" else way)
 
     for name, definition in protocol.definitions.items():
-        if not definition.hoisted:
+        if not definition.inline:
             enter(definition.type, name, ())
     return found
 
@@ -134,7 +134,7 @@ def new_names(old: Protocol, new: Protocol, matches: Matches) -> dict[str, str]:
         for one, other in _below(*pending.pop()):
             if isinstance(one, Ref) and isinstance(other, Ref) and one.name not in found:
                 became = other.name if new.object_of(other) is not None else None
-                if old.definitions[one.name].hoisted and became is not None:
+                if old.definitions[one.name].inline and became is not None:
                     found[one.name] = became
                     pending.append((old.definitions[one.name].type, new.definitions[became].type))
             elif not isinstance(one, Ref) and not isinstance(other, Ref):

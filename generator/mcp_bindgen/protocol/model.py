@@ -105,7 +105,7 @@ class Union:
 
 @dataclass(frozen=True)
 class Object:
-    """A JSON object with named members. Only a definition has this type: inline objects are hoisted.
+    """A JSON object with named members. Only a definition has this type: inline objects become definitions.
 
     Attributes:
         kind: The tag in JSON.
@@ -234,10 +234,10 @@ class Definition:
     """A named type of the revision.
 
     Attributes:
-        name: The name in the schema; hoisted inline objects are named `{Parent}{Member}`.
+        name: The name in the schema; inline objects are named `{Parent}{Member}`.
         type: The type.
         doc: The description.
-        hoisted: True if the definition was an inline object in the schema.
+        inline: True if the definition was an inline object in the schema.
         deprecated: The date and the replacement, if the definition is deprecated.
         origin: The id of the extension that defines it; empty for the core.
     """
@@ -245,7 +245,7 @@ class Definition:
     name: str
     type: Type
     doc: Text = ""
-    hoisted: Flag = False
+    inline: Flag = False
     deprecated: Text = ""
     origin: Text = ""
 
@@ -263,7 +263,7 @@ class Definitions:
 
     def inline(self, type: Type) -> Type:
         """Return `type` with references to inline types followed."""
-        while isinstance(type, Ref) and self.definitions[type.name].hoisted:
+        while isinstance(type, Ref) and self.definitions[type.name].inline:
             type = self.definitions[type.name].type
         return type
 
@@ -375,7 +375,7 @@ class Method:
         params_required: True if `params` must be present.
         result: The type of the result; absent for a notification.
         alternatives: Other types that may answer a request.
-        asked_by: The member of the params that requests an alternative answer, if the sender must request it.
+        opt_in: The member of the params that requests an alternative answer, if the sender must request it.
         truncation: The list of limited length in the result, if there is one.
         capabilities: Sender -> dotted capability that must be declared before it sends the method.
         needs: Capabilities that depend on the params.
@@ -401,7 +401,7 @@ class Method:
     params_required: Flag = False
     result: Maybe[Type] = None
     alternatives: List[Type] = ()
-    asked_by: Maybe[str] = None
+    opt_in: Maybe[str] = None
     truncation: Maybe[Truncation] = None
     capabilities: Annotated[tuple[tuple[Sender, str], ...], AsObject, OMITTED] = ()
     needs: List[Need] = ()
@@ -480,7 +480,7 @@ class Facts:
     Attributes:
         utilities: Role -> method with that role: `cancelled`, `progress`, `log`, `ping`.
         meta_keys: The keys of `_meta` that the protocol defines.
-        stale: Notification -> the methods whose cached results it invalidates.
+        cache_invalidations: Notification -> the methods whose cached results it invalidates.
         batches: True if the revision has JSON-RPC batches.
         stream_polling: True if a client reconnects to a stream that the server closed.
         unnamed_over_http: True if an HTTP message without a revision is in this revision.
@@ -492,7 +492,7 @@ class Facts:
 
     utilities: Pairs[str] = ()
     meta_keys: Texts = ()
-    stale: Pairs[tuple[str, ...]] = ()
+    cache_invalidations: Pairs[tuple[str, ...]] = ()
     batches: Flag = False
     stream_polling: Flag = False
     unnamed_over_http: Flag = False
@@ -530,7 +530,7 @@ class Extension:
         settings: Side -> definition of the settings that it declares.
         meta_keys: The keys of `_meta` that the extension defines.
         alternatives: Method of the core -> definitions of the extension that may answer it.
-        stale: Notification -> the methods whose cached results it invalidates.
+        cache_invalidations: Notification -> the methods whose cached results it invalidates.
         extends: Definition of the core -> definition with the members that the extension adds to it.
         doc: The description.
     """
@@ -543,7 +543,7 @@ class Extension:
     settings: Annotated[tuple[tuple[Sender, str], ...], AsObject, OMITTED] = ()
     meta_keys: List[MetaKey] = ()
     alternatives: Pairs[tuple[str, ...]] = ()
-    stale: Pairs[tuple[str, ...]] = ()
+    cache_invalidations: Pairs[tuple[str, ...]] = ()
     extends: Pairs[str] = ()
     doc: Text = ""
 

@@ -27,7 +27,7 @@ def pascal(name: str) -> str:
     return "".join(word[0].upper() + word[1:] for word in words(name))
 
 
-def hoisted(parent: str, member: str) -> str:
+def inline_name(parent: str, member: str) -> str:
     """Return the name of the definition made of an inline type at `member` of `parent`."""
     return parent + (pascal(member) or "Value")
 

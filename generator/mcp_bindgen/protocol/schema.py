@@ -38,6 +38,6 @@ def schema_of(type: Type, base: str = "") -> Schema:
 
 
 def document_of(protocol: Protocol) -> Schema:
-    """Return all definitions of a revision as one JSON Schema document, hoisted ones included."""
+    """Return all definitions of a revision as one JSON Schema document, inline ones included."""
     definitions = {name: schema_of(definition.type) for name, definition in protocol.definitions.items()}
     return {"$schema": DIALECT, "$defs": definitions}

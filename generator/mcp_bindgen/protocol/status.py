@@ -27,7 +27,7 @@ class Report:
         pinned: True if the structure equals the imported one.
         patches: How many known mistakes are corrected.
         unlisted: Pointers of corrections that the list of errata does not expect in this revision.
-        definitions: How many definitions the revision has, hoisted ones included.
+        definitions: How many definitions the revision has, inline ones included.
         fields: How many fields they have.
         stubs: Definition with missing descriptions -> field, or `""` for the definition itself -> its type.
         gone: Facts of `semantics.toml` about parts of the previous revision that are gone, with these parts.
@@ -275,7 +275,7 @@ class ExtensionReport:
         is_draft: True if it is not released.
         pinned: True if the structure equals the imported one.
         cores: The known core revisions that it extends.
-        definitions: Number of its definitions, hoisted ones included.
+        definitions: Number of its definitions, inline ones included.
         undocumented: The definitions, and fields of them as `Definition.field`, without a description.
         unused_words: Entries of `docs.toml` without a definition or field.
         problems: Broken rules, and errors that prevent reading.

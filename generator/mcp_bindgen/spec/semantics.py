@@ -31,7 +31,7 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
 _VALUES = {
     "results": TEXT,
     "alternatives": TEXTS,
-    "asked_by": TEXT,
+    "opt_in": TEXT,
     "capabilities": TEXT,
     "implied": TEXT,
     "arguments": TEXTS,
@@ -43,10 +43,10 @@ _VALUES = {
     "names": TEXT,
     "defaults": SCALAR,
     "transports": TEXT,
-    "customs": TEXT,
+    "behaviour": TEXT,
     "utilities": TEXT,
     "batches": TEXT,
-    "stale": TEXTS,
+    "cache_invalidations": TEXTS,
     "trace_context": TEXT,
 }
 """Table -> kind of its values."""
@@ -68,7 +68,7 @@ _HEAD: tuple[_Keys, _Keys] = (
 )
 """Keys of `[extension]`."""
 
-_CORES = frozenset({"unions", "shared", "shortcuts", "transports", "customs", "utilities", "batches", "implied"}) | {
+_CORES = frozenset({"unions", "shared", "shortcuts", "transports", "behaviour", "utilities", "batches", "implied"}) | {
     "trace_context",
     "truncated",
     "handshake",

@@ -178,7 +178,7 @@ def takes_any(definition: Definition) -> bool:
     schemas often open everything, a constructor keeps finding mistyped names.
     """
     extra = definition.type.extra if isinstance(definition.type, Object) else None
-    return definition.hoisted and not definition.origin and isinstance(extra, AnyValue) and not extra.implied
+    return definition.inline and not definition.origin and isinstance(extra, AnyValue) and not extra.implied
 
 
 def classes(protocol: Protocol, type: Type | None) -> Iterator[str]:

@@ -60,7 +60,7 @@ def name_classes(protocol: PythonProtocol) -> PythonProtocol:
         taken = {*protocol.definitions, *names.values()}
         other = naming.definition(name)
         names[name] = numbered(other, taken.__contains__) if other in taken else other
-        if definition.hoisted and pascal(name) != name:
+        if definition.inline and pascal(name) != name:
             continue  # its parent, after which it is named, has been reported
         error = BadInput(
             f"the definition {name!r} cannot be a name in Python bindings",

@@ -1,4 +1,4 @@
-"""Emit `types.py`: datamodel-code-generator makes models of the hoisted schema, our templates give them their form."""
+"""Emit `types.py`: datamodel-code-generator makes models of the schema, and our templates give them their form."""
 
 from __future__ import annotations
 
@@ -357,7 +357,7 @@ def _expanded(type: Type, protocol: Protocol, circle: set[str], trail: set[str])
 
 
 def _document(module: _Module) -> dict[str, Any]:
-    """Return the hoisted effective schema with Python names, in which optional fields may be `None`."""
+    """Return the effective schema without inline objects with Python names, in which optional fields may be `None`."""
     return {
         "$defs": {
             # Our template writes recursive aliases; a type that refers to nothing makes them come first.

@@ -56,7 +56,7 @@ class Methods:
         yield "result", self._answer(method.result)
         alternatives = self._alternatives(method)
         yield "alternatives", f"[{', '.join(map(self._answer, alternatives))}]" if alternatives else ""
-        yield "askedBy", json.dumps(method.asked_by) if method.asked_by else ""
+        yield "optIn", json.dumps(method.opt_in) if method.opt_in else ""
         yield "capabilities", json.dumps(dict(method.capabilities)) if method.capabilities else ""
         yield "declares", self._declares(method)
 
@@ -93,9 +93,9 @@ class Methods:
             return
         end = "options?: CallOptions): Promise"
         result = self._type(method.result) if method.result is not None else "unknown"
-        if method.asked_by and method.alternatives:
-            asked, other = json.dumps(method.asked_by), " | ".join(map(self._type, method.alternatives))
-            yield f"(params{mark}: {params} & {{ {naming.key(method.asked_by)}?: undefined }}, {end}<{result}>"
+        if method.opt_in and method.alternatives:
+            asked, other = json.dumps(method.opt_in), " | ".join(map(self._type, method.alternatives))
+            yield f"(params{mark}: {params} & {{ {naming.key(method.opt_in)}?: undefined }}, {end}<{result}>"
             yield f"(params: {params} & {{ {asked}: unknown }}, {end}<{other}>"
         else:
             yield f"(params{mark}: {params}, {end}<{result}>"

@@ -10,9 +10,9 @@ from .collect_facts import collect_facts
 from .collect_methods import collect_methods
 from .complete_messages import complete_messages
 from .document import document
+from .extract_inline_objects import extract_inline_objects
 from .fill_defaults import fill_defaults
 from .flatten_all_of import flatten_all_of
-from .hoist_inline_objects import hoist_inline_objects
 from .link_capabilities import collect_capabilities, link_capabilities
 from .link_fields import link_fields
 from .link_results import link_results
@@ -31,7 +31,7 @@ PASSES: tuple[Callable[[BuildState], BuildState], ...] = (
     flatten_all_of,
     complete_messages,
     state_types,
-    hoist_inline_objects,
+    extract_inline_objects,
     # from JSON Schema to types
     read_definitions,
     # on types

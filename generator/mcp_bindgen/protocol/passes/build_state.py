@@ -21,7 +21,7 @@ class BuildState(Definitions):
         schemas: Definition name -> JSON Schema, rewritten by the first passes.
         context: Reports broken rules.
         origins: Definition of an extension -> id of the extension.
-        hoisted: The definitions that were inline objects.
+        inline_names: The definitions that were inline objects.
         definitions: The same definitions as types of the protocol model.
         methods: Method name -> method.
         errors: Error codes.
@@ -34,7 +34,7 @@ class BuildState(Definitions):
     schemas: Mapping[str, Schema]
     context: DiagnosticContext = field(default_factory=DiagnosticContext)
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    hoisted: frozenset[str] = frozenset()
+    inline_names: frozenset[str] = frozenset()
     definitions: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
     methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
     errors: tuple[ErrorCode, ...] = ()
@@ -66,7 +66,7 @@ class BuildState(Definitions):
             self,
             schemas={**schemas, **found},
             origins={**self.origins, **origins},
-            hoisted=self.hoisted | found.keys(),
+            inline_names=self.inline_names | found.keys(),
         )
 
     def retyped(self, change: Callable[[str, Type], Type]) -> BuildState:

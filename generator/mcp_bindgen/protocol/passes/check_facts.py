@@ -63,9 +63,9 @@ def _unused(extension: ExtensionSchema, state: BuildState) -> Iterator[tuple[str
         elif shared := _wires(name, state) & _wires(added, state):
             yield "extends", name, f"{name} has {min(shared)!r} already"
     yield from _unused_values(extension, own, state)
-    for name, needed in facts["stale"].items():
+    for name, needed in facts["cache_invalidations"].items():
         if name not in own or not {*needed} <= state.methods.keys():
-            yield "stale", name, "there are no such methods"
+            yield "cache_invalidations", name, "there are no such methods"
     for key, holders in facts["meta"].items():
         if not holders:
             yield "meta", key, "it stands nowhere"
@@ -109,9 +109,9 @@ def _unused_values(
         name = key.rpartition(".")[0]
         if name not in own or entry["capability"] not in {need.capability for need in own[name].needs}:
             yield "needs", key, "no method of it has what it names"
-    for name in facts["asked_by"]:
-        if not any(Ref(name) in method.alternatives and method.asked_by for method in own.values()):
-            yield "asked_by", name, "no method of it is answered by that where it is asked for"
+    for name in facts["opt_in"]:
+        if not any(Ref(name) in method.alternatives and method.opt_in for method in own.values()):
+            yield "opt_in", name, "no method of it is answered by that where it is asked for"
 
 
 def _fields(extension: ExtensionSchema, state: BuildState) -> Iterator[tuple[str, Field]]:

@@ -21,7 +21,7 @@ def collect_errors(state: BuildState) -> BuildState:
                 )
     for definition in sorted(state.definitions.values(), key=lambda one: one.origin):
         code = _code(definition.type, state)
-        if code is None or definition.hoisted or (code in errors and definition.origin != errors[code].origin):
+        if code is None or definition.inline or (code in errors and definition.origin != errors[code].origin):
             continue
         if code in errors:
             errors[code] = replace(errors[code], definition=definition.name)

@@ -38,7 +38,7 @@ def _extension(source: ExtensionSchema, state: BuildState) -> Extension:
         settings=tuple((side, name) for side in _SENDERS if (name := head.get("settings", {}).get(side)) is not None),
         meta_keys=tuple(_meta_keys(facts["meta"])),
         alternatives=tuple((name, tuple(types)) for name, types in facts["alternatives"].items() if name in of_core),
-        stale=tuple((name, tuple(methods)) for name, methods in facts["stale"].items()),
+        cache_invalidations=tuple((name, tuple(methods)) for name, methods in facts["cache_invalidations"].items()),
         extends=tuple(facts["extends"].items()),
         doc=head.get("doc", ""),
     )

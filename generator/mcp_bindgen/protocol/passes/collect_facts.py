@@ -15,18 +15,20 @@ def collect_facts(state: BuildState) -> BuildState:
     """Fill in the facts: keys of `_meta` from the schema, the others from `semantics.toml`."""
     semantics, revision = state.semantics, state.source.revision
     utilities = [(role, name) for role, name in semantics["utilities"].items() if name in state.methods]
-    stale = [
-        (name, tuple(cached)) for name, methods in semantics["stale"].items() if (cached := _cached(state, methods))
+    cache_invalidations = [
+        (name, tuple(cached))
+        for name, methods in semantics["cache_invalidations"].items()
+        if (cached := _cached(state, methods))
     ]
     facts = Facts(
         utilities=tuple(utilities),
         meta_keys=tuple(sorted(_meta_keys(state))),
-        stale=tuple((name, methods) for name, methods in stale if name in state.methods),
+        cache_invalidations=tuple((name, methods) for name, methods in cache_invalidations if name in state.methods),
         batches=any(name in state.definitions for name in semantics["batches"].values()),
         unnamed_over_http=revision == semantics["transports"].get("unnamed-revision"),
         trace_context=tuple(semantics["trace_context"]),
         stream_polling=_since(revision, semantics["transports"].get("stream-polling")),
-        argument_errors_in_results=_since(revision, semantics["customs"].get("argument-errors-in-results")),
+        argument_errors_in_results=_since(revision, semantics["behaviour"].get("argument-errors-in-results")),
         draft=state.source.draft,
         missing=tuple(_missing(state)),
     )

@@ -24,7 +24,7 @@ def _linked(method: Method, state: BuildState, stateless: bool) -> Method:
     facts = state.facts_about(method)
     asking = [
         wire
-        for name, wire in facts["asked_by"].items()
+        for name, wire in facts["opt_in"].items()
         if Ref(name) in method.alternatives and state.field_of(method.params, wire) is not None
     ]
     named_by = state.field_of(method.params, facts["names"].get(method.name)) if stateless else None
@@ -38,7 +38,7 @@ def _linked(method: Method, state: BuildState, stateless: bool) -> Method:
         named_by=named_by.wire if named_by else None,
         header_params=_header_params(method, state, repeated),
         filter=_filter(method, state, facts["filters"].get(method.name)),
-        asked_by=next(iter(asking), None),
+        opt_in=next(iter(asking), None),
         truncation=_truncation(method, state, facts["truncated"].get(method.name)),
     )
 

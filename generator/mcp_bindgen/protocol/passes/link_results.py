@@ -23,7 +23,7 @@ def link_results(state: BuildState) -> BuildState:
     methods = {name: _linked(method, state) for name, method in state.methods.items()}
     definitions = state.definitions
     if any(Ref(_EMPTY) == method.result for method in methods.values()) and _EMPTY not in definitions:
-        definitions = dict(sorted({**definitions, _EMPTY: Definition(_EMPTY, Object(()), hoisted=True)}.items()))
+        definitions = dict(sorted({**definitions, _EMPTY: Definition(_EMPTY, Object(()), inline=True)}.items()))
     return replace(state, methods=methods, definitions=definitions)
 
 

@@ -45,5 +45,5 @@ def _most_frequent(state: BuildState, member: str) -> list[str]:
 def _below(state: BuildState, member: str) -> Iterator[str]:
     for definition in state.definitions.values():
         field = definition.type.field(member) if isinstance(definition.type, Object) else None
-        if field is not None and isinstance(field.type, Ref) and state.definitions[field.type.name].hoisted:
+        if field is not None and isinstance(field.type, Ref) and state.definitions[field.type.name].inline:
             yield field.type.name

@@ -26,14 +26,14 @@ def name_open_params(state: BuildState) -> BuildState:
         if field is None or extra is None or method_of(definition) is None:
             continue
         assert isinstance(definition.type, Object)
-        named = naming.hoisted(name, _MEMBER)
+        named = naming.inline_name(name, _MEMBER)
         if named in taken:
             pointer, fix = f"/$defs/{name}/properties/{_MEMBER}", f"refer to {named!r} there, or rename it with a patch"
             named = numbered_name(state.context, "the type of its params", named, taken.__contains__, pointer, fix)
         taken.add(named)
         fields = tuple(replace(one, type=Ref(named)) if one is field else one for one in definition.type.fields)
         found[name] = replace(definition, type=replace(definition.type, fields=fields))
-        found[named] = Definition(named, Object((), extra), field.doc, hoisted=True, origin=definition.origin)
+        found[named] = Definition(named, Object((), extra), field.doc, inline=True, origin=definition.origin)
     return replace(state, definitions=dict(sorted({**state.definitions, **found}.items())))
 
 

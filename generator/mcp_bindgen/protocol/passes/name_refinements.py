@@ -56,9 +56,9 @@ class _Namer:
         )
         if not refined:
             return type
-        name = self.free(naming.hoisted(parent, member), type, f"/$defs/{parent}")
+        name = self.free(naming.inline_name(parent, member), type, f"/$defs/{parent}")
         origin = self.state.definitions[parent].origin
-        self.found[name] = Definition(name, type, hoisted=True, origin=origin)
+        self.found[name] = Definition(name, type, inline=True, origin=origin)
         return Ref(name)
 
     def free(self, stem: str, type: Type, pointer: str) -> str:

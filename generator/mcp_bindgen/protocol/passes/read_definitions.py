@@ -35,7 +35,7 @@ def read_definitions(state: BuildState) -> BuildState:
             name=name,
             type=reader.object(schema, name, pointer) if has_members(schema) else reader.type(schema, pointer),
             doc=reader.doc(schema),
-            hoisted=name in state.hoisted,
+            inline=name in state.inline_names,
             origin=state.origins.get(name, ""),
         )
     return replace(state, definitions=definitions)

@@ -177,7 +177,7 @@ class _Client:
         self._prompted = f"types.{answer(protocol, 'prompts/get')}"
         self._read = f"types.{answer(protocol, 'resources/read')}"
         self._structured = protocol.field_of(Ref(answer(protocol, "tools/call")), "structuredContent") is not None
-        self._begins_tasks = any(method.name == "tools/call" and method.asked_by for method in protocol.methods)
+        self._begins_tasks = any(method.name == "tools/call" and method.opt_in for method in protocol.methods)
 
     def methods(self) -> Iterator[_Method]:
         """Return the methods, in the order of the contract."""

@@ -196,7 +196,7 @@ class Request(_Method[Params], Generic[Params, Result, Answer]):
     Attributes:
         result: The type that usually answers it.
         alternatives: Types that may answer it instead.
-        asked_by: The field of its params that asks for an alternative, if it must be asked for.
+        opt_in: The field of its params that asks for an alternative, if it must be asked for.
         truncation: The list of limited length in its result, if there is one.
         items: The field of its result with the entries, if it lists something page by page.
         header_params: Where HTTP headers may repeat its arguments, if they may.
@@ -205,7 +205,7 @@ class Request(_Method[Params], Generic[Params, Result, Answer]):
     kind: ClassVar[Literal["request"]] = "request"
     result: Any
     alternatives: tuple[type[Any], ...] = ()
-    asked_by: str | None = None
+    opt_in: str | None = None
     truncation: Truncation | None = None
     items: str | None = None
     header_params: HeaderParams | None = None
@@ -215,11 +215,11 @@ class Request(_Method[Params], Generic[Params, Result, Answer]):
         """Classes of its possible results."""
         return tuple(classes(self.result, *self.alternatives))
 
-    def is_unasked(self, params: object, result: object) -> bool:
+    def lacks_opt_in(self, params: object, result: object) -> bool:
         """Return True if a result is an alternative that the params had to ask for, and did not."""
-        if self.asked_by is None or not isinstance(result, self.alternatives):
+        if self.opt_in is None or not isinstance(result, self.alternatives):
             return False
-        return optional(params, self.asked_by) is None
+        return optional(params, self.opt_in) is None
 
     @cached_property
     def result_types(self) -> frozenset[str | None]:

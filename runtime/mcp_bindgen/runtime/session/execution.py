@@ -63,8 +63,8 @@ async def execute(
             return b"", None
         if type(answer) is not jsonrpc.Written and not event.route.is_custom:
             jsonrpc.check_kind(method, answer, handler)
-        if isinstance(method, Request) and method.asked_by is not None and method.is_unasked(event.params, answer):
-            said = f"returned {type(answer).__name__} without {method.asked_by!r}"
+        if isinstance(method, Request) and method.opt_in is not None and method.lacks_opt_in(event.params, answer):
+            said = f"returned {type(answer).__name__} without {method.opt_in!r}"
             raise WrongResult(f"the handler of {method.name} {said}", handler)
         return peer.respond(id_, answer), None
     except ProtocolError as error:

@@ -12,20 +12,20 @@ from .. import naming
 from .build_state import BuildState, numbered_name
 
 
-def hoist_inline_objects(state: BuildState) -> BuildState:
+def extract_inline_objects(state: BuildState) -> BuildState:
     """Move each object with members of its own out of its place and into a definition.
 
     Raises:
         BadInput: In strict mode: the new name is taken.
     """
-    hoist = _Hoist(set(state.schemas), state.context)
+    extraction = _Extraction(set(state.schemas), state.context)
     schemas = {
-        name: hoist.definition(name, state.schemas[name], join("/$defs", name)) for name in sorted(state.schemas)
+        name: extraction.definition(name, state.schemas[name], join("/$defs", name)) for name in sorted(state.schemas)
     }
-    return state.extracted(schemas, hoist.found, hoist.tops)
+    return state.extracted(schemas, extraction.found, extraction.tops)
 
 
-class _Hoist:
+class _Extraction:
     def __init__(self, taken: set[str], context: DiagnosticContext) -> None:
         self.taken, self.context = taken, context
         self.found: dict[str, Schema] = {}
@@ -73,7 +73,7 @@ class _Hoist:
         return schema
 
     def move(self, parent: str, member: str, schema: Schema, here: str) -> Schema:
-        name = naming.hoisted(parent, member)
+        name = naming.inline_name(parent, member)
         if name in self.taken:
             fix = "rename one of them with a patch"
             name = numbered_name(self.context, "an inline object", name, self.taken.__contains__, here, fix)
