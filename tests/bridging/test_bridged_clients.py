@@ -19,6 +19,7 @@ from mcp_bindgen.runtime import AuthorizationError, ProtocolError, Request, Requ
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import SessionLost
 from mcp_bindgen.runtime.protocol.transport import Lost
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import (
     INITIALIZED,
@@ -224,6 +225,16 @@ async def test_an_immediate_subscription_opens_one_listen_stream() -> None:
         await client.list_tools()
         listened = [params["notifications"] for params in ours.params("subscriptions/listen")]
         assert listened == [{"resourceSubscriptions": [URI], "resourcesListChanged": True, "toolsListChanged": True}]
+
+
+async def test_the_loss_of_its_subscription_is_a_change_for_a_client() -> None:
+    async with bridged(STATEFUL[0], STATELESS) as (client, server, _):
+        await client.subscribe(URI)
+        for link in server.audience:
+            if isinstance(link, Subscription):
+                link.end()
+        await until(lambda: client.changes)
+    assert client.told == []
 
 
 @pytest.mark.full

@@ -315,7 +315,7 @@ async def test_calls_to_an_unknown_tool_do_not_list_the_tools_each_time(entry: E
 
         assert await listed() == 2, "two pages"
         assert [await listed() for _ in range(3)] == [0, 0, 0]
-        client.changes += 1
+        client.link.peer.changes += 1
         assert [await listed(), await listed()] == [2, 0]
         await anyio.sleep(0.3)
         assert [await listed(), await listed()] == [2, 0]

@@ -65,7 +65,6 @@ class Guard:
         self._lock = lock if isinstance(lock, Lock) else Lock.read(lock)
         self._server = server
         self._locked = self._lock.server(server).current
-        self._client: Client | None = None
         self._verdicts: dict[tuple[Kind, str], Verdict] = {}
         self._judged_at: dict[tuple[Kind, str], int] = {}
         self._known: dict[tuple[Kind, str], tuple[Entry, Verdict]] = {}
@@ -76,7 +75,6 @@ class Guard:
 
     def attach(self, client: C) -> C:
         """Guard a client, and return it."""
-        self._client = client
         client.guard = self
         return client
 
@@ -115,7 +113,7 @@ class Guard:
         self.check_server(client)
         lists, uses = _requests(client.dispatcher.revision)
         if (kind := lists.get(method.name)) is not None:
-            changes = self._root(client).changes
+            changes = client.changes
             return await self._open_entries(kind, await send(), changes)
         if (kind := uses.get(method.name)) is not None:
             await self._admit(client, kind, str(params.uri if kind == "resource" else params.name))
@@ -144,13 +142,9 @@ class Guard:
         name = next(name for name, one in _requests(revision)[0].items() if one == kind)
         await client.relearn(revision.request(name))
 
-    def _root(self, client: Client) -> Client:
-        """Return the client that counts the announced changes; other clients are views of it with other options."""
-        return client if self._client is None else self._client
-
     def _is_outdated(self, client: Client, kind: Kind, name: str) -> bool:
         """Return whether an entry must be compared before its use."""
-        return self._judged_at.get((kind, name)) != self._root(client).changes or (kind, name) not in self._verdicts
+        return self._judged_at.get((kind, name)) != client.changes or (kind, name) not in self._verdicts
 
     async def _open_entries(self, kind: Kind, answer: Any, changes: int) -> Any:
         """Return the result of a list with the entries that agree with the lock."""

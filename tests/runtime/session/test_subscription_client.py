@@ -162,7 +162,7 @@ def end_all(shop: Any) -> None:
 @pytest.mark.parametrize("way", [over_http, in_memory])
 async def test_a_stream_that_the_server_ends_regularly_is_reopened(way: Callable[[Any], Any]) -> None:
     shop = Shop()
-    async with way(shop) as client, client.subscribed(TOOLS):
+    async with way(shop) as client, client.with_options(timeout=60).subscribed(TOOLS):
         for turn in (1, 2, 3):
             await tools(shop)
             await checked.until(lambda turn=turn: client.heard.count("tools") == turn)  # type: ignore[misc]

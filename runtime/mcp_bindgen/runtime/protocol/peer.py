@@ -86,6 +86,7 @@ class Peer:
 
     Attributes:
         invalid_items: Invalid parts of results that a client left out, each once.
+        changes: Number of changes that the server has announced to a client; a lost stream counts as one.
         max_batch_members: Messages in one batch; see `Limits`.
     """
 
@@ -105,6 +106,7 @@ class Peer:
         self.handling: dict[RequestId, Batch | None] = {}
         self.initialize_request_id: RequestId | None = None
         self.invalid_items: dict[InvalidItem, None] = {}
+        self.changes = 0
         self._ids = itertools.count(1)
 
     def _use(self, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None) -> None:

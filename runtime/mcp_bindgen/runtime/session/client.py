@@ -121,7 +121,6 @@ class Client(Caller, Side):
         cache: Cache of results; `None` for none.
         checks: Checks of results; `None` for none.
         guard: Guard of requests and their answers; `None` for none.
-        changes: Number of changes that the server has announced, of its lists or of a resource.
     """
 
     limits: Limits = Limits()
@@ -136,7 +135,6 @@ class Client(Caller, Side):
     cache: Cache | None = None
     checks: ResultChecks | None = None
     guard: RequestGuard | None = None
-    changes: int = 0
     _fresh = False
     _bridge: Bridge | None = None
 
@@ -174,6 +172,11 @@ class Client(Caller, Side):
     def invalid_items(self) -> tuple[InvalidItem, ...]:
         """Invalid parts of results that were left out; the rest of these results was kept."""
         return tuple(self.link.peer.invalid_items)
+
+    @property
+    def changes(self) -> int:
+        """Number of changes that the server has announced on this connection, of its lists or of a resource."""
+        return self.link.peer.changes
 
     def subscribed(self, wanted: Filter, *more: BaseModel) -> AbstractAsyncContextManager[Filter]:
         """Subscribe to changes while a block lasts; the `on_...` handlers get them (stateless revisions).
@@ -444,7 +447,7 @@ class Client(Caller, Side):
     def _concerns_handlers(self, route: Route, params: Any) -> bool:
         """React to a notification; return whether it concerns the handlers."""
         if route.method.capabilities.get("server") in self.dispatcher.revision.flags:
-            self.changes += 1
+            self.link.peer.changes += 1
         if self.cache is not None and self._bridge is None:
             self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
         id_ = optional(optional(params, "meta"), "subscription_id")
@@ -456,7 +459,7 @@ class Client(Caller, Side):
 
     def _forget(self) -> None:
         """Forget all results, because notifications of changes may be lost."""
-        self.changes += 1
+        self.link.peer.changes += 1
         if self.cache is not None:
             self.cache.forget(self._scope, public=True)
 
