@@ -340,12 +340,36 @@ async def test_change_notifications_reach_subscriptions_of_stateless_clients(boo
     wanted = v2026_07_28.types.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["book://first"])
     async with client.subscribed(wanted) as agreed:
         assert agreed == wanted
-        while "book://first" not in client.heard:  # a gateway listens soon
-            books.app.updated("book://first")
-            await anyio.sleep(0.05)
+        books.app.updated("book://first")
         books.app.remove_tool("add")
-        await until(lambda: "tools" in client.heard)
+        await until(lambda: len(client.heard) == 2)
     assert set(client.heard) == {"book://first", "tools"}
+
+
+async def test_a_subscription_is_acknowledged_once_the_server_sends_its_changes(books: Books, revision: str) -> None:
+    """A change between the acknowledgement and the connection to the server would be lost."""
+    released, acknowledged = anyio.Event(), anyio.Event()
+    inner: Any = books.at(revision)
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Transport]:
+        async with inner.open() as transport:
+            if books.connections > 1:  # the first one is the probe of the gateway
+                await released.wait()
+            yield transport
+
+    async def subscribe(client: Any) -> None:
+        async with client.subscribed(v2026_07_28.types.SubscriptionFilter(tools_list_changed=True)):
+            acknowledged.set()
+            books.app.remove_tool("add")
+            await until(lambda: client.heard == ["tools"])
+
+    async with connected(Gateway(Address(opened)), v2026_07_28) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(subscribe, client)
+        await until(lambda: books.connections > 1)
+        await anyio.wait_all_tasks_blocked()
+        assert not acknowledged.is_set()
+        released.set()
 
 
 # --- users --------------------------------------------------------------------------------------------------------

@@ -123,14 +123,14 @@ class Relay(KeepsHandlers, Server):
     # --- clients ----------------------------------------------------------------------------------------------
 
     def arrived(self, link: Link) -> None:
-        """Begin to listen for a subscription; a session gets its connection with its first request."""
+        """Listen before a subscription is acknowledged; a session gets its connection with its first request."""
         self._attached.add(link)
         if isinstance(link, Subscription):
             upstream = self._of_subscription(link)
             if self.offer.bindings.REVISION.era.is_stateless:
-                upstream.listen({name: value for name, value in link.agreed if value})
+                link.before = partial(upstream.listen, {name: value for name, value in link.agreed if value})
             else:
-                self._tasks.start_soon(self._connected, upstream)
+                link.before = partial(self._connected, upstream)
 
     def _of_subscription(self, link: Subscription) -> Upstream:
         """Return the connection of a subscription, which may follow resources before it begins."""

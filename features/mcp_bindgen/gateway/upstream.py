@@ -306,17 +306,18 @@ class Upstream:
         else:
             await self._send(methods.UNSUBSCRIBE, {"uri": uri})
 
-    def listen(self, wanted: Mapping[str, Any]) -> None:
-        """Listen to a stateless server, given a filter by field."""
+    async def listen(self, wanted: Mapping[str, Any]) -> None:
+        """Listen to a stateless server, given a filter by field; a refusal is logged."""
         self._filter = wanted
         if wanted:
-            self._tasks.start_soon(self._listen_if_possible)
+            await self._listen_if_possible()
 
     def listen_to_all(self) -> None:
         """Listen to the changes of all lists of a stateless server; a stateful server announces them anyway."""
         found, capabilities = filtered(self._revision.methods), self._offer.capabilities
         lists = [(method, filter.member) for method, filter in found if filter.compares is None]
-        self.listen({member: True for method, member in lists if is_offered(method, capabilities)})
+        wanted = {member: True for method, member in lists if is_offered(method, capabilities)}
+        self._tasks.start_soon(self.listen, wanted)
 
     async def _listen_if_possible(self) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeAlias
 
@@ -42,9 +42,11 @@ class Subscription(Link):
         origin: Origin of the request that listens.
         told: Number of the last broadcast that was sent, if workers share broadcasts.
         is_ending: True if only waiting notifications are still sent.
+        before: Called and awaited before the acknowledgement is sent; `None` for nothing.
     """
 
     told = 0
+    before: Callable[[], Awaitable[None]] | None = None
 
     def __init__(self, context: Context, agreed: Any) -> None:
         self.negotiated: Negotiated = context.agreed
@@ -100,6 +102,8 @@ class Subscription(Link):
             ConnectionClosed: The client is gone, or does not read.
         """
         try:
+            if self.before is not None:
+                await self.before()
             await self._send(acknowledged, {"notifications": jsonrpc.plain(self.agreed)})
             while True:
                 while self._waiting and self.ready:
