@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, cast
 import anyio
 from pydantic_core import to_json
 
-from mcp_bindgen.http.server.errors import NOT_STORED, unavailable
 from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.open_session import OpenSession, unanswered
 from mcp_bindgen.http.server.sessions import UNREADABLE
@@ -67,9 +66,9 @@ class Worker:
         self._heartbeats = 0
 
     def check(self) -> None:
-        """Raise `HttpError` before the other workers know this worker."""
+        """Raise `StoreUnavailable` before the other workers know this worker."""
         if self.generation is None:
-            raise unavailable(NOT_STORED)
+            raise StoreUnavailable
 
     async def begin(self) -> None:
         """Announce this worker, if the store is available."""

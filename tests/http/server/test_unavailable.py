@@ -66,6 +66,23 @@ async def test_an_unavailable_server_returns_503_with_a_server_error(
         assert "disk" not in error["message"]
 
 
+class Shop(v2026_07_28.Server):
+    """Server whose tool announces another list of tools."""
+
+    async def list_tools(self, params: Any, ctx: Any) -> Any:
+        return {"tools": []}
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        await self.broadcast(lambda client: client.notify_tool_list_changed())
+        return {"content": []}
+
+
+async def test_a_broadcast_without_the_store_fails_with_its_error(tmp_path: Path) -> None:
+    app = HttpApp(Shop(), store=RedisStore(f"unix://{tmp_path}/none"))
+    async with wires(app) as http, v2026_07_28.Client.connect(f"http://127.0.0.1:{http.port}/mcp") as client:
+        await refused(client.call_tool("change", {}), match="The store cannot be reached at the moment")
+
+
 @asynccontextmanager
 async def stopped() -> AsyncGenerator[Any]:
     """Connect a client to a server that then stops."""
