@@ -133,6 +133,22 @@ def test_an_imported_revision_has_steps_that_refuse_changes_without_a_rule(impor
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(("added", "refused"), [({"enum": [None]}, [None]), ({"not": {}}, [None, {}])])
+def test_values_of_an_alternative_that_the_other_revision_lacks_are_refused(
+    added: Schema, refused: list[Any], tmp_path: Path
+) -> None:
+    changed = schema()
+    changed["$defs"]["ElicitResult"]["properties"]["content"]["additionalProperties"]["anyOf"].append(added)
+    with user(tmp_path / "home"):
+        done = inside("schema", "import", NAME, save(tmp_path / "next.json", changed))
+        assert done.returncode == 0, done.stderr
+        results = [{"action": "accept", "content": {"a": value}} for value in ["text", 1, True, ["x"], *refused]]
+        found = converted(tmp_path / "home", *((NAME, BASIS, "elicitation/create", one) for one in results))
+    assert found[: -len(refused)] == results[: -len(refused)]
+    assert all(one.startswith("ElicitResult.content") for one in found[-len(refused) :])
+
+
+@pytest.mark.full
 def test_three_rules_complete_the_bridge_of_the_revision(home: Path) -> None:
     wanted = inside("bridges", "--missing").stdout
     assert f'["{BASIS} -> {NAME}"]\n' in wanted

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_bindgen.protocol.assignability import Assignability
 from mcp_bindgen.protocol.model import Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
+from mcp_bindgen.spec.json import json_type_of
 
 from .edits import Test
 
@@ -42,8 +43,8 @@ def kind(type: Type) -> str:
             return "array"
         case Scalar(name):
             return name
-        case Const((str(), *_)):
-            return "string"
+        case Const((value, *_)):
+            return json_type_of(value)
         case _:
             return "any"
 

@@ -233,12 +233,16 @@ class Payloads:
             return self._narrower(path) if match is None else self._parts(mine[0], match, path)
         found = [(one, self._alternative(one, matching.counterpart(one, others), path)) for one in mine]
         differences = tuple(dict.fromkeys(difference for _, outcome in found for difference in outcome.differences))
-        cases: dict[Test, Edit] = {}
+        is_open = any(kind(self.source.resolve(one)) == "any" for one in mine)  # a test of its values cannot fail
+        cases: dict[Test, Edit | None] = {}
         for one, outcome in sorted(found, key=lambda pair: kind(self.source.resolve(pair[0])) == "object"):
-            if outcome.edit is not None:
+            if outcome.edit is not None or is_open:
                 rest = [other for other, done in found if not _is_same(done.edit, outcome.edit)]
-                cases.setdefault(matching.test(one, rest), outcome.edit)
-        return Outcome(Cases(tuple(Case(test, edit) for test, edit in cases.items())) if cases else None, differences)
+                test = matching.test(one, rest)
+                cases[test] = cases.get(test) or outcome.edit
+        remainder = cases.pop(Test("any"), None)
+        edit = Cases(tuple(Case(test, edit) for test, edit in cases.items()), remainder)
+        return Outcome(edit if remainder or any(cases.values()) else None, differences)
 
     def _alternative(self, one: Type, match: Type | None, path: Path) -> Outcome:
         here = (*path, label(one))
