@@ -62,6 +62,7 @@ TIMEOUT = 60.0
 
 _MAX_REMEMBERED = 1000
 _FAILURES = (ProtocolError, ConnectionClosed, RequestTimeout)
+_NOT_KNOWN = (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)  # codes of a server without the handshake
 _NOT_HERE = (400, 404, 405)  # statuses of a server that may have HTTP+SSE only
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 
@@ -386,7 +387,7 @@ class _Attempt:
         self._server: Hashable = place.server or object()
         self._patience = patience
         self._has_ended = False  # the connection
-        self._is_elsewhere = False  # the handshake failed as it does at a server that has HTTP+SSE only
+        self._is_elsewhere = False  # the handshake failed as it does at a server that has HTTP+SSE or no sessions only
         self._probed = ""
         self._probing: anyio.TaskHandle[None] | None = None
         self._answer: Any = None  # the response to the probe, or its error
@@ -473,11 +474,8 @@ class _Attempt:
     def _may_be_stateless(self) -> bool:
         """Return True if the handshake failed as it does at a stateless server, and a client speaks such a revision."""
         error = self._failures[-1][1] if self._failures else None
-        if isinstance(error, ProtocolError):
-            failed = error.code in (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)
-        else:
-            failed = isinstance(error, Refused) and error.status in _NOT_HERE
-        return failed and self._clients.best(stateless=True) is not None
+        is_unknown = isinstance(error, ProtocolError) and error.code in _NOT_KNOWN
+        return (is_unknown or self._is_elsewhere) and self._clients.best(stateless=True) is not None
 
     def _speak(self, revision: str) -> Client:
         """Switch to a revision; return its client."""

@@ -338,10 +338,9 @@ class Peer:
         id_ = optional(params, "request_id")  # a draft may have no such member
         if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
             return CancelRequested(id_, optional(params, "reason"))
-        ours = self.pending.get(id_) if isinstance(id_, int) else None
-        if ours is None or ours.method.name != LISTEN:
-            return None
-        return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
+        if isinstance(id_, int) and id_ in self.pending and self.pending[id_].method.name == LISTEN:
+            return Answered(self.pending.pop(id_), error=ConnectionClosed("the server ended the subscription"))
+        return None
 
     def react_to_progress(self, params: object) -> Event | None:
         """React to progress of a request of this side."""

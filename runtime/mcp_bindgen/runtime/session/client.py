@@ -240,7 +240,9 @@ class Client(Caller, Side):
                 listening.error = error
                 listening.settled.set()
                 return
-            self._forget()
+            self.link.peer.changes += 1  # notifications of changes may be lost
+            if self.cache is not None:
+                self.cache.forget(self._scope, public=True)
             if session.closed.is_set():
                 log.info("%s", error)
                 return
@@ -456,12 +458,6 @@ class Client(Caller, Side):
         if route.method.name == ACKNOWLEDGED and id_ in self.link.peer.pending and id_ in self._listening:
             return self._listening[id_].acknowledge(params.notifications)
         return id_ in self.link.peer.pending  # else the subscription is over
-
-    def _forget(self) -> None:
-        """Forget all results, because notifications of changes may be lost."""
-        self.link.peer.changes += 1
-        if self.cache is not None:
-            self.cache.forget(self._scope, public=True)
 
 
 async def _checked_roots(answer: Awaitable[Any]) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeAlias
 
-import anyio
+import anyio.lowlevel
 
 from ..concurrency import scheduled
 from ..model.base import optional
@@ -42,11 +42,10 @@ class Subscription(Link):
         origin: Origin of the request that listens.
         told: Number of the last broadcast that was sent, if workers share broadcasts.
         is_ending: True if only waiting notifications are still sent.
-        before: Called and awaited before the acknowledgement is sent; `None` for nothing.
+        before: Called and awaited before the acknowledgement is sent; does nothing by default.
     """
 
     told = 0
-    before: Callable[[], Awaitable[None]] | None = None
 
     def __init__(self, context: Context, agreed: Any) -> None:
         self.negotiated: Negotiated = context.agreed
@@ -57,6 +56,7 @@ class Subscription(Link):
         self._key = context.agreed.dispatcher.revision.meta_keys["subscription_id"]
         self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
         self.is_ending: bool = False
+        self.before: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint
         self._ready = True
         self._news = anyio.Event()
         self._sent = anyio.Event()
@@ -102,8 +102,7 @@ class Subscription(Link):
             ConnectionClosed: The client is gone, or does not read.
         """
         try:
-            if self.before is not None:
-                await self.before()
+            await self.before()
             await self._send(acknowledged, {"notifications": jsonrpc.plain(self.agreed)})
             while True:
                 while self._waiting and self.ready:
