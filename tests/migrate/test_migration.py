@@ -285,8 +285,7 @@ def test_concurrent_runs_have_separate_caches(tmp_path: Path, monkeypatch: pytes
         assert first is not None
         assert second is not None
         assert first != second
-        (first / "content").touch()
-        os.utime(second, (0, 0))  # looks like the cache of a run that was killed long ago
+        os.utime(second.parent, (0, 0))  # looks like the cache of a run that was killed long ago
         with exclusive_cache("own") as third:
             assert third not in (first, second)
         assert (first.exists(), second.exists()) == (True, False)
@@ -297,28 +296,46 @@ def test_concurrent_runs_have_separate_caches(tmp_path: Path, monkeypatch: pytes
     assert len([*pool.iterdir()]) == 3
 
 
-def test_a_new_cache_starts_as_a_copy_of_another_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_starts_as_a_copy_of_another_kind_but_not_of_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mypy replaces the files of a module one by one: a copy meanwhile could have errors of another text."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with exclusive_cache("own") as first:
-        assert first is not None
-        (first / "known").write_text("1")
-        with exclusive_cache("own") as second:
-            assert second is not None
-            assert (second / "known").read_text() == "1"
-            (second / "new").write_text("2")
-            (second / "new").replace(second / "known")
-        assert (first / "known").read_text() == "1"
-
-
-def test_each_kind_of_packages_has_its_own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for kind, content in [("old", ""), ("new", "old"), ("old", "old"), ("new", "new")]:
+    for kind, content in [("own", ""), ("old", "own"), ("own", "own"), ("old", "old")]:
         with exclusive_cache(kind) as cache:
             assert cache is not None
             known = cache / "known"
             assert (known.read_text() if known.exists() else "") == content
-            known.unlink(missing_ok=True)
             known.write_text(kind)
+    with exclusive_cache("own"), exclusive_cache("old") as cache:
+        assert cache is not None
+        assert [*cache.iterdir()] == []
+
+
+def test_the_cache_of_a_run_that_failed_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(KeyboardInterrupt), exclusive_cache("own"):
+        raise KeyboardInterrupt
+    assert [*(tmp_path / "mcp-bindgen" / "mypy").iterdir()] == []
+
+
+def test_texts_of_the_same_size_and_second_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    write = Path.write_bytes
+
+    def write_at_once(path: Path, content: bytes) -> int:
+        size = write(path, content)
+        os.utime(path, (1, 1))
+        return size
+
+    monkeypatch.setattr(Path, "write_bytes", write_at_once)
+    monkeypatch.setattr(Path, "write_text", lambda path, text, encoding: write_at_once(path, text.encode()))
+    file = tmp_path / "code.py"
+    outcomes = [
+        check({file: f"from acme.types import {name}\n".encode()}, tmp_path, {"acme/types.py": f"{known} = 1\n"})
+        for name, known in ("AA", "AB", "BB", "BA")
+    ]
+    assert [[one.code for one in found.diagnostics] for found in outcomes] == [[], ["attr-defined"]] * 2
 
 
 @pytest.mark.slow

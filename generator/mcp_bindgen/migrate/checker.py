@@ -12,7 +12,8 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Mapping
+import zlib
+from collections.abc import Generator, Mapping
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +37,7 @@ _OPTIONS = (
     "--enable-error-code=deprecated",
     "--disable-error-code=empty-body",
 )
-_FREE, _TAKEN = "free-", "taken-"
+_FREE, _TAKEN = "idle-", "used-"
 _MAX_RUN_SECONDS = 24 * 60 * 60  # a folder taken for longer was left by a killed run
 _BLOCKED = re.compile(r"(?P<file>[^:]+\.pyi?):(?:(?P<line>\d+):)*\s*error: (?P<message>.*?)(?:  \[[\w-]+\])?$")
 
@@ -80,7 +81,7 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str], k
         code: File below `root` -> its content.
         root: The folder that module names start at, or in its `src/`.
         packages: Path such as `acme/mcp/types.py` -> the text of a module that replaces an installed one.
-        kind: Name of a kind of packages; runs with packages of the same kind share a cache.
+        kind: Name of a kind of packages, which has a cache of its own.
 
     Raises:
         BadInput: mypy is not installed, or cannot run.
@@ -95,8 +96,6 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str], k
     with tempfile.TemporaryDirectory(prefix="mcp-bindgen.") as scratch, exclusive_cache(kind) as cache:
         home = Path(scratch).resolve()
         copies = _copy(code, root, home / "code")
-        if cache is not None:
-            _forget(copies, cache)
         overlay = _overlay(packages, home)
         bases = ":".join(str(home / name) for name in ("code/src", "code", "packages"))
         (home / "mypy.ini").write_text(f"[mypy]\nmypy_path = {bases}\n", "utf-8")
@@ -125,42 +124,46 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str], k
 
 @contextmanager
 def exclusive_cache(kind: str) -> Generator[Path | None]:
-    """Yield a cache folder of mypy that no other run uses meanwhile, since runs that share one can damage it.
+    """Yield a cache folder of mypy that no other run uses meanwhile, as mypy replaces the files of a module one by one.
 
-    Each run takes a free folder of its kind away by renaming it, and renames it back at its end. There are as many
-    folders of a kind as there were runs at once; a new one begins with the files of another, of any kind, as mypy
-    replaces files and never changes one. If nothing can be written, there is no folder.
+    Each run takes a free folder, which has a cache for each kind, by renaming it, and renames it back at its end. There
+    are as many folders as there were runs at once. A kind begins with the cache of another kind. The folder of a run
+    that failed is removed. If nothing can be written, there is no folder.
     """
-    pool = user_cache_path("mcp-bindgen") / "mypy"
-    own: Path | None = None
+    cache: Path | None = None
     with suppress(OSError):
-        pool.mkdir(parents=True, exist_ok=True)
-        own = _claimed(pool, kind)
+        cache = _claimed(user_cache_path("mcp-bindgen") / "mypy", kind)
+    if cache is None:
+        yield None
+        return
+    own = cache.parent
     try:
-        yield own
-    finally:
-        if own is not None:
-            with suppress(OSError):
-                own.rename(pool / own.name.replace(_TAKEN, _FREE, 1))
+        yield cache
+    except BaseException:
+        rmtree(own, ignore_errors=True)
+        raise
+    with suppress(OSError):
+        own.rename(own.with_name(own.name.replace(_TAKEN, _FREE, 1)))
 
 
 def _claimed(pool: Path, kind: str) -> Path:
-    """Return a folder that only this run uses; the same one each time if no other run of its kind uses it."""
-    known = sorted(folder for folder in pool.iterdir() if folder.name.startswith((_FREE, _TAKEN)))
-    for folder in known:
+    """Return the cache of a kind in a folder that only this run uses; the same one each time if it is free."""
+    pool.mkdir(parents=True, exist_ok=True)
+    own = pool / f"{_TAKEN}{token_hex(8)}"
+    for folder in sorted(pool.iterdir()):
         with suppress(FileNotFoundError):  # another run was faster
-            if folder.name.startswith(f"{_FREE}{kind}-"):
+            if folder.name.startswith(_FREE):
                 os.utime(folder)
-                return folder.rename(pool / folder.name.replace(_FREE, _TAKEN, 1))
-            if folder.name.startswith(_TAKEN) and time.time() - folder.stat().st_mtime > _MAX_RUN_SECONDS:
+                own = folder.rename(pool / folder.name.replace(_FREE, _TAKEN, 1))
+                break
+            if time.time() - folder.stat().st_mtime > _MAX_RUN_SECONDS:
                 rmtree(folder, ignore_errors=True)
-    own = pool / f"{_TAKEN}{kind}-{token_hex(8)}"
-    own.mkdir()
-    if known:
-        with suppress(OSError):  # another run may rename it, or replace a file
-            copytree(known[-1], own, copy_function=os.link, dirs_exist_ok=True)
-        os.utime(own)  # as the copy has the time of the other folder
-    return own
+    cache = own / kind
+    if not own.exists():
+        cache.mkdir(parents=True)
+    elif not cache.exists():
+        copytree(next(own.iterdir()), cache)
+    return cache
 
 
 def _copy(code: Mapping[Path, bytes], root: Path, target: Path) -> dict[str, Path]:
@@ -179,20 +182,16 @@ def _copy(code: Mapping[Path, bytes], root: Path, target: Path) -> dict[str, Pat
         copy = target.joinpath(*parts)
         if copy.exists():
             copy = copy.with_stem(f"{copy.stem}_{number}")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(raw)
+        _write(copy, raw)
         copies[copy.relative_to(target.parent).as_posix()] = path
     return copies
 
 
-def _forget(copies: Iterable[str], cache: Path) -> None:
-    """Remove the cached modules of other projects that have the names of checked modules.
-
-    mypy takes a module that has not changed from its cache, with the errors that it had beside the other project.
-    """
-    names = {Path(copy).relative_to("code").parts[copy.startswith("code/src/")].removesuffix(".py") for copy in copies}
-    for found in [found for name in names for pattern in (name, f"{name}.*") for found in cache.glob(f"*/{pattern}")]:
-        rmtree(found) if found.is_dir() else found.unlink()
+def _write(path: Path, content: bytes) -> None:
+    """Write a file with a time of its content: mypy takes a file of the same path, size and second as unchanged."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    os.utime(path, (0, zlib.crc32(content) >> 1))
 
 
 def _overlay(packages: Mapping[str, str], home: Path) -> list[str]:
@@ -202,8 +201,7 @@ def _overlay(packages: Mapping[str, str], home: Path) -> list[str]:
         bases = (home / "code" / "src", home / "code")
         base = next((base for base in bases if (base / name.partition("/")[0]).is_dir()), home / "packages")
         path = base / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        _write(path, text.encode())
         written.append(path.relative_to(home).as_posix())
     return written
 
