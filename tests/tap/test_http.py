@@ -104,19 +104,22 @@ STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 
 
 @asynccontextmanager
-async def tapped_raw(answer: bytes, folder: Path, ended: anyio.Event | None = None) -> AsyncGenerator[str]:
+async def tapped_raw(
+    answer: bytes, folder: Path, ended: anyio.Event | None = None, heard: list[bytes] | None = None
+) -> AsyncGenerator[str]:
     """Run a tap before a server that answers with these bytes and keeps the connection open; yield the tap's URL.
 
-    `ended` is set when the tap closes the connection to the server.
+    `ended` is set when the tap closes the connection to the server; `heard` gets the parts that the server receives.
     """
+    parts = [] if heard is None else heard
 
     async def serve(stream: anyio.abc.ByteStream) -> None:
         async with stream:
             try:
-                await stream.receive()
+                parts.append(await stream.receive())
                 await stream.send(answer)
                 while True:
-                    await stream.receive()
+                    parts.append(await stream.receive())
             except (anyio.EndOfStream, anyio.BrokenResourceError):
                 if ended is not None:
                     ended.set()
@@ -223,6 +226,35 @@ async def test_requests_cannot_be_smuggled(tmp_path: Path) -> None:
             head = b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n"
             await stream.send(head + b"0\r\n\r\nGET /x HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
             assert b" 400 " in await stream.receive()
+
+
+SMUGGLED = b"GET /x HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("target", "headers", "forwarded", "kept"),
+    [
+        (b"/mcp", b"connection: content-length", b"/mcp", b"content-length: %d\r\n" % len(SMUGGLED)),
+        (b"http://evil.example/mcp?a=1", b"x-a: 1", b"/mcp?a=1", b"host: 127.0.0.1:"),
+    ],
+)
+async def test_the_server_reads_one_request_for_its_own_host(
+    target: bytes, headers: bytes, forwarded: bytes, kept: bytes, tmp_path: Path
+) -> None:
+    """A body without its length would be another request, and an absolute target names another host."""
+    heard: list[bytes] = []
+    async with tapped_raw(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", tmp_path, heard=heard) as url:
+        port = httpx2.URL(url).port
+        assert port is not None
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            head = b"POST %b HTTP/1.1\r\nhost: 127.0.0.1\r\n%b\r\ncontent-length: %d\r\n\r\n"
+            await stream.send(head % (target, headers, len(SMUGGLED)) + SMUGGLED)
+            assert b" 200 " in await stream.receive()
+    request = b"".join(heard)
+    assert request.startswith(b"POST %b HTTP/1.1\r\n" % forwarded)
+    assert kept in request
+    assert b"evil" not in request
 
 
 async def test_the_trace_has_no_secrets_and_no_control_characters() -> None:

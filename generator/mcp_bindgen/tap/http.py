@@ -31,11 +31,11 @@ _HOP_BY_HOP = frozenset(
 
 
 def _forwarded(headers: Iterable[tuple[bytes, bytes]], *left_out: bytes) -> RawHeaders:
-    """Return the headers to forward, without those that `Connection` names."""
+    """Return the headers to forward, without those that `Connection` names; the length of a body stays in any case."""
     named = {
         one.strip().lower() for name, value in headers if name.lower() == b"connection" for one in value.split(b",")
     }
-    dropped = _HOP_BY_HOP | named | set(left_out)
+    dropped = _HOP_BY_HOP | (named - {b"content-length"}) | set(left_out)
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 
