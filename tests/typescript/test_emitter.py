@@ -70,10 +70,15 @@ def test_a_user_template_replaces_the_built_in_template(tmp_path: Path) -> None:
     (templates / "errors.ts.jinja").write_text("export const count = {{ protocol.errors | length }};\n", "utf-8")
     assert generate("2025-11-25", "--templates", templates, out=tmp_path).returncode == 0
     assert "export const count = " in (tmp_path / "mcp-2025-11-25" / "errors.ts").read_text("utf-8")
-    (templates / "errors.ts.jinja").write_text("{{ nothing }}\n", "utf-8")
-    done = generate("2025-11-25", "--templates", templates, out=tmp_path)
-    assert done.returncode == 2
-    assert "errors.ts.jinja: 'nothing' is undefined" in done.stderr
+    wrong = {
+        "{{ nothing }}": "errors.ts.jinja: 'nothing' is undefined",
+        "\n{% if %}": "errors.ts.jinja line 2: Expected",
+    }
+    for text, problem in wrong.items():
+        (templates / "errors.ts.jinja").write_text(text, "utf-8")
+        done = generate("2025-11-25", "--templates", templates, out=tmp_path)
+        assert done.returncode == 2
+        assert problem in done.stderr
 
 
 def written(tmp_path: Path, **definitions: Type) -> Path:

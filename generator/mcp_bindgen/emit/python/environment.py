@@ -7,11 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from jinja2 import TemplateError, TemplateSyntaxError
-
-from mcp_bindgen.spec import BadInput
-
-from ..templates import environment
+from ..templates import render as render_template
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 110
@@ -92,16 +88,8 @@ def render(template: str, templates: Path | None = None, **values: object) -> st
     Raises:
         BadInput: A template of the user cannot be rendered.
     """
-    try:
-        jinja = environment(TEMPLATES, templates).get_template(template)
-        return jinja.render(docstring=docstring, quoted=quoted, **values)
-    except TemplateError as error:
-        if templates is None:
-            raise
-        line = f" line {error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
-        raise BadInput(
-            f"{template}{line}: {error.message}", file=templates, fix="docs/how-to/emitters.md lists the variables"
-        ) from None
+    page = "docs/how-to/emitters.md"
+    return render_template(TEMPLATES, template, templates, page, docstring=docstring, quoted=quoted, **values)
 
 
 def quoted(text: str) -> str:

@@ -8,13 +8,10 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from jinja2 import TemplateError
-
 from mcp_bindgen.bridge.document import Model
-from mcp_bindgen.spec import BadInput
 
 from ..emitter import Options
-from ..templates import environment
+from ..templates import render
 from . import names as naming
 from .checks import Checks
 from .methods import Methods
@@ -31,7 +28,6 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
     names = naming.types(protocol)
     checks = Checks(protocol, names)
     definitions = protocol.definitions.values()
-    jinja = environment(FOLDER, options.templates)
     first, *more = options.header(model, comment="").splitlines()
     values = {
         "comment": comment,
@@ -54,17 +50,7 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
     header = options.header(model, comment="//")
     files: dict[str, str] = {}
     for name in _FILES:
-        template = f"{name}.jinja"
-        try:
-            text = jinja.get_template(template).render(values)
-        except TemplateError as error:
-            if options.templates is None:
-                raise
-            raise BadInput(
-                f"{template}: {error.message}",
-                file=options.templates,
-                fix="docs/how-to/typescript.md lists the variables",
-            ) from None
+        text = render(FOLDER, f"{name}.jinja", options.templates, "docs/how-to/typescript.md", **values)
         files[name] = text if name == "package.json" else f"{header}\n\n{text}"
     return files
 
