@@ -67,6 +67,14 @@ def test_min_properties_above_one_is_dropped_where_entries_may_repeat_a_key() ->
         assert ("/inputSchema/properties/value/minProperties" in pointers) == (least == 2)
 
 
+def test_a_required_member_has_the_schema_of_its_pattern() -> None:
+    """Python's `re` cannot read the pattern, which is one of ECMA-262."""
+    schema = {**CLOSED, "patternProperties": {r"^\p{Ll}$": {"type": "integer"}}, "required": ["é"]}
+    found = lowered("openai-strict", value=schema)
+    assert found.schema is not None
+    assert found.schema["properties"]["value"]["properties"]["é"] == {"type": "integer"}
+
+
 def test_null_represents_an_absent_member_unless_null_is_a_valid_value() -> None:
     optional: dict[str, Any] = {"required": []}
     absent = lowered("openai-strict", optional, value=TEXT)

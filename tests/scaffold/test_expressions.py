@@ -61,6 +61,12 @@ def test_every_definition_has_an_example_that_its_json_schema_accepts(revision: 
             jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": definitions}).validate(value)
 
 
+@pytest.mark.parametrize(("text", "is_accepted"), [("é", True), ("1", False), ("é\n", False)])
+def test_patterns_are_those_of_ecma(text: str, is_accepted: bool) -> None:
+    letters = Scalar("string", constraints=(("pattern", r"^\p{L}+$"),))
+    assert fits(protocol("2024-11-05"), letters, text) is is_accepted
+
+
 def values(revision: str) -> str:
     """Return the source of a module with an example of each result and params type."""
     lines = [f"from mcp_bindgen.{naming.package(revision)} import types as mcp"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -283,6 +283,15 @@ class Validator:
             if types and len(types) >= len(kind.context):
                 return _wanted(types, error.instance)
         return error.message
+
+
+@lru_cache(1000)
+def matches(pattern: str, text: str) -> bool:
+    """Return whether a pattern of ECMA-262 matches a part of a text; False if it is no pattern."""
+    try:
+        return not Validator({"pattern": pattern}, "").problems(text, "")
+    except InvalidResult:
+        return False
 
 
 def _wanted(types: Iterable[str], value: object) -> str:

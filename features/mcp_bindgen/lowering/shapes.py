@@ -118,7 +118,11 @@ class Alternative:
         """Return the schema of a member, named or not."""
         if name in self.members:
             return self.members[name]
-        matched = tuple(one for pattern, conj in self.patterns.items() if search(pattern, name) for one in conj)
+        if not self.patterns:
+            return self.rest or ()
+        from mcp_bindgen.app.validation import matches  # loads the runtime
+
+        matched = tuple(one for pattern, conj in self.patterns.items() if matches(pattern, name) for one in conj)
         return matched or self.rest or ()
 
     def item(self, index: int) -> Conj:
@@ -140,14 +144,6 @@ def below(pointer: str, *steps: str | int) -> str:
         text = str(step)
         pointer += "/" + (text.replace("~", "~0").replace("/", "~1") if "~" in text or "/" in text else text)
     return pointer
-
-
-def search(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches, False if Python cannot compile it."""
-    try:
-        return re.search(pattern, text) is not None
-    except re.error:
-        return False
 
 
 class Document:

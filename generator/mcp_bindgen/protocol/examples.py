@@ -306,10 +306,11 @@ def _is_scalar(type: Scalar, value: Any) -> bool:
 def _is_text(limits: Mapping[str, Any], text: str) -> bool:
     if not limits.get("minLength", 0) <= len(text) <= limits.get("maxLength", math.inf):
         return False
-    try:
-        return "pattern" not in limits or re.search(limits["pattern"], text) is not None
-    except re.error:  # patterns are ECMA's, and not all of them are Python's
-        return False
+    if "pattern" not in limits:
+        return True
+    from mcp_bindgen.app.validation import matches  # few types have patterns
+
+    return matches(limits["pattern"], text)
 
 
 def _is_within(limits: Mapping[str, Any], number: float) -> bool:
