@@ -33,7 +33,7 @@ from mcp_bindgen.runtime.protocol.errors import (
 )
 from mcp_bindgen.runtime.protocol.methods import untyped
 from mcp_bindgen.spec import BadInput, Store
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.errors import printable, shortened
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 
@@ -399,4 +399,4 @@ async def _pages(client: Any, name: str, unchecked: Sequence[str] = ()) -> Async
 
 def shown(server: str) -> str:
     """Return words that are short enough for a line."""
-    return server if len(server) <= 60 else f"{server[:57]}..."
+    return shortened(server, 60)

@@ -151,7 +151,9 @@ def check_schema(schema: Any, pointer: str) -> None:
         ) from None
     except jsonschema_rs.ValidationError as error:
         raise BadInput(
-            f"is no JSON Schema: {_words(error)}", pointer=join(pointer, *error.instance_path), fix="correct it there"
+            f"is no JSON Schema: {first_line(error)}",
+            pointer=join(pointer, *error.instance_path),
+            fix="correct it there",
         ) from None
 
 
@@ -194,7 +196,7 @@ def _validator(revision: str, definition: str) -> jsonschema_rs.Draft202012Valid
 def _check(entry: Any, pointer: str, validator: jsonschema_rs.Draft202012Validator) -> None:
     error = next(iter(validator.iter_errors(entry)), None)
     if error is not None:
-        raise BadInput(_words(error), pointer=join(pointer, *error.instance_path), fix="correct it there")
+        raise BadInput(first_line(error), pointer=join(pointer, *error.instance_path), fix="correct it there")
 
 
 def _check_scopes(scopes: Any, pointer: str) -> None:
@@ -207,7 +209,7 @@ def _check_scopes(scopes: Any, pointer: str) -> None:
             raise BadInput(f"{scope!r} is not a scope", pointer=join(pointer, index), fix=fix)
 
 
-def _words(error: jsonschema_rs.ValidationError) -> str:
+def first_line(error: jsonschema_rs.ValidationError) -> str:
     """Return the message of an error, with shortened values."""
-    text = error.message.splitlines()[0]
+    text: str = error.message.splitlines()[0]
     return text if len(text) <= 200 else f"{text[:90]} ... {text[-90:]}"

@@ -13,7 +13,7 @@ from mcp_bindgen.app.catalog import Kind
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Map, Object, Scalar, Type, Union
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating, printable
+from mcp_bindgen.spec.errors import locating, printable, shortened
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join
 
@@ -91,15 +91,11 @@ def contract_of_valid(document: Mapping[str, Any]) -> Contract:
                 place = f"/{member}/{index}{error.pointer.removeprefix(alone)}"
                 name: Any = entry.get("name") if is_object(entry) else None
                 said = f" of {name!r}" if isinstance(name, str) else ""
-                left_out.append(_cut(printable(f"{place}{said}: {error.message}")))
+                left_out.append(shortened(printable(f"{place}{said}: {error.message}"), _MAX_REASON_LENGTH))
             else:
                 taken.add(entry[listing.key])
                 kept[member].append(entry)
     return replace(contract_of(kept), left_out=tuple(left_out))
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _MAX_REASON_LENGTH else f"{line[:_MAX_REASON_LENGTH]}..."
 
 
 class _Builder:

@@ -25,7 +25,7 @@ from mcp_bindgen.runtime import bindings
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.methods import CALL_TOOL
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.errors import printable, shortened
 from mcp_bindgen.spec.json import is_object
 
 from .answers import Answer, is_whole
@@ -213,4 +213,4 @@ def _variables(template: ContractEntry, contract: Contract) -> Sequence[Entry]:
 
 def _shown(arguments: Mapping[str, Any]) -> str:
     text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+    return shortened(text, _MAX_SHOWN)

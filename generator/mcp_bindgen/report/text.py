@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.errors import printable, shortened
 
 from .document import (
     Block,
@@ -173,8 +173,7 @@ def _evidence(evidence: Evidence) -> str:
     if not evidence.has_value:
         return sentence(evidence.message)
     value = json.dumps(evidence.value, ensure_ascii=False)
-    shown = value if len(value) <= _MAX_EVIDENCE_CHARS else f"{value[:_MAX_EVIDENCE_CHARS]}..."
-    return f"{evidence.message}: {shown}"
+    return f"{evidence.message}: {shortened(value, _MAX_EVIDENCE_CHARS)}"
 
 
 def _line(words: str) -> str:

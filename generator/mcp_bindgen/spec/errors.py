@@ -94,6 +94,11 @@ def printable(text: str, keep: str = "") -> str:
     return text.translate(unsafe) if unsafe else text
 
 
+def shortened(text: str, max_characters: int) -> str:
+    """Return the beginning of a text, with `...` for the rest."""
+    return text if len(text) <= max_characters else f"{text[:max_characters]}..."
+
+
 def is_visible(char: str) -> bool:
     """Return whether a terminal shows a character as itself; all spaces are visible."""
     return (char.isprintable() or category(char) == "Zs") and _INVISIBLE.match(char) is None

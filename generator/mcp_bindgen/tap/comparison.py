@@ -14,6 +14,7 @@ from mcp_bindgen.contract.document import contract_of_valid
 from mcp_bindgen.contract.model import LISTINGS
 from mcp_bindgen.runtime.protocol.methods import DISCOVER
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import shortened
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join, split
 
@@ -213,5 +214,4 @@ def _mirrors(result: Mapping[str, Any], structured: Any) -> bool:
 def _value(value: Any) -> str:
     if value is _ABSENT:
         return "absent"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+    return shortened(json.dumps(value, ensure_ascii=False), _MAX_SHOWN)

@@ -10,14 +10,13 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 
+from mcp_bindgen.contract.checks import first_line
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Object, Ref
 from mcp_bindgen.spec import EffectiveSchema, Schema, Store, extend, external
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
-
-_MAX_REASON = 200  # characters
 
 _ENVELOPES = {
     "request": ("JSONRPCRequest",),
@@ -116,7 +115,7 @@ class MessageJudge:
             return []
         error = max(found, key=lambda one: len(one.instance_path))
         rule = f"{' or '.join(known)}: {_keyword(error)}"
-        return [Violation(join(pointer, *error.instance_path), rule, _reason(error))]
+        return [Violation(join(pointer, *error.instance_path), rule, first_line(error))]
 
     def _validator(self, name: str) -> Draft202012Validator:
         if name not in self._validators:
@@ -151,11 +150,6 @@ def _closest(error: ValidationError) -> ValidationError:
 def _keyword(error: ValidationError) -> str:
     path = [step for step in error.schema_path if isinstance(step, str)]
     return path[-1] if path else "false"
-
-
-def _reason(error: ValidationError) -> str:
-    text = error.message.splitlines()[0]
-    return text if len(text) <= _MAX_REASON else f"{text[:90]} ... {text[-90:]}"
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any
 from mcp_bindgen.runtime.protocol.methods import DISCOVER, INITIALIZE
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.check import is_too_deep
-from mcp_bindgen.spec.errors import printable, suggestion
+from mcp_bindgen.spec.errors import printable, shortened, suggestion
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .redaction import REDACTED, redacted
@@ -126,8 +126,7 @@ def meta_of(request: Mapping[str, Any]) -> dict[str, Any]:
 def shown(method: str, params: Mapping[str, Any]) -> str:
     """Return a request in a short line."""
     text = json.dumps(params, ensure_ascii=False) if params else ""
-    text = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-    return printable(f"{method} {text}".strip())
+    return printable(f"{method} {shortened(text, _MAX_SHOWN)}".strip())
 
 
 def canonical(value: Any) -> str:

@@ -19,6 +19,7 @@ from mcp_bindgen.app.inclusion import Answer
 from mcp_bindgen.diff.finding import Impact
 from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.rules import RULES, impacts
+from mcp_bindgen.spec.errors import shortened
 
 from ..references import IN_PLACE
 from .inclusion import Inclusion, included, too_complex
@@ -179,5 +180,4 @@ def _level(finding: ContractFinding, side: int) -> Level:
 
 
 def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
+    return shortened(" ".join(text.split()), _MAX_LENGTH)
