@@ -230,6 +230,37 @@ async def test_a_worker_starts_without_redis_and_waits_for_it(tmp_path: Path) ->
             later.stop()
 
 
+async def test_a_broadcast_before_the_store_is_known_fails_with_its_error(tmp_path: Path) -> None:
+    class Announcing(v2026_07_28.Server):
+        info = v2026_07_28.types.Implementation(name="announcing", version="1")
+
+        async def call_tool(self, params: Any, ctx: v2026_07_28.Context) -> Any:
+            await self.broadcast(lambda client: client.notify_tool_list_changed())
+
+    async with workers(RedisServer(tmp_path), 1, Announcing) as one:
+        message = lone(1, "tools/call", {}, name="announce", arguments={})
+        more = {name.replace("_", "-"): value for name, value in stateless(message).items()}
+        response = await one.clients[0].post("/mcp", headers={**HEADERS, **more}, json=message)
+        assert "the store cannot be reached" in answer(response)["error"]["message"].lower()
+
+
+async def test_answers_that_came_while_the_event_loop_was_blocked_are_not_late(redis: RedisServer) -> None:
+    loop, blocked_seconds = asyncio.get_running_loop(), 0.0
+    now = loop.time
+    connection = RedisConnection(redis.url, {}, timeout=ANSWER_SECONDS, connections=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "time", lambda: now() + blocked_seconds)
+        with redis.paused():
+            answering = asyncio.create_task(connection.ready())
+            for _ in range(2):
+                await asyncio.sleep(0.05)
+                blocked_seconds += 2 * ANSWER_SECONDS
+                await asyncio.sleep(0.05)
+            assert not answering.done()
+        assert await answering
+        await connection.close()
+
+
 # --- two versions side by side --------------------------------------------------------------------------------
 
 

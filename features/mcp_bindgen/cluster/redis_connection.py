@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 Argument: TypeAlias = str | bytes | int | float
 """Argument of a script."""
 
+_STEPS = 10  # parts of a time limit
 _PAUSE = 0.2  # seconds without another attempt after Redis did not answer
 
 
@@ -53,9 +55,9 @@ class RedisConnection:
             pool: Any = BlockingConnectionPool
             options = {
                 "max_connections": connections,
-                "timeout": timeout,
-                "socket_timeout": timeout,
-                "socket_connect_timeout": timeout,
+                "timeout": None,  # `attempt` limits the time
+                "socket_timeout": None,
+                "socket_connect_timeout": None,
                 "retry": Retry(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,)),
                 "protocol": 3,
             }
@@ -81,7 +83,7 @@ class RedisConnection:
         if self.is_away:
             self._away_until = now + self._timeout  # one request tries; the rest fail until it has an answer
         try:
-            async with asyncio.timeout(self._timeout + 0.5):
+            async with _TimeLimit(self._timeout):
                 answer = await _cancellable(work())
         except (exceptions.ResponseError, exceptions.OutOfMemoryError) as error:
             self._note_answer()
@@ -89,7 +91,8 @@ class RedisConnection:
             raise StoreUnavailable() from error
         except (exceptions.RedisError, OSError, TimeoutError) as error:
             if not self.is_away:
-                log.error("Redis is away: %s: %s", type(error).__name__, error)
+                reason = str(error) or f"no answer within {self._timeout:g} s"
+                log.error("Redis is away: %s: %s", type(error).__name__, reason)
             self.is_away = True
             self._away_until = time.monotonic() + _PAUSE
             raise StoreUnavailable() from error
@@ -138,7 +141,40 @@ class RedisConnection:
 
     async def close(self) -> None:
         """Close all connections except those of a client that the caller passed."""
-        await self.redis.aclose(close_connection_pool=self._is_own)
+        with suppress(TimeoutError):
+            async with _TimeLimit(self._timeout):
+                await self.redis.aclose(close_connection_pool=self._is_own)
+
+
+class _TimeLimit:
+    """Time limit that counts in steps, so a blocked event loop costs one step at most.
+
+    After an import or a handler has blocked the event loop, answers that have arrived must be read before they count
+    as missing.
+
+    Args:
+        seconds: Seconds until the block is cancelled and `TimeoutError` is raised.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._limit = asyncio.timeout(None)
+        self._pause, self._left = seconds / _STEPS, _STEPS
+        self._timer = self._loop.call_later(self._pause, self._count)
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left:
+            self._timer = self._loop.call_later(self._pause, self._count)
+        else:
+            self._limit.reschedule(self._loop.time())
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._timer.cancel()
+        await self._limit.__aexit__(*error)
 
 
 async def _cancellable(work: Awaitable[Any]) -> Any:
