@@ -1,7 +1,7 @@
 """Random JSON values for any JSON Schema: most are valid, the others nearly; a validator tells them apart.
 
 The module reads schemas directly and shares no code with the product, so its values can test the product. Choices
-come from a seed, or from Hypothesis, which then shrinks the values.
+come from a seed, or from Hypothesis, which then shrinks the values with the profile `deep`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import jsonschema_rs
+from hypothesis import settings
 from hypothesis import strategies as st
 
 Document = dict[str, Any]
@@ -115,6 +116,10 @@ class Instances:
                         self._pool += ["y" * max(0, int(limit) + more) for more in (-1, 0, 1)]
         self._candidates_of: dict[str, tuple[Callable[[Any], bool], list[Any], list[Any]]] = {}
 
+    def reseed(self, seed: object) -> None:
+        """Begin the random choices of another seed."""
+        self._rng = random.Random(f"{seed}")
+
     # --- values -----------------------------------------------------------------------------------------------
 
     def valid(self, count: int, tries: int = 400) -> list[Document]:
@@ -152,7 +157,7 @@ class Instances:
             self._rng = rng
             return self.value(schema)
 
-        return st.randoms(use_true_random=False).map(drawn)
+        return _dice().map(drawn)
 
     def strategy_of(self, definition: str) -> st.SearchStrategy[Any]:
         """Return a Hypothesis strategy for values of a definition of the root."""
@@ -334,7 +339,16 @@ def damaged(instances: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     def mutant(value: Any, rng: random.Random) -> Any:
         return Instances({}, rng).mutant(value, allows_infinite=True)
 
-    return st.builds(mutant, instances, st.randoms(use_true_random=False))
+    return st.builds(mutant, instances, _dice())
+
+
+def _dice() -> st.SearchStrategy[random.Random]:
+    """Return a strategy for sources of random choices.
+
+    Hypothesis chooses the seed only. With the profile `deep` it makes each choice, which takes ten times as long, and
+    can then shrink the values.
+    """
+    return st.randoms(use_true_random=settings.get_current_profile_name() != "deep")
 
 
 def of_definitions(definitions: Mapping[str, Schema], seed: object = 0, *, names: Names | None = None) -> Instances:
