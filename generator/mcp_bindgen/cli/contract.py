@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +18,6 @@ from mcp_bindgen.contract.names import odd_tools
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report import contract as contract_report
 from mcp_bindgen.report.contract import ContractPlaces
-from mcp_bindgen.scaffold.contract_uses import BrokenUse, broken_uses, use_record, use_section
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
 
@@ -29,6 +28,9 @@ from .output import print_json, print_report
 from .servers import named
 from .terminal import say
 from .terminal import write as write_text
+
+if TYPE_CHECKING:
+    from mcp_bindgen.scaffold.contract_uses import BrokenUse
 
 _FAILURES: Mapping[FailOn, Level] = {"any": Level.SAFE, "risky": Level.RISKY, "breaking": Level.BREAKING}
 """Value of `--fail-on` -> the least level that fails."""
@@ -92,11 +94,19 @@ def contract_changes(
     def document() -> Any:
         places = ContractPlaces(new) if new is not None else contract_report.nowhere
         found = contract_report.document(comparison, witness=witness, places=places)
-        return found if uses is None else replace(found, sections=[*found.sections, use_section(uses[1], uses[0])])
+        if uses is None:
+            return found
+        from mcp_bindgen.scaffold.contract_uses import use_section
+
+        return replace(found, sections=[*found.sections, use_section(uses[1], uses[0])])
 
     def record() -> Any:
         found = contract_report.record(comparison)
-        return found if uses is None else {**found, "uses": [use_record(one) for one in uses[1]]}
+        if uses is None:
+            return found
+        from mcp_bindgen.scaffold.contract_uses import use_record
+
+        return {**found, "uses": [use_record(one) for one in uses[1]]}
 
     return Report(document, record)
 
@@ -190,7 +200,11 @@ def diff(
 
     before, after = contract_at(old, connection), contract_at(new, connection)
     comparison = compare_contracts(before, after)
-    found = None if uses is None else (uses, broken_uses(before, after, comparison, uses))
+    found = None
+    if uses is not None:
+        from mcp_bindgen.scaffold.contract_uses import broken_uses  # emitter and rewriter of code take time to load
+
+        found = uses, broken_uses(before, after, comparison, uses)
     file = Path(new) if format in LOCATED and is_document(new) else None
     print_report(contract_changes(comparison, witness=witness, new=file, uses=found), format, out)
     if is_failure(fail_on, (finding.level for finding in comparison.findings), _FAILURES):

@@ -22,7 +22,6 @@ from mcp_bindgen.spec.transaction import Change as FileChange
 
 from .analysis import Analysis
 from .changes import Change
-from .edits import edited
 from .files import Module, parse, python_files
 from .imports import rewrite_imports
 from .result import Edit, Migration, Place, Skipped, Use
@@ -106,6 +105,8 @@ def migrate(
 
 def _edited(modules: Mapping[Path, Module], uses: tuple[Use, ...]) -> Iterator[tuple[Path, Module]]:
     """Carry out the edits, and yield the modules that change."""
+    from .edits import edited  # libcst is slow to load
+
     for file, module in modules.items():
         edits = [use.edit for use in uses if use.edit is not None and use.place.file == str(file)]
         raw = edited(module, edits) if edits else None
