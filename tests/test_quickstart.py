@@ -21,21 +21,12 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.full
-def test_three_commands_lead_from_installation_to_a_tool_result(tmp_path: Path, own_wheel: Path) -> None:
-    """The commands print the output of the README; the installation needs the package index."""
-    path = take(steps(README), own_wheel, tmp_path)
-    assert len(path) <= COMMANDS
-    assert path[0].command.is_installation
-    assert "tools/call" in path[-1].command.line
-    assert path[-1].printed
-    for taken in path:
-        assert taken.as_shown, f"$ {taken.command.line}\n{taken.printed}"
+def test_programs_and_commands_of_the_readme_run_in_an_empty_environment(tmp_path: Path, own_wheel: Path) -> None:
+    """The first program needs only what is installed above it, and the commands print the shown output.
 
-
-@pytest.mark.full
-def test_the_first_program_runs_with_the_packages_installed_above_it(tmp_path: Path, own_wheel: Path) -> None:
+    The installations need the package index. They share an environment, which takes seconds to make.
+    """
     install, program = first_program(README)
-    (tmp_path / "home").mkdir()
     (tmp_path / "server.py").write_text(program, "utf-8")
     greeting = {
         "jsonrpc": "2.0",
@@ -44,8 +35,14 @@ def test_the_first_program_runs_with_the_packages_installed_above_it(tmp_path: P
         "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
     }
     (tmp_path / "greeting").write_text(json.dumps(greeting) + "\n", "utf-8")
-    served = "timeout -s INT 10 python ../../server.py --http 127.0.0.1:0 2>&1 || true"
-    commands = [Command("python ../../server.py < ../../greeting"), Command(served)]
-    _, answer, http = take([install, *commands], own_wheel, tmp_path / "home")
+    served = "timeout -s INT 10 python ../server.py --http 127.0.0.1:0 2>&1 || true"
+    programs = [Command("python ../server.py < ../greeting"), Command(served)]
+    _, answer, http, *path = take([install, *programs, *steps(README)], own_wheel, tmp_path)
     assert json.loads(answer.printed)["result"]["serverInfo"]["name"] == "weather"
     assert http.printed.startswith("listening on http://127.0.0.1:")
+    assert len(path) <= COMMANDS
+    assert path[0].command.is_installation
+    assert "tools/call" in path[-1].command.line
+    assert path[-1].printed
+    for taken in path:
+        assert taken.as_shown, f"$ {taken.command.line}\n{taken.printed}"
