@@ -114,6 +114,7 @@ class Instances:
                     self._pool += [limit - step, limit, limit + step]
                     if "ength" in word and limit < 500:
                         self._pool += ["y" * max(0, int(limit) + more) for more in (-1, 0, 1)]
+        self._validators: dict[str | None, Any] = {}
         self._candidates_of: dict[str, tuple[Callable[[Any], bool], list[Any], list[Any]]] = {}
 
     def reseed(self, seed: object) -> None:
@@ -122,24 +123,32 @@ class Instances:
 
     # --- values -----------------------------------------------------------------------------------------------
 
-    def valid(self, count: int, tries: int = 400) -> list[Document]:
-        """Return distinct objects that the schema accepts; fewer if no more are found."""
-        return self._chosen(count, tries, True, self.value)
+    def valid(self, count: int, tries: int = 400, definition: str | None = None) -> list[Document]:
+        """Return distinct objects that the schema, or a definition of it, accepts; fewer if no more are found."""
+        return self._chosen(count, tries, definition, True)
 
-    def invalid(self, count: int, tries: int = 400) -> list[Document]:
-        """Return objects that the schema rejects; fewer if no more are found."""
-        return self._chosen(count, tries, False, lambda: self.mutant(self.value()))
+    def invalid(self, count: int, tries: int = 400, definition: str | None = None) -> list[Document]:
+        """Return objects that the schema, or a definition of it, rejects; fewer if no more are found."""
+        return self._chosen(count, tries, definition, False)
 
-    def _chosen(self, count: int, tries: int, fits: bool, make: Callable[[], Any]) -> list[Document]:
+    def _chosen(self, count: int, tries: int, definition: str | None, fits: bool) -> list[Document]:
         found: dict[str, Document] = {}
-        validator = jsonschema_rs.validator_for(self._root, validate_formats=False)
+        is_valid = self.validator(definition).is_valid
+        schema = None if definition is None else _reference(definition)
         for _ in range(tries):
-            value = make()
-            if isinstance(value, dict) and validator.is_valid(value) is fits:
+            value = self.value(schema) if fits else self.mutant(self.value(schema))
+            if isinstance(value, dict) and is_valid(value) is fits:
                 found.setdefault(json.dumps(value, sort_keys=True), value)
             if len(found) == count:
                 break
         return list(found.values())
+
+    def validator(self, definition: str | None = None) -> Any:
+        """Return a validator of the schema, or of a definition of it; formats are not validated."""
+        if definition not in self._validators:
+            root = self._root if definition is None else {**self._root, **_reference(definition)}
+            self._validators[definition] = jsonschema_rs.validator_for(root, validate_formats=False)
+        return self._validators[definition]
 
     def sample(self, index: int) -> Any:
         """Return a value; every fourth value is a mutant."""

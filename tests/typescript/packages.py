@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -18,8 +17,10 @@ from mcp_bindgen.spec import Store
 from tests.bridge.test_proposal import NEW, proposal
 from tests.interop.processes import node
 from tests.support.commands import ROOT, inside, save
+from tests.support.forks import PYTHON
 from tests.support.next_revision import FACTS, NAME, next_revision
 from tests.support.pages import blocks
+from tests.support.shared import alone
 
 HERE = Path(__file__).parent
 REVISIONS = list(Store().pins)
@@ -35,8 +36,17 @@ Verdict = tuple[str | None, str | None]
 
 @cache
 def packages() -> Path:
-    """Generate the packages; they stay until the end of the process."""
-    folder = Path(mkdtemp(prefix="mcp-typescript-"))
+    """Return the folder of the packages; one process of a test run generates them for all processes."""
+    folder = Path(PYTHON).with_name("typescript")
+    with alone(folder.with_name("typescript-is-generated")) as is_new:
+        if is_new:
+            _generate(folder)
+            folder.with_name("typescript-is-generated").touch()
+    return folder
+
+
+def _generate(folder: Path) -> None:
+    folder.mkdir()
     facts = folder / "facts.toml"
     facts.write_text(FACTS, "utf-8")
     schema, proposed = save(folder / "next.json", next_revision()), save(folder / "proposal.json", proposal())
@@ -47,7 +57,6 @@ def packages() -> Path:
         ("--schema", proposed, "--revision", NEW),
     ):
         inside("generate", *words, "--language", "typescript", "--out", folder, code=0)
-    return folder
 
 
 def definitions(revision: str) -> dict[str, Any]:
@@ -71,7 +80,9 @@ def judge(documents: Iterable[Document]) -> list[Verdict]:
 def project() -> Path:
     """Return the folder of the packages with the programs and npm packages of this folder beside them."""
     folder = packages()
-    if not (folder / "programs").exists():
+    with alone(folder / "programs") as is_new:
+        if not is_new:
+            return folder
         missing = "the npm packages are not installed: npm ci --prefix tests/typescript"
         if not (HERE / "node_modules" / "typescript").is_dir():
             pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
