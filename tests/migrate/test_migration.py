@@ -319,7 +319,7 @@ def test_the_cache_of_a_run_that_failed_is_removed(tmp_path: Path, monkeypatch: 
     assert [*(tmp_path / "mcp-bindgen" / "mypy").iterdir()] == []
 
 
-def test_texts_of_the_same_size_and_second_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_the_same_size_and_second_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     write = Path.write_bytes
 
