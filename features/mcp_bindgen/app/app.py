@@ -188,10 +188,10 @@ class App(InProcess):
         debug: bool = sys.flags.dev_mode,
     ) -> None:
         info = {"name": name, "version": version, **({} if title is None else {"title": title})}
-        said = {} if instructions is None else {"instructions": instructions}
+        advice = {} if instructions is None else {"instructions": instructions}
         empty: dict[str, Any] = {"resources" if one == "contents" else one: [] for one in dynamic}
         announces = {_CHANGED[one] for one in dynamic}
-        self._contract = BoundContract(Catalog.of({"serverInfo": info, **said, **empty}), validation_steps, announces)
+        self._contract = BoundContract(Catalog.of({"serverInfo": info, **advice, **empty}), validation_steps, announces)
         self.document: Entry = self._contract.catalog.document
         self.dynamic: frozenset[Dynamic] = frozenset(dynamic)
         self.revisions: Sequence[ModuleType] | None = revisions

@@ -43,10 +43,10 @@ class InvalidArguments(ProtocolError):
     """
 
     def __init__(self, name: str, problems: Sequence[dict[str, str]]) -> None:
-        said = [f"{one['path'].removeprefix('params.')}: {one['problem']}" for one in problems[:_SHOWN]]
+        lines = [f"{one['path'].removeprefix('params.')}: {one['problem']}" for one in problems[:_SHOWN]]
         more = ["..."] if len(problems) > _SHOWN else []
-        said.sort(key=lambda one: one.endswith("?"))
-        super().__init__(INVALID_PARAMS, f"Invalid arguments of {name}: {'; '.join(said + more)}", list(problems))
+        lines.sort(key=lambda one: one.endswith("?"))
+        super().__init__(INVALID_PARAMS, f"Invalid arguments of {name}: {'; '.join(lines + more)}", list(problems))
 
 
 class InvalidResult(WrongResult):

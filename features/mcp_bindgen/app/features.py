@@ -569,11 +569,11 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
         text = adapter(wanted).dump_json(returned, warnings="error").decode()
     except ValueError as error:
         found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
-        said = f"returned {found}, expected {type_name(wanted)}"
+        problem = f"returned {found}, expected {type_name(wanted)}"
         if inner is not None and inner["found"] != found:
-            said += f" ({inner['field'] or 'a part'} is {inner['found']}, not {inner['wanted']})"
+            problem += f" ({inner['field'] or 'a part'} is {inner['found']}, not {inner['wanted']})"
         more = f": {error}" if inner is None else "; correct the value or the annotation"
-        raise handler.invalid(said + more) from None
+        raise handler.invalid(problem + more) from None
     member = handler.spec.member
     if member is not None:
         text = f"{{{to_json(member).decode()}:{text}}}"
@@ -611,8 +611,8 @@ def _may_use(identity: Identity | None, entry: Entry) -> bool:
 
 def _one_line(error: Exception) -> str:
     """Return a short line about an error, without the paths of folders."""
-    said = error.told if isinstance(error, WrongResult) else f"{type(error).__name__}: {error}"
-    line = said.partition("\n")[0].rstrip(": ")
+    text = error.told if isinstance(error, WrongResult) else f"{type(error).__name__}: {error}"
+    line = text.partition("\n")[0].rstrip(": ")
     return line if len(line) <= _MAX_ERROR_CHARACTERS else f"{line[:_MAX_ERROR_CHARACTERS]}..."
 
 

@@ -117,8 +117,8 @@ def watched(work: Coroutine[Any, Any, T], function: Callable[..., Any]) -> Gener
             return result
         finally:
             if (took := monotonic() - begun) > BLOCKING_SECONDS:
-                said = "%s: %s blocked the event loop for %.1f s; write def (it runs in a thread), or await the call"
-                log.warning(said, place_of(function), function.__name__, took)
+                advice = "%s: %s blocked the event loop for %.1f s; write def (it runs in a thread), or await the call"
+                log.warning(advice, place_of(function), function.__name__, took)
         try:
             step = partial(work.send, (yield trap))
         except BaseException as error:  # cancellation is delivered to the function like any other error
@@ -331,8 +331,8 @@ class FunctionHandler:
         output, wrapped = self._output(annotation)
         if not self._about:
             self._advise("no description, by which models choose tools", "write a docstring")
-        told = [self._about, f"Returns: {self._returned}" if output is None and self._returned else ""]
-        entry: Entry = {"name": self.name, **_known(description="\n\n".join(filter(None, told)))}
+        paragraphs = [self._about, f"Returns: {self._returned}" if output is None and self._returned else ""]
+        entry: Entry = {"name": self.name, **_known(description="\n\n".join(filter(None, paragraphs)))}
         schema = self._schema(self._input, "validation", "the parameters")
         properties = schema.get("properties", {})
         entry["inputSchema"] = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -409,8 +409,8 @@ class FunctionHandler:
             if inspect.iscoroutine(value):
                 value.close()
                 called = value.__name__
-                said = f"{self.name} returned the coroutine of {called}(); write return await {called}(...)"
-                raise InvalidResult(said, self.function)
+                problem = f"{self.name} returned the coroutine of {called}(); write return await {called}(...)"
+                raise InvalidResult(problem, self.function)
             return value if type(value) is str and not self._is_json else self._content(value)
 
         if injection.dependencies:
@@ -448,8 +448,8 @@ class FunctionHandler:
             try:
                 return adapter(self._hints.get("return", Any)).dump_json(value, warnings="error").decode()
             except ValueError as error:
-                said = "which JSON cannot express; return a model, a dataclass or a dict"
-                raise InvalidResult(f"{self.name} returned {type(value).__name__}, {said}", self.function) from error
+                advice = "which JSON cannot express; return a model, a dataclass or a dict"
+                raise InvalidResult(f"{self.name} returned {type(value).__name__}, {advice}", self.function) from error
         if self._is_prompt and is_array(value):
             return [_user(item) if isinstance(item, str) else item for item in value]
         return [] if value is None and self._hints.get("return") in (None, type(None)) else value

@@ -116,14 +116,14 @@ def _isolated(pairs: Sequence[tuple[Any, Any]]) -> list[Answer]:
     """Return the answers of another process; a pair without an answer in time is unknown."""
     words = [sys.executable, "-I", "-c", _PROVE]
     try:
-        said = subprocess.run(  # noqa: S603 - the interpreter of this process
+        output = subprocess.run(  # noqa: S603 - the interpreter of this process
             words, input=json.dumps(pairs), capture_output=True, text=True, timeout=TIMEOUT_SECONDS
         ).stdout
     except subprocess.TimeoutExpired as error:
-        said = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+        output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
     except (OSError, ValueError, RecursionError):
-        said = ""
-    answers = [Answer(line) for line in said.split("\n")[:-1]]
+        output = ""
+    answers = [Answer(line) for line in output.split("\n")[:-1]]
     return [*answers[: len(pairs)], *[Answer.UNKNOWN] * (len(pairs) - len(answers))]
 
 

@@ -184,9 +184,9 @@ class _Expression:
         found: dict[str, Found] = {}
         for behind, variable in zip(reversed(range(len(self.variables))), self.variables, strict=True):
             count = max(len(values) - behind, 0) if variable.explode else 1
-            mine, values = values[:count], values[count:]
-            if mine:
-                found[variable.name] = mine if variable.explode else mine[0]
+            matched, values = values[:count], values[count:]
+            if matched:
+                found[variable.name] = matched if variable.explode else matched[0]
         if values:
             raise ValueError(values)
         return found

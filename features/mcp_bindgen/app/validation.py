@@ -309,8 +309,8 @@ def _causes(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
         kind: Any = error.kind
         branches: list[list[ValidationError]] = kind.context if kind.name in ("anyOf", "oneOf") else []
         depth = len(error.instance_path)
-        meant = [branch for branch in branches if branch and not any(_is_another(one, depth) for one in branch)]
-        yield from _causes(meant[0]) if len(meant) == 1 else [error]
+        chosen = [branch for branch in branches if branch and not any(_is_another(one, depth) for one in branch)]
+        yield from _causes(chosen[0]) if len(chosen) == 1 else [error]
 
 
 def _is_another(error: ValidationError, depth: int) -> bool:
@@ -373,5 +373,5 @@ class OutputSchemas:
             del self._validators[name]
             return
         for first in problems[:1]:
-            said = f"{first['path']}: {first['problem']}"
-            raise UnexpectedResult(f"the result of the tool {name!r} does not fit its outputSchema: {said}")
+            problem = f"{first['path']}: {first['problem']}"
+            raise UnexpectedResult(f"the result of the tool {name!r} does not fit its outputSchema: {problem}")

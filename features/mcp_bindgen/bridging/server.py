@@ -154,16 +154,16 @@ class BridgedContext(Context):
             await super()._tell(method, params)
             return
         try:
-            told = self.bridge.outgoing.params(theirs, plain(params), self._losses)
+            converted = self.bridge.outgoing.params(theirs, plain(params), self._losses)
         except NotConvertible as error:
             self._losses.record(error.place, error.reason)
             return
         if theirs.filter is None or isinstance(self.link, Subscription):
-            await super()._tell(theirs, told)
+            await super()._tell(theirs, converted)
             return
         for link in self.server.audience:  # a client that asks and listens does so in two requests
             if isinstance(link, Subscription) and link.ready and self._is_same_client(link):
-                await link.notify(theirs, told)
+                await link.notify(theirs, converted)
 
     def _counterpart(self, method: Notification[Any]) -> Notification[Any] | None:
         """Return the notification of the client's revision; record the loss and return None if there is none."""
@@ -333,15 +333,15 @@ class BridgedServer:
         """
         ours, wire = self.bridge.home.revision, self.bridge.wire
         foreign = fields_of(ours.types.ServerCapabilities).keys() - fields_of(wire.types.ServerCapabilities)
-        told = {name: value for name, value in self.server.extra_capabilities().items() if name not in foreign}
+        merged = {name: value for name, value in self.server.extra_capabilities().items() if name not in foreign}
         offers = declared(self.server, self.bridge.home)
         found = declare("server", wire, self.dispatcher.offered(self), self.server.announces)
         for _, *flag in sorted(wire.flags & ours.flags):
             if is_declared(found, *flag) and not is_declared(offers, *flag):
-                told = merge(told, tree_of(flag, False))
+                merged = merge(merged, tree_of(flag, False))
         for engine in self.dispatcher.engines:
-            told = merge(told, engine.capabilities)
-        return told
+            merged = merge(merged, engine.capabilities)
+        return merged
 
 
 class BridgedDispatcher(Dispatcher):

@@ -143,8 +143,8 @@ class Extension:
             return self._settings[role].validate_python(settings)
         except ValidationError as error:
             where = ".".join(map(str, error.errors()[0]["loc"]))
-            said = f"the settings of {self.id} are not valid: {where}: {error.errors()[0]['msg']}"
-            raise ProtocolError(INVALID_PARAMS, said) from None
+            problem = f"the settings of {self.id} are not valid: {where}: {error.errors()[0]['msg']}"
+            raise ProtocolError(INVALID_PARAMS, problem) from None
 
     def __str__(self) -> str:
         return self.id

@@ -113,14 +113,14 @@ def shows_apps(capabilities: Mapping[str, Any], mime_type: str = MIME_TYPE) -> b
 
 def visibility(tool: Mapping[str, Any]) -> Collection[str]:
     """Return the callers of a tool, given its entry in wire form; `app` means an app of the same server."""
-    said = _inner(tool, "_meta", KEY).get("visibility")
-    return said if is_array(said) else ("model", "app")
+    stated = _inner(tool, "_meta", KEY).get("visibility")
+    return stated if is_array(stated) else ("model", "app")
 
 
 def resource_uri(tool: Mapping[str, Any]) -> str | None:
     """Return the URI of the app that shows the results of a tool, given its entry in wire form."""
-    said = _inner(tool, "_meta", KEY).get("resourceUri")
-    return said if isinstance(said, str) else None
+    stated = _inner(tool, "_meta", KEY).get("resourceUri")
+    return stated if isinstance(stated, str) else None
 
 
 def tools_for(capabilities: Mapping[str, Any], tools: Sequence[T]) -> list[T]:
@@ -138,8 +138,8 @@ def tools_for(capabilities: Mapping[str, Any], tools: Sequence[T]) -> list[T]:
 
 def contents_meta(resource: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of an app as members of the resource's contents, given its entry in wire form."""
-    said = _inner(resource, "_meta", KEY)
-    return {"_meta": {KEY: said}} if said else {}
+    stated = _inner(resource, "_meta", KEY)
+    return {"_meta": {KEY: stated}} if stated else {}
 
 
 def content_security_policy(meta: Mapping[str, Any] | BaseModel | None) -> str:

@@ -250,8 +250,8 @@ class Upstream:
     async def _progressed(self, call: Call, token: RequestId, progress: BaseModel) -> None:
         if call.ctx is not None:
             with suppress(ConnectionClosed):
-                told = progress.model_copy(update={"progress_token": token})
-                await call.ctx.notify(self._revision.progress, told)
+                forwarded = progress.model_copy(update={"progress_token": token})
+                await call.ctx.notify(self._revision.progress, forwarded)
 
     async def ensure_level(self, level: str) -> None:
         """Set the log level of a stateful server, unless it is set already."""

@@ -137,8 +137,8 @@ class ResultCache:
 
     def _keys(self, scope: CacheScope, method: Request[Any, Any, Any], params: object) -> tuple[_Key, _Key]:
         wire: dict[str, Any] = jsonrpc.plain(params) if params is not None else {}
-        said = to_json({name: wire[name] for name in sorted(wire) if name != "_meta"})
-        return _Key(scope.server, method.name, said, scope.connection), _Key(scope.server, method.name, said, None)
+        text = to_json({name: wire[name] for name in sorted(wire) if name != "_meta"})
+        return _Key(scope.server, method.name, text, scope.connection), _Key(scope.server, method.name, text, None)
 
 
 def _is_complete(params: object, answer: object) -> bool:

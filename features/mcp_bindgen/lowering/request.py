@@ -84,8 +84,8 @@ class Lowered:
             raise InvalidArguments(f"Invalid arguments of {self.name}: they do not fit the schema") from None
         for guard in self._guards:
             if problems := guard.problems(decoded, "arguments"):
-                said = "; ".join(f"{one['path']}: {one['problem']}" for one in problems)
-                raise InvalidArguments(f"Invalid arguments of {self.name}: {said}")
+                lines = "; ".join(f"{one['path']}: {one['problem']}" for one in problems)
+                raise InvalidArguments(f"Invalid arguments of {self.name}: {lines}")
         return decoded
 
     def encode(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,5 +109,5 @@ def _chapter(plan: Plan) -> str:
 
 
 def _entry(names: Iterable[str], reason: str) -> str:
-    said = ", ".join(f"`{name}`" for name in names)
-    return f"- {said}: {reason}" if reason else f"- {said}"
+    listed = ", ".join(f"`{name}`" for name in names)
+    return f"- {listed}: {reason}" if reason else f"- {listed}"

@@ -87,11 +87,11 @@ def _section(section: Section) -> dict[str, Any]:
 
 
 def _print_missing(store: Store, both: list[tuple[bool, Plan]]) -> None:
-    lacking = [(users, plan) for users, plan in both if plan.missing]
-    for users in {users: None for users, _ in lacking}:
+    incomplete = [(users, plan) for users, plan in both if plan.missing]
+    for users in {users: None for users, _ in incomplete}:
         say(f"# for {rule_file(store, users=users)}")
-        write("\n".join(missing_rules(plan) for own, plan in lacking if own is users))
-    if not lacking:
+        write("\n".join(missing_rules(plan) for own, plan in incomplete if own is users))
+    if not incomplete:
         say("no rule is missing", err=True)
 
 

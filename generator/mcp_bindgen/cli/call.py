@@ -260,8 +260,8 @@ def _no_client(revision: str) -> dict[str, Any]:
     facts: Facts = bindings(revision, "revision").REVISION
     if not facts.era.is_stateless:
         return {}
-    said = {"protocol_version": revision, "client_info": {"name": "", "version": ""}, "client_capabilities": {}}
-    return {facts.meta_keys[name]: value for name, value in said.items()}
+    values = {"protocol_version": revision, "client_info": {"name": "", "version": ""}, "client_capabilities": {}}
+    return {facts.meta_keys[name]: value for name, value in values.items()}
 
 
 def requests_of(revision: str, extensions: Sequence[str] = ()) -> dict[str, Route]:

@@ -97,8 +97,8 @@ class Dialogue:
     def _progress(self, params: Any) -> None:
         if self._status is not None:
             total = "" if params.total is None else f"/{params.total:g}"
-            said = getattr(params, "message", None)
-            self._status.update(harmless(f"{params.progress:g}{total}{f' {said}' if said else ''}"))
+            message = getattr(params, "message", None)
+            self._status.update(harmless(f"{params.progress:g}{total}{f' {message}' if message else ''}"))
 
     def _log(self, params: Any) -> None:
         if self._is_seen:
@@ -167,13 +167,13 @@ class Dialogue:
         shown = "" if default is None else f" [{default}]"
         question = printable(harmless(f"{field.get('title', name)}{_hint(field)}{shown}"))
         while True:
-            said = typer.prompt(
+            answer = typer.prompt(
                 question, default="" if default is None and not required else default, show_default=False, err=True
             )
-            if said == "":
+            if answer == "":
                 return None
             try:
-                return _read(field, str(said))
+                return _read(field, str(answer))
             except ValueError as error:
                 self._say(str(error))
 

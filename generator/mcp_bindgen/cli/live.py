@@ -315,12 +315,12 @@ def offers(server: str, connection: Connection = Connection(), declare: str | No
     live = replace(Live.named(server, connection), declares=capability_names(declare or "", kinds))
     try:
         with nullcontext() if connection.verbose else StatusLine(f"Asking {shown(server)} ..."):
-            said, left_out = live.ask(lambda revisions: dict.fromkeys(revisions, document))
+            answers, left_out = live.ask(lambda revisions: dict.fromkeys(revisions, document))
     except Failed as error:
         raise BadInput(
             f"{server!r} does not list its tools, prompts and resources: {error}".replace("\n", " ")
         ) from None
-    contract = contract_of_valid(said)
+    contract = contract_of_valid(answers)
     contract = replace(contract, left_out=(*left_out, *contract.left_out))
     if contract.left_out:
         count = len(contract.left_out)
@@ -328,7 +328,7 @@ def offers(server: str, connection: Connection = Connection(), declare: str | No
         say(f"{'error' if connection.strict else 'warning'}: {what} not valid, and left out:", err=True)
         for one in contract.left_out:
             say(f"  {one}", err=True)
-        lost = [member for member in said if member in LISTINGS and said[member] and not contract.document[member]]
+        lost = [one for one in answers if one in LISTINGS and answers[one] and not contract.document[one]]
         for member in lost:
             say(f"error: no entry of {member} is valid; correct the server's {member}", err=True)
         if connection.strict or lost:

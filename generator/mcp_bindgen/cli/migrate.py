@@ -137,10 +137,10 @@ def upgrade(
         _add(Project.read(project), add, force=force, dry_run=dry_run)
         return
     assert to is not None
-    store, mine = Store(), Project.read(project)
-    old = replaced(mine, replaces, to, store)
+    store, present = Store(), Project.read(project)
+    old = replaced(present, replaces, to, store)
     if old is None:
-        _nothing_to_do(mine, to, remaining(mine, store))
+        _nothing_to_do(present, to, remaining(present, store))
         return
     found = prepare(project, old, to, force=force, store=store)
     if dry_run:

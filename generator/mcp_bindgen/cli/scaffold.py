@@ -199,8 +199,8 @@ def _next(planned: Plan, folder: Path, server: str) -> str:
     """Return the next commands; `server` is an example of a server for clients."""
     source, package = shlex.quote(str(folder / "src")), planned.names.package
     if planned.kind == "server":
-        said = next(iter(calls(planned)), "--list")
-        first = ["Call it:", f"    mcp-bindgen call 'python -m {package}' {said} --env PYTHONPATH={source}"]
+        arguments = next(iter(calls(planned)), "--list")
+        first = ["Call it:", f"    mcp-bindgen call 'python -m {package}' {arguments} --env PYTHONPATH={source}"]
     else:
         first = ["Connect it to a server:", f"    PYTHONPATH={source} python -m {package} {shlex.quote(server)}"]
     return "\n".join(
@@ -255,8 +255,8 @@ def interview(
             else sorted({*more, *(one for protocol in protocols for one in features(protocol, kind))})
         )
 
-        def offered(said: str) -> str:
-            wanted = () if said == "nothing" and kind == "client" else names(said, "an answer")
+        def offered(answer: str) -> str:
+            wanted = () if answer == "nothing" and kind == "client" else names(answer, "an answer")
             chosen = choose(protocols, kind, tuple(one for one in wanted if one not in more))
             if is_app:
                 offers = [feature.name for found, _ in chosen.values() for feature in found]
@@ -270,21 +270,21 @@ def interview(
     if kind == "server" and set(transports_of(names(way, "--transport"))) - {"stdio"} and not auth:
         stated = scopes_of(contract)
 
-        def protected(said: str) -> bool:
-            if said.lower() not in ("yes", "y", "no", "n"):
-                raise BadInput(f"{said!r} is neither yes nor no")
-            if stated and said.lower() in ("no", "n"):
+        def protected(answer: str) -> bool:
+            if answer.lower() not in ("yes", "y", "no", "n"):
+                raise BadInput(f"{answer!r} is neither yes nor no")
+            if stated and answer.lower() in ("no", "n"):
                 raise BadInput(f"the contract states scopes, which only tokens have: {', '.join(stated)}")
-            return said.lower() in ("yes", "y")
+            return answer.lower() in ("yes", "y")
 
         auth = _ask("Tokens of an authorization server over HTTP (yes, no)", "yes" if stated else "no", protected)
     return replace(project, name=name, revision=revisions, with_=with_, transport=way), auth, style
 
 
-def _style(said: str) -> Style:
-    if said not in [*Style]:
-        raise BadInput(f"{said!r} is no style", fix=f"known: {', '.join(Style)}")
-    return Style(said)
+def _style(answer: str) -> Style:
+    if answer not in [*Style]:
+        raise BadInput(f"{answer!r} is no style", fix=f"known: {', '.join(Style)}")
+    return Style(answer)
 
 
 def _ask(question: str, default: str, read: Callable[[str], T]) -> T:

@@ -59,9 +59,9 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
     store = Store(folder)
 
     def fact(pin: Pin, origin: str = "", **more: object) -> dict[str, Any]:
-        told = {one: getattr(pin, one) or None for one in ("status", "date", "source")}
+        stated = {one: getattr(pin, one) or None for one in ("status", "date", "source")}
         kept = origin or ("your folder" if store.is_users(pin) else "mcp-bindgen")
-        return {"name": pin.name, **more, **told, "from": kept}
+        return {"name": pin.name, **more, **stated, "from": kept}
 
     revisions = [fact(pin, era=pin.era) for pin in store.pins.values()]
     revisions += [fact(pin, "your folder, hidden by ours", era=pin.era) for pin in store.hidden]

@@ -129,10 +129,10 @@ def check_spelling(document: Any) -> None:
         for index, entry in enumerate(entries if is_array(entries) else ()):
             for name in entry.keys() - set(known) if is_object(entry) else ():
                 near = get_close_matches(name.replace("_", "").lower(), [one.lower() for one in known], 1, 0.9)
-                meant = [one for one in known if one.lower() in near and one not in entry]
-                if meant:
+                similar = [one for one in known if one.lower() in near and one not in entry]
+                if similar:
                     pointer = join(f"/{member}/{index}", name)
-                    raise BadInput(f"{name!r} says nothing here", pointer=pointer, fix=f"did you mean {meant[0]}?")
+                    raise BadInput(f"{name!r} says nothing here", pointer=pointer, fix=f"did you mean {similar[0]}?")
 
 
 def check_schema(schema: Any, pointer: str) -> None:

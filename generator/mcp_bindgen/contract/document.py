@@ -90,8 +90,8 @@ def contract_of_valid(document: Mapping[str, Any]) -> Contract:
                     raise
                 place = f"/{member}/{index}{error.pointer.removeprefix(alone)}"
                 name: Any = entry.get("name") if is_object(entry) else None
-                said = f" of {name!r}" if isinstance(name, str) else ""
-                left_out.append(shortened(printable(f"{place}{said}: {error.message}"), _MAX_REASON_LENGTH))
+                owner = f" of {name!r}" if isinstance(name, str) else ""
+                left_out.append(shortened(printable(f"{place}{owner}: {error.message}"), _MAX_REASON_LENGTH))
             else:
                 taken.add(entry[listing.key])
                 kept[member].append(entry)

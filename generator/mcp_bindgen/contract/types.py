@@ -292,11 +292,11 @@ def is_visible(words: str) -> bool:
     return any(char.isprintable() and not char.isspace() for char in words)
 
 
-def _meet(kinds: Sequence[str] | None, said: Any) -> Sequence[str] | None:
+def _meet(kinds: Sequence[str] | None, stated: Any) -> Sequence[str] | None:
     """Return the JSON types in both `kinds` and the value of a `type`."""
-    if said is None:
+    if stated is None:
         return kinds
-    names = listed(said)
+    names = listed(stated)
     names = [kind for kind in names if kind in JSON_TYPES and not (kind == "integer" and "number" in names)]
     if kinds is None:
         return names

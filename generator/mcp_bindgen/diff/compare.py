@@ -197,14 +197,14 @@ class Comparer(Sides):
 
     def member(self, side: int, field: Field, location: Location, objects: tuple[Object, Object]) -> None:
         """Note a member that only one of the objects names."""
-        mine, foreign = self.forms[side], self.forms[1 - side]
+        form, foreign = self.forms[side], self.forms[1 - side]
         others = objects[1 - side].extra  # the type of unnamed members in the other object
         is_capability = location.subject in self._capabilities[side] and not field.required
         rule = f"capability-{HOW[side]}" if is_capability else f"field-{HOW[side]}-{_required(field)}"
         parts: tuple[str, ...] = ()
-        if others is None or (others != AnyValue() and foreign.key(others) != mine.key(field.type)):
+        if others is None or (others != AnyValue() and foreign.key(others) != form.key(field.type)):
             parts = rule, ("type-narrowed", "type-widened")[side]  # the other object refuses it
-        words, types = only(side, mine.words(field.type), ""), only(side, field.type, None)
+        words, types = only(side, form.words(field.type), ""), only(side, field.type, None)
         change = Change(rule, location, words, types, parts)
         in_place = None if is_capability else self.opened(side, field, change, objects)
         self.changes.append(replace(change, in_place=in_place))

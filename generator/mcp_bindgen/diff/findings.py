@@ -128,11 +128,11 @@ class Findings:
 
     def everything(self) -> Iterator[Found]:
         """Return all findings, unsorted."""
-        said = list(message_changes(*self.protocols))
+        messages = list(message_changes(*self.protocols))
         changes = with_moves(self.comparer.run(), self.comparer.forms)
-        self.replacements = replacements(self.protocols, said, changes, self.matches)
+        self.replacements = replacements(self.protocols, messages, changes, self.matches)
         changes = [change.in_place or change for change in changes]
-        yield from ((self.of_message(change), change) for change in said)
+        yield from ((self.of_message(change), change) for change in messages)
         yield from ((self.of_type(change), change) for change in changes if not self.is_code(change))
         yield from ((finding, None) for finding in self.of_names())
         yield from ((finding, None) for finding in self.of_descriptions())

@@ -21,12 +21,12 @@ _NOTHING = "nothing is asked"
 
 def replacements(
     protocols: tuple[Protocol, Protocol],
-    said: Sequence[MessageChange],
+    messages: Sequence[MessageChange],
     changes: Sequence[Change],
     matches: Matches,
 ) -> dict[str, str]:
     """Return method -> hint about its counterpart in the other revision, for removed and added methods."""
-    removed, added = ([change for change in said if change.rule == f"request-method-{how}"] for how in HOW)
+    removed, added = ([change for change in messages if change.rule == f"request-method-{how}"] for how in HOW)
     found: dict[str, list[str]] = defaultdict(list)
     renamed = renamed_methods(*protocols, matches)
     for was, now in product(removed, added):

@@ -180,9 +180,9 @@ class _Reader:
         """Return the uses that explain the diagnostic; without an explanation, the message of the type checker."""
         for rule, read in _RULES:
             match = rule.match(self._found.message)
-            said = list(read(self, match.groupdict())) if match is not None else []
-            if said:
-                yield from said
+            found = list(read(self, match.groupdict())) if match is not None else []
+            if found:
+                yield from found
                 return
         hint = f"mypy reports it with the bindings of {self._changes.new.protocol.revision} only."
         change = Change("changed", "type-error", self._found.code, "", self._found.message, hint)
@@ -198,9 +198,9 @@ class _Reader:
     def _edit(self, kind: EditKind, old: str, new: str = "") -> Edit:
         return Edit(kind, *self._start, old, new)
 
-    def name(self, said: Said) -> Iterator[Use]:
+    def name(self, names: Said) -> Iterator[Use]:
         """Read a name that a module does not have."""
-        name = said["name"]
+        name = names["name"]
         modules = [ast.unparse(one.value) for one in self._nodes() if isinstance(one, ast.Attribute)]
         fates = [("types", self._changes.definition(name)), ("errors", self._changes.error(name))]
         fates += [("methods", self._changes.member(f"methods.{name}"))]
@@ -214,9 +214,9 @@ class _Reader:
                 yield Use(self._module.tail(line, offset, name), f"{module}.{name}", change, edit)
                 return
 
-    def member(self, said: Said) -> Iterator[Use]:
+    def member(self, names: Said) -> Iterator[Use]:
         """Read a member that a class does not have."""
-        owner, name = said["owner"], said["name"]
+        owner, name = names["owner"], names["name"]
         for label, change in self._fates(owner, name):
             is_member = change.kind == "renamed" and label.endswith(f".{name}")
             edit = self._edit("rename", name, change.new) if is_member else None
@@ -266,10 +266,10 @@ class _Reader:
         return next((one for one in self._nodes() if isinstance(one, ast.Call)), None)
 
     def _arguments(
-        self, said: Said, argument: str | int, *, missing: bool = False
+        self, names: Said, argument: str | int, *, missing: bool = False
     ) -> Iterator[tuple[str, str, Change]]:
         """Return label, old name and fate of an argument of a constructor or a call, which may be missing."""
-        function, owner = said["function"], said["owner"]
+        function, owner = names["function"], names["owner"]
         if owner is None:
             is_known = function in self._changes.new.protocol.definitions
             known = self._changes.before(function) if is_known else self._changes.old.protocol.definitions
@@ -285,10 +285,10 @@ class _Reader:
             if found is not None:
                 yield name if found[1].rule == SHAPE else f"{name}({found[0]}=)", *found
 
-    def unexpected(self, said: Said) -> Iterator[Use]:
+    def unexpected(self, names: Said) -> Iterator[Use]:
         """Read a keyword that a constructor or call does not take."""
-        name, call = said["name"], self._call()
-        for label, _, change in self._arguments(said, name):
+        name, call = names["name"], self._call()
+        for label, _, change in self._arguments(names, name):
             if change.rule == SHAPE:
                 yield self._shape(label, change)
                 return
@@ -301,10 +301,10 @@ class _Reader:
                 yield Use(place, label, change, edit if keywords else None)
                 return
 
-    def missing(self, said: Said) -> Iterator[Use]:
+    def missing(self, names: Said) -> Iterator[Use]:
         """Read arguments that have become mandatory."""
-        for name in re.findall(r'"(\w+)"', said["name"]):
-            for label, _, change in self._arguments(said, name, missing=True):
+        for name in re.findall(r'"(\w+)"', names["name"]):
+            for label, _, change in self._arguments(names, name, missing=True):
                 if change.kind == "needed" or change.rule == SHAPE:
                     yield self._shape(label, change)
                     break
@@ -314,10 +314,10 @@ class _Reader:
         call = self._call()
         return Use(self._module.place_of(call.func) if call is not None else self._place(), label, change)
 
-    def argument(self, said: Said) -> Iterator[Use]:
+    def argument(self, names: Said) -> Iterator[Use]:
         """Read an argument of another type."""
-        index = said["name"] or int(said["index"]) - 1
-        for label, _, change in self._arguments(said, index):
+        index = names["name"] or int(names["index"]) - 1
+        for label, _, change in self._arguments(names, index):
             if change.rule == SHAPE:
                 call = self._module.call_around(*self._start)
                 yield Use(self._module.place_of(call.func) if call is not None else self._place(), label, change)
@@ -337,11 +337,11 @@ class _Reader:
         given = [wires.get(one.arg or "") for one in call.keywords]
         return self._edit("mapping", name, " ".join(map(str, given))) if None not in given else None
 
-    def positional(self, said: Said) -> Iterator[Use]:
+    def positional(self, names: Said) -> Iterator[Use]:
         """Read positional arguments that have become keywords."""
         call = self._call()
         for index, argument in enumerate(call.args if call is not None else ()):
-            for label, name, change in self._arguments(said, index):
+            for label, name, change in self._arguments(names, index):
                 if change.rule == SHAPE:
                     yield self._shape(label, change)
                     return
@@ -350,9 +350,9 @@ class _Reader:
                     yield Use(self._module.place_of(argument), label, change, edit)
                 break
 
-    def params(self, said: Said) -> Iterator[Use]:
+    def params(self, names: Said) -> Iterator[Use]:
         """Read an override whose parameters do not fit."""
-        label = f"{said['owner']}.{said['name']}"
+        label = f"{names['owner']}.{names['name']}"
         change = self._changes.params(label)
         if change is not None:
             node = next((one for one in self._nodes() if isinstance(one, ast.arg)), None)
@@ -363,14 +363,14 @@ class _Reader:
                 edit = Edit("annotate", annotation.lineno, annotation.col_offset, annotation.attr, wanted[1])
             yield Use(self._header(), label, change, edit)
 
-    def returns(self, said: Said) -> Iterator[Use]:
+    def returns(self, names: Said) -> Iterator[Use]:
         """Read an override whose result does not fit."""
-        label = f"{said['owner']}.{said['name']}"
+        label = f"{names['owner']}.{names['name']}"
         change = self._changes.member(label)
         if change is not None:
             yield Use(self._header(), label, change)
 
-    def alias(self, said: Said) -> Iterator[Use]:
+    def alias(self, names: Said) -> Iterator[Use]:
         """Read the use of a class that has become an alias."""
         for node in self._nodes():
             name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

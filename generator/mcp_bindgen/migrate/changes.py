@@ -186,8 +186,8 @@ class Changes:
             return self._change("renamed", self._causes.of_name(definition), default, (stub.short, heir.short))
         cause = self._causes.within(stub.message) or self._causes.of_name(name_of(stub.method.result))
         words = self._words(stub.method.result, heir.method.result)
-        said = f"answers {words[0]}", f"answers {words[1]}"
-        return self._change("changed", cause, ("type-changed", stub.message), said, gives=stub.role == "handler")
+        answers = f"answers {words[0]}", f"answers {words[1]}"
+        return self._change("changed", cause, ("type-changed", stub.message), answers, gives=stub.role == "handler")
 
     def params(self, name: str) -> Change | None:
         """Return how the params of a handler changed."""
@@ -315,14 +315,14 @@ class Changes:
         if cause is None:
             change = Change(kind, *default, *words, RULES[default[0]].hint)
         else:
-            said = RULES[cause.rule].hint if cause.gate else cause.hint  # the code uses it, so it matters
-            change = Change(kind, cause.rule, cause.subject, *words, said, cause.fingerprint)
+            cause_hint = RULES[cause.rule].hint if cause.gate else cause.hint  # the code uses it, so it matters
+            change = Change(kind, cause.rule, cause.subject, *words, cause_hint, cause.fingerprint)
         specific = "" if change.hint == RULES[change.rule].hint else change.hint
         if gives is not None and not hint:
             hint, specific = advice(change.rule, gives=gives), ""
         if hint:
-            told = self._replacements.told(specific, owner)
-            change = replace(change, hint=f"{hint} {told}".rstrip())
+            replacement = self._replacements.told(specific, owner)
+            change = replace(change, hint=f"{hint} {replacement}".rstrip())
         return change
 
     def _words(self, old: Type | None, new: Type | None) -> tuple[str, str]:

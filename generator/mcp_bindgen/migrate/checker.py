@@ -115,10 +115,10 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str], k
             else:
                 return found
         for line in out.splitlines():
-            said = json.loads(line or "{}")
-            if said.get("file") in copies and said["severity"] == "error":
-                place = copies[said["file"]], said["line"], max(said["column"], 0)
-                found.diagnostics.append(Diagnostic(*place, said["message"], said["code"] or ""))
+            entry = json.loads(line or "{}")
+            if entry.get("file") in copies and entry["severity"] == "error":
+                place = copies[entry["file"]], entry["line"], max(entry["column"], 0)
+                found.diagnostics.append(Diagnostic(*place, entry["message"], entry["code"] or ""))
     return found
 
 
@@ -210,8 +210,8 @@ def _blocked(output: str, copies: Mapping[str, Path]) -> tuple[str, str] | None:
     """Return the file that stops mypy and the reason."""
     for line in output.splitlines():
         if line.startswith("{"):
-            said = json.loads(line)
-            place, message = said["file"], said["message"]
+            entry = json.loads(line)
+            place, message = entry["file"], entry["message"]
         elif (match := _BLOCKED.match(line)) is not None:
             place, message = match["file"], match["message"]
         else:

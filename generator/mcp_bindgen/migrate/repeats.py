@@ -197,6 +197,6 @@ def _lines(numbers: Iterable[int]) -> str:
     """Return numbers of lines in words: `lines 9 and 11-13`."""
     ordered = sorted(numbers)
     runs = [[line for _, line in run] for _, run in groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0])]
-    said = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-    words = " and ".join(filter(None, [", ".join(said[:-1]), *said[-1:]]))
+    ranges = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    words = " and ".join(filter(None, [", ".join(ranges[:-1]), *ranges[-1:]]))
     return f"line{'' if len(ordered) == 1 else 's'} {words}" if ordered else ""

@@ -43,8 +43,8 @@ class ClientModule:
         Raises:
             BadInput: No saved contract of ours is beside it.
         """
-        said = stamped(path.with_name(saved_name(path.stem)))
-        values = [said.get(name) for name in ("class", "revision", "from", "by")]
+        stamp = stamped(path.with_name(saved_name(path.stem)))
+        values = [stamp.get(name) for name in ("class", "revision", "from", "by")]
         if not all(isinstance(value, str) for value in values):
             raise BadInput("has no saved contract of ours beside it", file=path, fix="write both, without --check")
         return cls(path, *map(str, values))

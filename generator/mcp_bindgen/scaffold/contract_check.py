@@ -138,17 +138,17 @@ def _class_problems(project: Project) -> Iterator[Finding]:
             missing = [name for name in promised if f'"{name}"' in match[2] or "suppressed" in match[2]]
             written = {inner.name for inner in ast.walk(modules[path].tree) if isinstance(inner, _FUNCTIONS)}
             missing = [name for name in missing if name not in written]
-            meant = _meant(missing, [name for name in _strays(node) if name not in promised])
+            likely = _meant(missing, [name for name in _strays(node) if name not in promised])
             for name in missing:
-                fix = f"Rename {meant[name]}, if it is meant." if name in meant else ""
+                fix = f"Rename {likely[name]}, if it is meant." if name in likely else ""
                 message = f"{node.name} misses {name}{_offer(promised[name])}"
                 yield _finding("method-missing", path, message, node.lineno, fix)
         elif one.file in modules and one.code in ("override", "attr-defined", "misc"):
             names = [inner.name for inner in ast.walk(modules[one.file].tree) if _starts(inner, one.line)]
-            said = _mistyped(one.message, promised, *names)
+            mistyped = _mistyped(one.message, promised, *names)
             owner = next((node.name for path, node in classes if path == one.file), "")
-            if said:
-                message = said if one.code == "attr-defined" else f"{owner}.{said}"
+            if mistyped:
+                message = mistyped if one.code == "attr-defined" else f"{owner}.{mistyped}"
                 yield _finding("method-mistyped", one.file, message, one.line)
 
 

@@ -55,11 +55,11 @@ def _construct(protocol: PythonProtocol, name: str, value: Mapping[str, Any], pr
         whole = {field.wire: field.default for field in type.fields if _is_filled(field, value)} | dict(value)
         return f"{prefix}{name}.model_validate({_literal(whole)})"
     given = [field for field in type.fields if field.wire in value]
-    said = [field for field in given if not (_is_constant(field) and value[field.wire] == field.default)]
-    said.sort(key=lambda field: list(value).index(field.wire))
+    shown = [field for field in given if not (_is_constant(field) and value[field.wire] == field.default)]
+    shown.sort(key=lambda field: list(value).index(field.wire))
     arguments = (
         f"{protocol.attribute(Ref(name), field.wire)}={expression(protocol, field.type, value[field.wire], prefix)}"
-        for field in said
+        for field in shown
     )
     return f"{prefix}{name}({', '.join(arguments)})"
 

@@ -36,9 +36,9 @@ def features(protocol: PythonProtocol, side: Sender) -> dict[str, Feature]:
             found.setdefault(name, []).append(method)
         elif method.kind == "notification" and side in method.senders:
             path = method.capability(side)
-            told = _feature(side, path) if path not in flags else None
-            if told is not None:
-                found.setdefault(told, [])
+            feature = _feature(side, path) if path not in flags else None
+            if feature is not None:
+                found.setdefault(feature, [])
     return {
         name: Feature(name, tuple(sorted(found[name], key=lambda method: _order(protocol, method))))
         for name in sorted(found)

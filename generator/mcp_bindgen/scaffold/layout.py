@@ -129,8 +129,8 @@ def _installed_from() -> str | None:
 
     PyPA, "Recording the Direct URL Origin of installed distributions" (PEP 610).
     """
-    said = distribution(_DISTRIBUTION).read_text("direct_url.json")
-    found: Any = json.loads(said) if said else None
+    text = distribution(_DISTRIBUTION).read_text("direct_url.json")
+    found: Any = json.loads(text) if text else None
     if not is_object(found) or not isinstance(url := found.get("url"), str):
         return None
     vcs = found.get("vcs_info")

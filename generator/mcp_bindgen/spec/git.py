@@ -181,15 +181,15 @@ class Repository:
             raise self._failure(done.stderr.decode("utf-8", "replace").split("\n"))
         return done.stdout
 
-    def _failure(self, said: Sequence[str]) -> BadInput:
+    def _failure(self, lines: Sequence[str]) -> BadInput:
         """Return the error for the output of a failed git command."""
-        if any("dubious ownership" in line for line in said):
+        if any("dubious ownership" in line for line in lines):
             folder = shlex.quote(str(self.folder.resolve()))
             return BadInput(
                 "the repository belongs to another user, and git does not read it",
                 fix=f"if you trust it: git config --global --add safe.directory {folder}",
             )
-        if any("not a git repository" in line for line in said):
+        if any("not a git repository" in line for line in lines):
             return BadInput(f"{str(self.folder)!r} is not a git repository", fix="give the path of a local clone")
-        fatal = next((line for line in said if line.startswith(("fatal: ", "error: "))), said[0])
+        fatal = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[0])
         return BadInput(f"git cannot read it: {fatal.partition(': ')[2] or fatal}", fix="look at the repository")

@@ -68,7 +68,7 @@ def _followed(schema: Schema, here: str, known: Mapping[str, Schema], context: D
     if not _is_lost(schema, known):
         return rebuild(schema, lambda child, at: _followed(child, at, known, context), here)
     reference: str = schema["$ref"]
-    meant = {"$ref": reference.replace(_OTHER, PREFIX, 1)}
+    rewritten = {"$ref": reference.replace(_OTHER, PREFIX, 1)}
     error = BadInput(
         f"the reference {reference.replace(PREFIX, f'#{context.root}/', 1)!r} leads nowhere",
         pointer=here,
@@ -76,9 +76,9 @@ def _followed(schema: Schema, here: str, known: Mapping[str, Schema], context: D
             reference.rpartition("/")[2], known, f"refer to an entry of '{context.root[1:]}' in the same file"
         ),
     )
-    if not _is_lost(meant, known):
-        context.report("reference-dialect", error, f"it is read as {meant['$ref']!r}")
-        return {**schema, **meant}
+    if not _is_lost(rewritten, known):
+        context.report("reference-dialect", error, f"it is read as {rewritten['$ref']!r}")
+        return {**schema, **rewritten}
     context.report("reference-dangling", error, "any JSON is accepted")
     return {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
 

@@ -153,9 +153,9 @@ def read_registration(
     document = response.object
     if not response.is_success or document is None:
         reason = error_text(document or {})
-        said = f"{server.issuer} does not register this client ({response.status}{f', {reason}' if reason else ''})"
+        problem = f"{server.issuer} does not register this client ({response.status}{f', {reason}' if reason else ''})"
         fix = "register it there yourself and name it: OAuth(client=KnownClient(id))"
-        raise AuthorizationError(f"{said}; {fix}", is_temporary=response.status >= 500)
+        raise AuthorizationError(f"{problem}; {fix}", is_temporary=response.status >= 500)
     id_, secret = document.get("client_id"), document.get("client_secret")
     if not isinstance(id_, str) or not id_ or not (secret is None or isinstance(secret, str)):
         raise AuthorizationError(f"{server.issuer} registered the client without a usable client_id")

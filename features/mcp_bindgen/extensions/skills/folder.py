@@ -115,8 +115,8 @@ def _yaml(text: str) -> Any:
     except BadFrontmatter:
         raise
     except (YAMLError, ValueError, LookupError, AssertionError) as error:  # the last two for odd tags and directives
-        said = " ".join(str(error).split()) or "a value does not fit its tag"
-        raise BadFrontmatter(f"has frontmatter that is not YAML: {said[:200]}") from None
+        reason = " ".join(str(error).split()) or "a value does not fit its tag"
+        raise BadFrontmatter(f"has frontmatter that is not YAML: {reason[:200]}") from None
     for count, inner in enumerate(_values(value)):
         if count == _MAX_VALUES:
             raise BadFrontmatter(f"has frontmatter that stands for more than {_MAX_VALUES} values")

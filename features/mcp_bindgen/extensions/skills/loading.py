@@ -171,8 +171,8 @@ async def load_skill(
         text = data.decode("utf-8")
         written = parse_frontmatter(text)
     except (UnicodeDecodeError, BadFrontmatter) as error:
-        said = str(error) if isinstance(error, BadFrontmatter) else "is not UTF-8"
-        raise SkillRefused(f"{entry.uri} {said}") from None
+        problem = str(error) if isinstance(error, BadFrontmatter) else "is not UTF-8"
+        raise SkillRefused(f"{entry.uri} {problem}") from None
     if not _same(written, entry.frontmatter):
         raise SkillRefused(f"{entry.uri} has other frontmatter than its entry, which the user saw")
     return LoadedSkill(client, entry, text)

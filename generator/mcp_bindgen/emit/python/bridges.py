@@ -152,8 +152,8 @@ def _function(edit: Apply) -> str:
     """Return the function of a rule; raises `BadInput` where the runtime has none of that name."""
     name = str(edit.rule.value)
     if name.startswith("_") or not callable(getattr(import_module(_RULES), name, None)):
-        said = f"the rule of {'.'.join(edit.rule.path)} names {name!r}, which {_RULES} does not have"
-        raise BadInput(said, fix="name one of its functions, as in link_as_text")
+        problem = f"the rule of {'.'.join(edit.rule.path)} names {name!r}, which {_RULES} does not have"
+        raise BadInput(problem, fix="name one of its functions, as in link_as_text")
     return name
 
 

@@ -198,8 +198,8 @@ def _call_doc(scope: PackageScope, method: Method, sender: Sender, arguments: tu
         owner, _, path = capability.partition(".")
         lines.append(f"Needs the capability `{path}` of the {owner}.")
     if method.origin:
-        said = _declared(method) + (f", with `{method.setting}`" if method.setting else "")
-        lines.append(f"{said[0].upper()}{said[1:]}.")
+        sentence = _declared(method) + (f", with `{method.setting}`" if method.setting else "")
+        lines.append(f"{sentence[0].upper()}{sentence[1:]}.")
     fields = scope.protocol.fields_of(method.params)
     docs = {scope.protocol.attribute(method.params, field.wire): field.doc for field in fields}
     lines.append(arguments_section({argument.name: docs.get(argument.field, "") for argument in arguments}))

@@ -80,8 +80,8 @@ def stamped(path: Path) -> Mapping[str, Any]:
         document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    said = document.get(STAMP) if is_object(document) else None
-    return said if is_object(said) else {}
+    stamp = document.get(STAMP) if is_object(document) else None
+    return stamp if is_object(stamp) else {}
 
 
 def _python_state(text: str) -> State:
@@ -97,10 +97,10 @@ def _json_state(text: str) -> State:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return "edited" if _JSON_START.match(text) else "foreign"
-    said = document.get(STAMP) if is_object(document) else None
-    if not is_object(said) or "digest" not in said:
+    stamp = document.get(STAMP) if is_object(document) else None
+    if not is_object(stamp) or "digest" not in stamp:
         return "foreign"
-    return "untouched" if said["digest"] == _digest_json(document) else "edited"
+    return "untouched" if stamp["digest"] == _digest_json(document) else "edited"
 
 
 def _digest(text: str) -> str:
@@ -109,6 +109,6 @@ def _digest(text: str) -> str:
 
 def _digest_json(document: Mapping[str, Any]) -> str:
     """Return the digest of a document without the digest that it has."""
-    said = {name: value for name, value in document[STAMP].items() if name != "digest"}
-    plain = json.dumps({**document, STAMP: said}, ensure_ascii=True, separators=(",", ":"))
+    stamp = {name: value for name, value in document[STAMP].items() if name != "digest"}
+    plain = json.dumps({**document, STAMP: stamp}, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(plain.encode()).hexdigest()[:16]

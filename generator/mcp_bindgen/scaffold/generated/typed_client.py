@@ -301,24 +301,24 @@ def _narrow(schema: Any, argument: _Argument) -> str:
     The models of a contract take `1.0` for the `1` of an `enum`, and lists of any length for a tuple without one; who
     sends these need not.
     """
-    said = schema.get("properties", {}).get(argument.field.wire)
-    if not is_object(said) or (argument.default or "None") not in ("None", _ABSENT):
+    stated = schema.get("properties", {}).get(argument.field.wire)
+    if not is_object(stated) or (argument.default or "None") not in ("None", _ABSENT):
         return ""
     absent = argument.annotation.rpartition(" | ")[2] if argument.default else ""
-    values = None if said.get("nullable") is True else values_of(said)
-    items = said.get("prefixItems")
+    values = None if stated.get("nullable") is True else values_of(stated)
+    items = stated.get("prefixItems")
     if values and all(value is None or isinstance(value, str | int) for value in values):
         literals = dict.fromkeys(repr(value) for value in values if value is not None)
         found = f"Literal[{', '.join(literals)}]" if literals else ""
         nothing = "None" if None in values else ""
         absent = "" if absent == nothing else absent
         return " | ".join(filter(None, [found, nothing, absent]))
-    if is_array(items) and items and (said.get("items") is False or said.get("maxItems") == len(items)):
+    if is_array(items) and items and (stated.get("items") is False or stated.get("maxItems") == len(items)):
         kinds = [
             _SENT.get(str(item.get("type")), "") if is_object(item) and not _KEYED & item.keys() else ""
             for item in items
         ]
-        if all(kinds) and said.get("minItems") == len(items):
+        if all(kinds) and stated.get("minItems") == len(items):
             return " | ".join(filter(None, [f"tuple[{', '.join(kinds)}]", absent]))
     return ""
 

@@ -13,7 +13,7 @@ from .json_types import is_array, is_object
 
 def problems(error: ValidationError, root: str, data: bytes | str) -> list[dict[str, str]]:
     """List the problems of a JSON text with their paths."""
-    return [{"path": ".".join([root, *steps]), "problem": said} for steps, said in located(error, data)]
+    return [{"path": ".".join([root, *steps]), "problem": problem} for steps, problem in located(error, data)]
 
 
 def located(error: ValidationError, data: bytes | str) -> Iterator[tuple[list[str], str]]:

@@ -39,9 +39,9 @@ class InsufficientScope(ProtocolError):
 
     def __init__(self, scopes: Collection[str]) -> None:
         self.scopes: tuple[str, ...] = tuple(scopes)
-        said = " ".join(self.scopes)
-        data = {"error": _LACKING, "scope": said}
-        super().__init__(INVALID_REQUEST, f"Insufficient scope: this needs {said}", data)
+        scope = " ".join(self.scopes)
+        data = {"error": _LACKING, "scope": scope}
+        super().__init__(INVALID_REQUEST, f"Insufficient scope: this needs {scope}", data)
 
 
 def lacks_scope(error: ProtocolError) -> bool:

@@ -46,9 +46,9 @@ class Envelope:
         body = self.message["error"]
         if not is_object(body):
             return invalid_answer("the error of a response is not an object")
-        code, said = body.get("code"), body.get("message")
-        code, said = code if type(code) is int else INTERNAL_ERROR, said if isinstance(said, str) else ""
-        return received(code, said, body.get("data"))
+        code, text = body.get("code"), body.get("message")
+        code, text = code if type(code) is int else INTERNAL_ERROR, text if isinstance(text, str) else ""
+        return received(code, text, body.get("data"))
 
 
 class BatchReply(bytes):

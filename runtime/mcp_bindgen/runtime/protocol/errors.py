@@ -120,8 +120,8 @@ class NotAnswered(Exception):
     """
 
     def __init__(self, message: str, action: Literal["decline", "cancel", "invalid"], problem: str = "") -> None:
-        said = {"decline": "was declined", "cancel": "was cancelled", "invalid": f"has an invalid answer: {problem}"}
-        super().__init__(f"the question {message!r} {said[action]}")
+        verb = {"decline": "was declined", "cancel": "was cancelled", "invalid": f"has an invalid answer: {problem}"}
+        super().__init__(f"the question {message!r} {verb[action]}")
         self.action = action
 
 

@@ -173,8 +173,8 @@ def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> N
     is_foreign = is_model and not isinstance(result, ExtensionResult)
     if not is_foreign:
         returned = "nothing" if result is None else type(result).__name__
-        said = f"returned {returned}, expected {' or '.join(kind.__name__ for kind in classes)}"
-        raise WrongResult(f"the handler of {method.name} {said}", handler)
+        problem = f"returned {returned}, expected {' or '.join(kind.__name__ for kind in classes)}"
+        raise WrongResult(f"the handler of {method.name} {problem}", handler)
 
 
 def result_type_of(result: object) -> str | None:

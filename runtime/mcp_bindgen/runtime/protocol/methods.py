@@ -93,8 +93,8 @@ class Truncation:
             return result, 0
         total = getattr(holder, self.total)
         total = len(values) if total is None else total
-        told = {self.values: values[: self.max_items], self.more: True, self.total: total}
-        return result.model_copy(update={self.holder: holder.model_copy(update=told)}), excess
+        truncated = {self.values: values[: self.max_items], self.more: True, self.total: total}
+        return result.model_copy(update={self.holder: holder.model_copy(update=truncated)}), excess
 
 
 @dataclass(frozen=True)

@@ -415,11 +415,11 @@ class Peer:
         data = jsonrpc.request(pending.id, method, params)
         if progress or meta:
             message = from_json(data)
-            said = message.setdefault("params", {}).setdefault("_meta", {})
-            if meta and said.keys().isdisjoint(meta):
-                said |= meta
+            sent_meta = message.setdefault("params", {}).setdefault("_meta", {})
+            if meta and sent_meta.keys().isdisjoint(meta):
+                sent_meta |= meta
             if progress:
-                said["progressToken"] = pending.id
+                sent_meta["progressToken"] = pending.id
             data = to_json(message)
         self.pending[pending.id] = pending
         return pending, data

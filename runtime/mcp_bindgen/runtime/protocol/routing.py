@@ -143,10 +143,10 @@ def check_names(kind: type, revision: str, handlers: Collection[str]) -> None:
             continue
         _, *taken = inspect.signature(value).parameters or [""]
         if len(taken) in (1, 2) and (taken[-1] in ("ctx", "context") or len(taken) == 2):
-            meant = did_you_mean(name, handlers, 0.88 if taken[-1] in ("ctx", "context") else 0.92)
-            if meant:
-                said = f"{kind.__name__}.{name} handles nothing of MCP {revision}{meant}"
-                raise TypeError(f"{place_of(value)}: {said} A helper's name begins with an underscore.")
+            suggestion = did_you_mean(name, handlers, 0.88 if taken[-1] in ("ctx", "context") else 0.92)
+            if suggestion:
+                problem = f"{kind.__name__}.{name} handles nothing of MCP {revision}{suggestion}"
+                raise TypeError(f"{place_of(value)}: {problem} A helper's name begins with an underscore.")
 
 
 def record(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:

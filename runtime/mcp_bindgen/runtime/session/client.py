@@ -438,8 +438,8 @@ class Client(Caller, Side):
                 return {}
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
-            if needs and (lacking := unmet(route.method, declared, params, received=True)) is not None:
-                raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(route.method.name, lacking)))
+            if needs and (missing := unmet(route.method, declared, params, received=True)) is not None:
+                raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(route.method.name, missing)))
             in_handler.set(scope.request_id is not None)
             answer = work(params, Context(scope, params))
             return _checked_roots(answer) if has_roots else answer

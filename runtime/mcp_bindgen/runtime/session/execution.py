@@ -64,8 +64,8 @@ async def execute(
         if type(answer) is not jsonrpc.Written and not event.route.is_custom:
             jsonrpc.check_kind(method, answer, handler)
         if isinstance(method, Request) and method.opt_in is not None and method.lacks_opt_in(event.params, answer):
-            said = f"returned {type(answer).__name__} without {method.opt_in!r}"
-            raise WrongResult(f"the handler of {method.name} {said}", handler)
+            problem = f"returned {type(answer).__name__} without {method.opt_in!r}"
+            raise WrongResult(f"the handler of {method.name} {problem}", handler)
         return peer.respond(id_, answer), None
     except ProtocolError as error:
         return _refuse(peer, id_, method.name, error)

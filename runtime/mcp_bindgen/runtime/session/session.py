@@ -74,26 +74,26 @@ class Waiter:
         if self._reporting is not None and not self._reporting.done():
             self._unreported.append(params)
         elif self.options.on_progress is not None:
-            told = self._told(params)
-            if inspect.isawaitable(told):
-                self._reporting = asyncio.create_task(self._report(told))
+            reported = self._told(params)
+            if inspect.isawaitable(reported):
+                self._reporting = asyncio.create_task(self._report(reported))
 
     def stop_reporting(self) -> None:
         """Cancel a progress callback that still runs."""
         if self._reporting is not None:
             self._reporting.cancel()
 
-    async def _report(self, told: object) -> None:
+    async def _report(self, reported: object) -> None:
         """Await the result of the progress callback, then call it for newer progress, in order."""
-        while told is not None or self._unreported:
-            if inspect.isawaitable(told):
+        while reported is not None or self._unreported:
+            if inspect.isawaitable(reported):
                 try:
-                    await told
+                    await reported
                 except (Exception, asyncio.CancelledError):
                     if is_being_cancelled():
                         raise
                     self._log_failure()
-            told = self._told(self._unreported.popleft()) if self._unreported else None
+            reported = self._told(self._unreported.popleft()) if self._unreported else None
 
     def _told(self, params: object) -> object:
         """Call the progress callback; return its result, or None if it failed."""
@@ -540,9 +540,9 @@ class Session(Link):
         if observation.current is not None and meta is None:
             role, revision = self.peer.role, self.peer.dispatcher.revision
             with observation.current.asking(role, self, revision, method, params) as seen:
-                told = await self.request(method, params, options, related=related, opened=opened, meta=seen.meta)
-                seen.answered(told)
-                return told
+                response = await self.request(method, params, options, related=related, opened=opened, meta=seen.meta)
+                seen.answered(response)
+                return response
         chosen = options or self.options
         pending, data = self.peer.request(method, params, progress=chosen.on_progress is not None, meta=meta)
         message = self._outgoing_message(data, method, params, related)
@@ -616,11 +616,11 @@ class Session(Link):
     def _give_up(self, pending: Pending, message: Outgoing, reason: str) -> None:
         """Remove a request from the queue, or tell the other side that its answer is no longer wanted."""
         pending.waiter.stop_reporting()
-        told = self.peer.cancel(pending, reason)
+        cancelled_params = self.peer.cancel(pending, reason)
         cancelled = self.peer.dispatcher.revision.cancelled
         if message in self._queue:
             self._queue.remove(message)
-        elif told and cancelled is not None:
-            cancellation = self._outgoing_message(told, cancelled, None, None)
+        elif cancelled_params and cancelled is not None:
+            cancellation = self._outgoing_message(cancelled_params, cancelled, None, None)
             cancellation.cancels = pending.id
             self._send_soon(cancellation)

@@ -50,11 +50,11 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Cal
         if not dispatcher.is_handled(route, server):
             return lambda scope, params: None
         take = bind_handler(dispatcher, route, server)
-        told = Negotiated(dispatcher)
-        told.logs_by_default = False
+        agreement = Negotiated(dispatcher)
+        agreement.logs_by_default = False
         if method.extension is not None:  # notifications do not repeat the capabilities of their sender
-            told.declared["client"], told.declared["server"] = {"extensions": {method.extension: {}}}, offers
-        return lambda scope, params: take(params, context(scope._replace(negotiated=told), params))
+            agreement.declared["client"], agreement.declared["server"] = {"extensions": {method.extension: {}}}, offers
+        return lambda scope, params: take(params, context(scope._replace(negotiated=agreement), params))
     work = _work(server, dispatcher, route, supported, offers)
     asks = any(asks_for_input(kind) for kind in method.alternatives)
     signature = to_json(introduction(server, revision).model_dump())
@@ -125,22 +125,22 @@ async def _round(server: Server, method: Request[Any, Any], work: Handle, scope:
     assert agreed is not None
 
     def purpose() -> Any:
-        mine = {"_meta", "inputResponses", "requestState"}
-        said = {key: value for key, value in jsonrpc.plain(params).items() if key not in mine}
+        of_the_round = {"_meta", "inputResponses", "requestState"}
+        arguments = {key: value for key, value in jsonrpc.plain(params).items() if key not in of_the_round}
         name = introduction(server, agreed.dispatcher.revision).name
-        return [server.revision, name, method.name, said, scope.origin.principal]
+        return [server.revision, name, method.name, arguments, scope.origin.principal]
 
     revision, signer = agreed.dispatcher.revision, server.request_state_signer or _SIGNER
-    told: Any = params
+    own_params: Any = params
     answers: dict[str, Any] = params.input_responses or {}
     if params.request_state is not None:
         state = signer.verify(params.request_state, purpose())
-        told = params.model_copy(update={"request_state": state.get("own")})
+        own_params = params.model_copy(update={"request_state": state.get("own")})
         answers = {**state.get("answers", {}), **answers}
     questions = Questions(answers)
     own: str | None = None
     try:
-        answer = await work(told, server.context(scope, told, questions))
+        answer = await work(own_params, server.context(scope, own_params, questions))
         if not asks_for_input(type(answer)):
             return answer
         asked, own = jsonrpc.plain(answer), answer.request_state
@@ -186,9 +186,9 @@ def _signed(answer: object, prefix: bytes, named: dict[str, Any], envelope: dict
 
 def missing_client_capability(revision: Revision, *paths: Path) -> ProtocolError:
     """Make the error for missing client capabilities; its data holds them in the form of capabilities."""
-    said = ", ".join(map(".".join, paths))
+    text = ", ".join(map(".".join, paths))
     tree = reduce(merge, [tree_of(path, {}) for path in paths])
-    return ProtocolError(revision.errors[MISSING], f"Missing client capability: {said}", {"requiredCapabilities": tree})
+    return ProtocolError(revision.errors[MISSING], f"Missing client capability: {text}", {"requiredCapabilities": tree})
 
 
 class RequestNegotiated(Negotiated):
