@@ -37,7 +37,7 @@ READERS: dict[str, Callable[[str], object]] = {
 """Data language -> parser that rejects invalid data."""
 NOT_RUN = {
     ("CONTRIBUTING.md", "runs the tests"): 2,
-    ("CONTRIBUTING.md", "changes the checkout; tests/test_rehearsal.py takes these steps"): 1,
+    ("CONTRIBUTING.md", "changes the checkout; tests/test_next_revision.py takes these steps"): 1,
     ("how-to/authorization.md", "example.com is no server"): 2,
     ("how-to/develop-a-server.md", "opens a browser, and serves until it is interrupted"): 1,
     ("how-to/deployment.md", "needs a Kubernetes cluster"): 1,

@@ -1,4 +1,4 @@
-"""Rehearsal of the next revision: `generate` writes the bridge of a made-up revision, with three lines of rules."""
+"""Dry run of the next revision: `generate` writes the bridge of a made-up revision, with three lines of rules."""
 
 from __future__ import annotations
 

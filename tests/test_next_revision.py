@@ -149,7 +149,7 @@ async def read(client: Client) -> None:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class DryRun:
     """Folder with the results of the commands, and their output."""
 
     folder: Path
@@ -178,9 +178,9 @@ def import_into(folder: Path, schema: Any, *more: object) -> tuple[object, ...]:
 
 
 @pytest.fixture(scope="session")
-def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
+def dry_run(tmp_path_factory: pytest.TempPathFactory) -> DryRun:
     """Follow docs/tutorials/new-revision.md: import, list missing facts, write them, generate."""
-    folder = tmp_path_factory.mktemp("rehearsal")
+    folder = tmp_path_factory.mktemp("dry-run")
     here = import_into(folder, next_revision())
     first = inside("schema", "status", *here)
     stubs = inside("schema", "status", "--stubs", *here).stdout
@@ -196,7 +196,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
     home = Store(folder / "home" / "schema")  # the schema checks of the conversation read this folder
     home.root.mkdir(parents=True)
     home.add(NAME, folder / "next.json", source="", status="draft", prose=True)
-    return Rehearsal(folder, first, stubs, second, generated)
+    return DryRun(folder, first, stubs, second, generated)
 
 
 def sections(status: str) -> dict[str, list[str]]:
@@ -212,10 +212,10 @@ def sections(status: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.full
-def test_status_lists_missing_descriptions_and_outdated_facts(rehearsal: Rehearsal) -> None:
-    assert rehearsal.first.returncode == 1
-    open_ = sections(rehearsal.first.stdout)
-    protocol = build(Store(rehearsal.folder / "schema").effective(NAME))
+def test_status_lists_missing_descriptions_and_outdated_facts(dry_run: DryRun) -> None:
+    assert dry_run.first.returncode == 1
+    open_ = sections(dry_run.first.stdout)
+    protocol = build(Store(dry_run.folder / "schema").effective(NAME))
     assert open_["definitions without words"] == sorted(protocol.definitions.keys() - Store().docs.keys())
     definitions, fields = {*open_["definitions without words"]}, {*open_["fields without words"]}
     assert {"PreviewToolRequest", "FetchResourceResult", "ToolRetiredNotification"} < definitions
@@ -249,43 +249,43 @@ def test_status_lists_all_requests_without_a_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_stubs_are_entries_for_exactly_the_missing_descriptions(rehearsal: Rehearsal) -> None:
-    open_ = sections(rehearsal.first.stdout)
+def test_stubs_are_entries_for_exactly_the_missing_descriptions(dry_run: DryRun) -> None:
+    open_ = sections(dry_run.first.stdout)
     asked: set[str] = set()
-    for name, table in tomllib.loads(rehearsal.stubs).items():
+    for name, table in tomllib.loads(dry_run.stubs).items():
         for part in (table, *table.get("since", {}).values()):
             asked |= {name} if "doc" in part else set()
             asked |= {f"{name}.{wire}" for wire in part.get("fields", {})}
     assert asked == {*open_["definitions without words"], *open_["fields without words"]}
-    assert 'doc = ""  # request tools/preview, sent by: client' in rehearsal.stubs
-    assert f'"{ATTEMPT}" = ""  # integer (minimum 1), required' in rehearsal.stubs
+    assert 'doc = ""  # request tools/preview, sent by: client' in dry_run.stubs
+    assert f'"{ATTEMPT}" = ""  # integer (minimum 1), required' in dry_run.stubs
 
 
 @pytest.mark.full
-def test_status_passes_after_descriptions_and_facts_are_written(rehearsal: Rehearsal) -> None:
-    assert (rehearsal.second.returncode, rehearsal.second.stderr) == (0, "")
-    assert list(sections(rehearsal.second.stdout)) == ["facts about what"]  # facts about older revisions
-    assert re.match(rf"{NAME}  165 definitions  20 methods  9 files ", rehearsal.generated.stdout)
+def test_status_passes_after_descriptions_and_facts_are_written(dry_run: DryRun) -> None:
+    assert (dry_run.second.returncode, dry_run.second.stderr) == (0, "")
+    assert list(sections(dry_run.second.stdout)) == ["facts about what"]  # facts about older revisions
+    assert re.match(rf"{NAME}  165 definitions  20 methods  9 files ", dry_run.generated.stdout)
 
 
 @pytest.mark.full
-def test_diff_and_history_know_renamed_methods_by_both_names(rehearsal: Rehearsal) -> None:
-    done = inside("diff", BASIS, NAME, "--format", "json", *rehearsal.schemas)
+def test_diff_and_history_know_renamed_methods_by_both_names(dry_run: DryRun) -> None:
+    done = inside("diff", BASIS, NAME, "--format", "json", *dry_run.schemas)
     assert done.returncode == 0, done.stderr
     (comparison,) = json.loads(done.stdout)["comparisons"]
     hints = {finding["subject"]: finding["hint"] for finding in comparison["findings"]}
     assert hints["client->server request resources/read"] == "It is called `resources/fetch` now."
     assert hints["client->server request templates/list"] == "It was called `resources/templates/list`."
     assert {"client->server request tools/preview", "server->client request sampling/createMessage"} < hints.keys()
-    traced = json.loads(inside("history", "resources/fetch", "--json", *rehearsal.schemas).stdout)
+    traced = json.loads(inside("history", "resources/fetch", "--json", *dry_run.schemas).stdout)
     events = [(event["kind"], event["name"]) for event in traced["events"]]
     assert events == [("since", "resources/read"), ("renamed", "resources/fetch")]
 
 
 @pytest.mark.full
-def test_migrate_finds_code_that_has_to_change(rehearsal: Rehearsal, tmp_path: Path) -> None:
+def test_migrate_finds_code_that_has_to_change(dry_run: DryRun, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(CODE, "utf-8")
-    done = inside("migrate", BASIS, NAME, tmp_path, "--format", "json", *rehearsal.schemas)
+    done = inside("migrate", BASIS, NAME, tmp_path, "--format", "json", *dry_run.schemas)
     assert done.returncode == 1, done.stderr
     found = {(use["kind"], use["name"], use["hint"]) for use in json.loads(done.stdout)["uses"]}
     called = "It is called `resources/fetch` now."
@@ -298,8 +298,8 @@ def test_migrate_finds_code_that_has_to_change(rehearsal: Rehearsal, tmp_path: P
     assert not [name for _, name, _ in found if "list_tools" in name]
 
 
-def converse(rehearsal: Rehearsal, how: str) -> list[Any]:
-    path, home = str(rehearsal.folder / "out"), str(rehearsal.folder / "home")
+def converse(dry_run: DryRun, how: str) -> list[Any]:
+    path, home = str(dry_run.folder / "out"), str(dry_run.folder / "home")
     words = ("-W", "error", "-c", CONVERSATION, how)
     done = execute(sys.executable, *words, CODE=CONVERSATION, PYTHONPATH=path, MCP_BINDGEN_HOME=home)
     assert done.returncode == 0, done.stderr
@@ -308,16 +308,14 @@ def converse(rehearsal: Rehearsal, how: str) -> list[Any]:
 
 
 @pytest.mark.full
-def test_the_new_revision_works_in_memory_with_valid_messages(rehearsal: Rehearsal) -> None:
-    assert converse(rehearsal, "memory") == [NEW, OLD, NEW]
+def test_the_new_revision_works_in_memory_with_valid_messages(dry_run: DryRun) -> None:
+    assert converse(dry_run, "memory") == [NEW, OLD, NEW]
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", ["stdio", "http"])
-def test_the_draft_works_over_each_transport_and_a_released_revision_is_preferred(
-    rehearsal: Rehearsal, how: str
-) -> None:
-    assert converse(rehearsal, how) == [NEW, OLD, OLD]
+def test_the_draft_works_over_each_transport_and_a_released_revision_is_preferred(dry_run: DryRun, how: str) -> None:
+    assert converse(dry_run, how) == [NEW, OLD, OLD]
 
 
 # --- each part of the core may become an extension ------------------------------------------------------------

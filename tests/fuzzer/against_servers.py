@@ -117,7 +117,7 @@ async def over_stdio(revision: str) -> AsyncGenerator[tuple[Connection, int]]:
     """Start a server over stdio; yield the connection and the process id."""
     with tempfile.TemporaryFile() as log:
         running = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.laboratory.peers", revision),
+            *(sys.executable, "-m", "tests.fuzzer.peers", revision),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=log,

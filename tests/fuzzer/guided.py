@@ -1,6 +1,6 @@
 """Fuzz a server's state machine with single messages that libFuzzer mutates to reach more code.
 
-Atheris is no dependency of the project: `pip install atheris && python -m tests.laboratory.guided`. Arguments go to
+Atheris is no dependency of the project: `pip install atheris && python -m tests.fuzzer.guided`. Arguments go to
 libFuzzer: options such as `-max_total_time=60`, or a file that it has written, to repeat that input.
 """
 

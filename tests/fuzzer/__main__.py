@@ -14,7 +14,7 @@ from .trial import Trial, trials
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.laboratory", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzzer", description=__doc__)
     parser.add_argument("--role", help="the side that is tried: server or client; both by default")
     parser.add_argument("--transport", help="how messages reach it; every way by default")
     parser.add_argument("--revision", help="the revision that is spoken; all by default")
@@ -24,7 +24,7 @@ def main() -> None:
     given = parser.parse_args()
     chosen = trials(given.count, given.seed, role=given.role, transport=given.transport, revision=given.revision)
     if not chosen:
-        parser.error("nothing is like that; see TRANSPORTS in tests/laboratory/trial.py")
+        parser.error("nothing is like that; see TRANSPORTS in tests/fuzzer/trial.py")
     failed, messages, began = False, 0, time.monotonic()
     for trial in chosen:
         one = replace(trial, only=given.only)

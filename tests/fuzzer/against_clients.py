@@ -39,7 +39,7 @@ EXPECTED = (CapabilityMissing, ConnectionClosed, ProtocolError, RequestTimeout, 
 RELAY = Path(__file__).with_name("relay.py")
 STATUSES = [100, 102, 200, 201, 202, 204, 206, 301, 304, 307, 400, 401, 404, 405, 429, 500, 503, 999]
 _NO_LINE_ENDS = bytes.maketrans(b"\r\n", b"  ")
-SESSION = b"mcp-session-id: laboratory\r\n"
+SESSION = b"mcp-session-id: fuzzer\r\n"
 
 
 class Adversary:

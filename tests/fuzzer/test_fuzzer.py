@@ -43,7 +43,7 @@ def test_a_million_messages_get_only_the_required_responses(trial: Trial) -> Non
     run(trial)
 
 
-# --- the laboratory itself ------------------------------------------------------------------------------------
+# --- the fuzzer itself ----------------------------------------------------------------------------------------
 
 
 def judge(*messages: Any) -> Checker:

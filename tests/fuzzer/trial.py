@@ -61,7 +61,7 @@ class Trial:
         """Return the command that repeats the trial."""
         chosen = "" if self.only is None else f" --only '{','.join(map(str, self.only))}'"
         return (
-            f"python -m tests.laboratory --role {self.role} --transport {self.transport} --revision {self.revision}"
+            f"python -m tests.fuzzer --role {self.role} --transport {self.transport} --revision {self.revision}"
             f" --seed {self.seed} --count {self.count}{chosen}"
         )
 

@@ -92,7 +92,7 @@ async def subject(trial: Trial) -> AsyncGenerator[Subject]:
             yield Stdio(trial, connection, pid)
     else:
         port = free_port()
-        command = [sys.executable, "tests/laboratory/peers.py"]
+        command = [sys.executable, "tests/fuzzer/peers.py"]
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "log"
             command += ["--http", f"127.0.0.1:{port}"]

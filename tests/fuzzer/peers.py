@@ -1,6 +1,6 @@
 """A server and a client of each revision with handlers that end soon for every request.
 
-`python -m tests.laboratory.peers [REVISION ...] [--http HOST:PORT]` serves the revisions, or all of them.
+`python -m tests.fuzzer.peers [REVISION ...] [--http HOST:PORT]` serves the revisions, or all of them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def server(revision: str) -> Server:
     class Everything(package.Server):  # type: ignore[misc]
         """Server that answers each request quickly."""
 
-        info = mcp.Implementation(name="laboratory", version="1")
+        info = mcp.Implementation(name="fuzzer", version="1")
         instructions = "Try everything."
         options = Options(timeout=ANSWER)
-        request_state_signer = RequestStateSigner([b"laboratory".ljust(16)])
+        request_state_signer = RequestStateSigner([b"fuzzer".ljust(16)])
 
         async def list_tools(self, params: Any, ctx: Any) -> Any:
             schema = mcp.ToolInputSchema(properties={"text": {"type": "string"}})
@@ -129,7 +129,7 @@ def client(revision: str) -> Any:
     class Agreeable(package.Client):  # type: ignore[misc]
         """Client that answers at once."""
 
-        info = mcp.Implementation(name="laboratory", version="1")
+        info = mcp.Implementation(name="fuzzer", version="1")
 
         async def on_create_message(self, params: Any, ctx: Any) -> Any:
             content = mcp.TextContent(text="Hello!")
