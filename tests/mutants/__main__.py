@@ -26,7 +26,7 @@ from tests.mutants.drawn import Mutant, draw
 from tests.support.commands import ROOT
 
 SOURCES = ("generator", "runtime", "features")
-NEAREST = {"testing": ["test_extensions_page.py", "test_examples.py", "scaffold"]}
+NEAREST = {"testing": ["mock", "test_extensions_page.py", "test_examples.py", "scaffold"]}
 """Package -> tests about it, where their folder has another name."""
 
 SECONDS = 900

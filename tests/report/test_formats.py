@@ -311,7 +311,9 @@ def half_finished(tmp_path: Path) -> tuple[Path, Path]:
     """Return two drafts; the second one refers to a definition that it lacks."""
     schema = draft()
     del schema["$defs"]["Loan"]
-    return save(tmp_path / "old.json", draft()), save(tmp_path / "new.json", schema)
+    new = tmp_path / "new.json"
+    new.write_text(json.dumps(schema, indent=1), "utf-8")
+    return save(tmp_path / "old.json", draft()), new
 
 
 def test_every_format_reports_diagnostics(half_finished: tuple[Path, Path]) -> None:
@@ -329,7 +331,9 @@ def test_every_format_reports_diagnostics(half_finished: tuple[Path, Path]) -> N
         assert reason in words
         assert interpretation in words
     annotations = diff(old, new, "--format", "github").stdout
-    assert f"::warning file={new},line=1,title=MCP old -> new%3A reference-dangling::" in annotations
+    lines = new.read_text("utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if '"loan": {' in text)
+    assert f"::warning file={new},line={line},title=MCP old -> new%3A reference-dangling::" in annotations
     (comparison,) = json.loads(diff(old, new, "--format", "json").stdout)["comparisons"]
     assert comparison["old"]["diagnostics"] == []
     (diagnostic,) = comparison["new"]["diagnostics"]

@@ -268,6 +268,9 @@ def test_bad_replay_options_are_reported_in_one_line(tmp_path: Path) -> None:
     file = recorded(tmp_path)
     for words in (["--ignore", "x"], ["--revision", "1999"], []):
         complaint("tap", "replay", file, "/no/such/program", *words)
+    (tmp_path / "empty.jsonl").touch()
+    said = complaint("tap", "replay", tmp_path / "empty.jsonl", "/no/such/program")
+    assert said.endswith("names no revision; state one with --revision")
 
 
 # --- ten recordings -------------------------------------------------------------------------------------------
