@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bindgen.bridge.descriptions import missing_rules
 from mcp_bindgen.bridge.differences import Difference, Kind
 from mcp_bindgen.bridge.plan import plan as planned
 from mcp_bindgen.bridge.rules import read_rules
-from mcp_bindgen.bridge.words import missing_rules
 from mcp_bindgen.diff import Finding, compare
 from mcp_bindgen.diff.finding import Plane, Severity
 from mcp_bindgen.emit import Request, drift, targets

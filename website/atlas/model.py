@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from mcp_bindgen.bridge.descriptions import sections
 from mcp_bindgen.bridge.differences import Plan
 from mcp_bindgen.bridge.steps import plans
-from mcp_bindgen.bridge.words import sections
 from mcp_bindgen.diff.history import History, Step, history
 from mcp_bindgen.diff.selectors import find
 from mcp_bindgen.protocol import Protocol, build

@@ -36,13 +36,13 @@ class Difference:
     Attributes:
         path: Where it is.
         kind: How it differs.
-        words: The difference in words.
+        description: The difference in words.
         rule: The rule for the difference, if there is one.
     """
 
     path: Path
     kind: Kind
-    words: str
+    description: str
     rule: Maybe[Rule] = None
 
     @property
@@ -53,7 +53,7 @@ class Difference:
     @property
     def reason(self) -> str:
         """The reason of the rule, else the difference."""
-        return self.words if self.rule is None else self.rule.because
+        return self.description if self.rule is None else self.rule.because
 
 
 @dataclass(frozen=True)

@@ -98,10 +98,11 @@ def _plain(schema: Any) -> Any:
         return [_plain(item) for item in schema]
     if not is_object(schema):
         return schema
-    found = {name: _plain(value) for name, value in schema.items() if name not in ("title", "default", "discriminator")}
-    for names in ("properties", "$defs"):
-        if names in schema:
-            found[names] = {name: _plain(inner) for name, inner in schema[names].items()}
+    found = {
+        key: {name: _plain(inner) for name, inner in value.items()} if key in ("properties", "$defs") else _plain(value)
+        for key, value in schema.items()
+        if key not in ("title", "default", "discriminator")
+    }
     tags = {"kind", "format"} & schema.get("properties", {}).keys()
     if "required" in schema or tags:
         always = {name for name in tags if "const" in schema["properties"][name]}

@@ -70,23 +70,23 @@ class Payloads:
                 for difference in found.differences
                 if difference.kind is Kind.TYPE_CONFLICT and difference.rule is None
             )
-            found = self._settled(self.difference(path, worst.kind, worst.words))
+            found = self._settled(self.difference(path, worst.kind, worst.description))
             found = replace(found, differences=(*found.differences, *type_conflicts))
         return replace(found, edit=sequence(*self._taken(path), found.edit))
 
-    def difference(self, path: Path, kind: Kind, words: str) -> Difference:
+    def difference(self, path: Path, kind: Kind, description: str) -> Difference:
         """Return a difference with its rule: the rule of its path, else the rule for any definition."""
         stands = next((one for one in (path, (ANY, *path[1:])) if one in self.rules), None)
         if stands is None:
-            return Difference(path, kind, words)
+            return Difference(path, kind, description)
         self.used.add(stands)
-        return Difference(path, kind, words, self.rules[stands])
+        return Difference(path, kind, description, self.rules[stands])
 
     def _settled(self, difference: Difference) -> Outcome:
         """Return the edit by the rule of a difference; without the rule that it needs, it is refused."""
         rule = difference.rule
         if rule is None and difference.kind is Kind.NEEDS_RULE:
-            rule = Rule("refuse", difference.words)
+            rule = Rule("refuse", difference.description)
         is_applied = rule is not None and rule.action in ("refuse", "by") and not rule.at
         return Outcome(Apply(rule, difference.path) if rule and is_applied else None, (difference,))
 
@@ -131,10 +131,10 @@ class Payloads:
 
     def _narrower(self, path: Path) -> Outcome:
         """Return the edit where the target accepts only some values; a rule of the path applies to all values."""
-        words = f"MCP {self.target.revision} does not take all values"
+        description = f"MCP {self.target.revision} does not take all values"
         if path in self.rules:
-            return Outcome(None, (Difference(path, Kind.NEEDS_RULE, words),))
-        return self._settled(self.difference(path, Kind.NEEDS_RULE, words))
+            return Outcome(None, (Difference(path, Kind.NEEDS_RULE, description),))
+        return self._settled(self.difference(path, Kind.NEEDS_RULE, description))
 
     def _definition(self, name: str, theirs: Type, path: Path) -> Outcome:
         """Plan the conversion of a definition, once for each definition of the target that it becomes."""
@@ -204,11 +204,11 @@ class Payloads:
 
     def _wanted(self, other: Field, owner: str, differences: list[Difference], *, replaces: bool) -> Members:
         """Plan a member that the target requires and the source may omit."""
-        path, words = (owner, other.wire), f"MCP {self.target.revision} wants it"
+        path, description = (owner, other.wire), f"MCP {self.target.revision} wants it"
         if other.default is not None and path not in self.rules:
-            differences.append(Difference(path, Kind.FILL, words))
+            differences.append(Difference(path, Kind.FILL, description))
             return Members(fills=(Fill(other.wire, other.default, replaces),))
-        difference = self.difference(path, Kind.NEEDS_RULE, words)
+        difference = self.difference(path, Kind.NEEDS_RULE, description)
         differences.append(difference)
         if difference.rule is not None and difference.rule.action == "give":
             return Members(fills=(Fill(other.wire, difference.rule.value, replaces),))
@@ -248,8 +248,8 @@ class Payloads:
         here = (*path, label(one))
         if match is not None:
             return self.outcome(one, match, here)
-        words = f"MCP {self.target.revision} has no {label(one)} here"
-        return self._settled(self.difference(here, Kind.NEEDS_RULE, words))
+        description = f"MCP {self.target.revision} has no {label(one)} here"
+        return self._settled(self.difference(here, Kind.NEEDS_RULE, description))
 
 
 def _each(inner: Outcome, *, values: bool = False) -> Outcome:

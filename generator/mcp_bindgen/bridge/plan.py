@@ -56,8 +56,8 @@ class _Methods:
             return
         for sender in method.senders:
             if sender not in other.senders:
-                words = f"in MCP {target} no {sender} sends {method.name}"
-                self.gone.append(self._planner.difference((method.name, sender), Kind.IGNORED, words))
+                description = f"in MCP {target} no {sender} sends {method.name}"
+                self.gone.append(self._planner.difference((method.name, sender), Kind.IGNORED, description))
         self.payloads += self._payloads(method, other)
 
     def _payloads(self, method: Method, other: Method) -> Iterator[Payload]:

@@ -63,7 +63,7 @@ class Entry:
     output: str = ""
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The description, or else the kind of entry, or the URI template."""
         other = f"The resources `{self.key}`." if self.kind == "template" else f"The {self.kind} `{self.name}`."
         return self.description or other

@@ -117,7 +117,7 @@ class Comparer(Sides):
         elif (before or after) and self.is_recut(*location.types):
             rule, name = ("ref-extracted", after) if after else ("ref-inlined", before)
             if name in (self.matches.old if after else self.matches.new):
-                self.note(rule, location, self.words(location))
+                self.note(rule, location, self.describe(location))
                 self.compare(location)
             else:
                 self._inlining.add(rule, str(name), location)
@@ -187,11 +187,11 @@ class Comparer(Sides):
                 now = after[wire]
                 below = location.below("field", wire, was.type, now.type, wire=wire not in payload)
                 if was.required != now.required:
-                    words = _required(was), _required(now)
-                    self.note(f"field-became-{words[NEW]}", below, words, below.types)
+                    descriptions = _required(was), _required(now)
+                    self.note(f"field-became-{descriptions[NEW]}", below, descriptions, below.types)
                 if was.fallback != now.fallback:
-                    words = was.fallback or "nothing", now.fallback or "nothing"
-                    self.note("default-changed", below, words, below.types)
+                    descriptions = was.fallback or "nothing", now.fallback or "nothing"
+                    self.note("default-changed", below, descriptions, below.types)
                 self.place(below)
         self.extras(objects[OLD].extra, objects[NEW].extra, location)
 
@@ -204,8 +204,8 @@ class Comparer(Sides):
         parts: tuple[str, ...] = ()
         if others is None or (others != AnyValue() and foreign.key(others) != form.key(field.type)):
             parts = rule, ("type-narrowed", "type-widened")[side]  # the other object refuses it
-        words, types = only(side, form.words(field.type), ""), only(side, field.type, None)
-        change = Change(rule, location, words, types, parts)
+        descriptions, types = only(side, form.describe(field.type), ""), only(side, field.type, None)
+        change = Change(rule, location, descriptions, types, parts)
         in_place = None if is_capability else self.opened(side, field, change, objects)
         self.changes.append(replace(change, in_place=in_place))
 
@@ -224,13 +224,13 @@ class Comparer(Sides):
             return None
         rule, presence = (("field-opened", "field-became-optional"), ("field-closed", "field-became-required"))[side]
         types = (field.type, others) if side == OLD else (others, field.type)
-        words = [forms.words(type) for forms, type in zip(self.forms, types, strict=True)]
-        words[side] += ", required" if field.required else ""
+        descriptions = [forms.describe(type) for forms, type in zip(self.forms, types, strict=True)]
+        descriptions[side] += ", required" if field.required else ""
         is_same = not field.required and self.accepting[side].accepts(field.type, others)
         location = change.location  # on the wire, only a different type is visible
         place = replace(location, types=types, wire=location.wire and not is_same)
         parts = (rule, presence) if field.required else (change.rule,) if was_open else ()
-        return Change(rule, place, (words[OLD], words[NEW]), types, parts)
+        return Change(rule, place, (descriptions[OLD], descriptions[NEW]), types, parts)
 
     def extras(self, old: Type | None, new: Type | None, location: Location) -> None:
         """Compare the types of unnamed members."""

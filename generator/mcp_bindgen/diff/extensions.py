@@ -30,13 +30,13 @@ def tell_moves(comparison: Comparison, store: Store) -> Comparison:
     return replace(comparison, findings=tuple(_told(finding, offers) for finding in comparison.findings))
 
 
-def timelines(words: str, store: Store) -> dict[str, list[Protocol]]:
-    """Return id -> versions, oldest first, of the extensions with the method or definition that `words` name."""
+def timelines(subject: str, store: Store) -> dict[str, list[Protocol]]:
+    """Return id -> versions, oldest first, of the extensions with the method or definition that `subject` names."""
     found: dict[str, list[Protocol]] = {}
     for pin in store.extension_pins:
         core = store.effective(store.core(pin))
         found.setdefault(pin.id, []).append(versioned(core, store.extension_schema(pin, core)))
-    return {id: versions for id, versions in found.items() if any(_brings(one, id, words) for one in versions)}
+    return {id: versions for id, versions in found.items() if any(_brings(one, id, subject) for one in versions)}
 
 
 def versioned(core: EffectiveSchema, extension: ExtensionSchema) -> Protocol:
@@ -44,8 +44,8 @@ def versioned(core: EffectiveSchema, extension: ExtensionSchema) -> Protocol:
     return replace(build(extend(core, extension)), revision=extension.label, digest=extension.digest)
 
 
-def _brings(protocol: Protocol, origin: str, words: str) -> bool:
-    selector = find(protocol, words)
+def _brings(protocol: Protocol, origin: str, subject: str) -> bool:
+    selector = find(protocol, subject)
     owners = {
         **{("method", method.name): method.origin for method in protocol.methods},
         **{("error", error.name): error.origin for error in protocol.errors},

@@ -148,7 +148,7 @@ class Findings:
         old_client, new_client = impacts(
             change.parts or [change.rule], [change.message.sender if change.message else "server"]
         )
-        old, new = change.words
+        old, new = change.descriptions
         if change.insisted:
             old_client, new_client = (old_client, Impact.BREAKS) if old else (Impact.BREAKS, new_client)
         elif change.gate:
@@ -188,8 +188,8 @@ class Findings:
             plane=rule.plane if sent or rule.plane is not Plane.WIRE else Plane.SOURCE,
             old_client=old_client,
             new_client=new_client,
-            old=change.words[OLD],
-            new=change.words[NEW],
+            old=change.descriptions[OLD],
+            new=change.descriptions[NEW],
             reaches=tuple(sorted(set[Message]().union(*known.values()))),
             hint=_hint(change.rule, gate),
             definition_old=min(unit.names[OLD], default=""),
@@ -238,13 +238,13 @@ class Findings:
             if a != b:
                 yield self.off_wire("definition-renamed", a, a, b, a, b)
         for name in matches.redefined:
-            words = self.words(OLD, name), self.words(NEW, name)
-            yield self.off_wire("definition-redefined", name, *words, name, name)
+            descriptions = self.describe(OLD, name), self.describe(NEW, name)
+            yield self.off_wire("definition-redefined", name, *descriptions, name, name)
         for side, known in enumerate((matches.new, matches.old)):
             for name, definition in self.protocols[side].definitions.items():
                 if not (definition.inline or name in known or name in self.comparer.moved | matches.redefined):
-                    words = only(side, self.words(side, name), "")
-                    yield self.off_wire(f"definition-{HOW[side]}", name, *words, *only(side, name, ""))
+                    descriptions = only(side, self.describe(side, name), "")
+                    yield self.off_wire(f"definition-{HOW[side]}", name, *descriptions, *only(side, name, ""))
 
     def of_descriptions(self) -> Iterator[Finding]:
         """Find changed descriptions and deprecations of definitions and members that both revisions have.
@@ -273,9 +273,9 @@ class Findings:
                 yield subject, was.doc, now.doc
                 yield from self.described(was.type, now.type, subject)
 
-    def words(self, side: int, name: str) -> str:
+    def describe(self, side: int, name: str) -> str:
         """Return a short description of a definition."""
-        return self.comparer.forms[side].words(self.protocols[side].definitions[name].type)
+        return self.comparer.forms[side].describe(self.protocols[side].definitions[name].type)
 
     def off_wire(self, rule: str, subject: str, old: str, new: str, old_name: str, new_name: str) -> Finding:
         """Return a finding off the wire, with the messages that contain its definitions."""

@@ -37,7 +37,7 @@ class Event:
         kind: Kind of event; a member is `opened` if the object accepts it without naming it any more.
         name: Name in this revision, or in the previous revision after a removal.
         was: Previous name after a renaming.
-        words: Short description of an addition.
+        description: Short description of an addition.
         findings: Changes of the event.
     """
 
@@ -45,7 +45,7 @@ class Event:
     kind: EventKind
     name: str
     was: str = ""
-    words: str = ""
+    description: str = ""
     findings: tuple[Finding, ...] = ()
 
 
@@ -72,21 +72,21 @@ class History:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def history(words: str, protocols: Sequence[Protocol], steps: Sequence[Step] | None = None) -> History:
+def history(subject: str, protocols: Sequence[Protocol], steps: Sequence[Step] | None = None) -> History:
     """Return the history of a subject, followed through its renames from the newest revision that has it.
 
     Args:
-        words: A method, a definition, a member such as `Tool.annotations`, or an error code or its name.
+        subject: A method, a definition, a member such as `Tool.annotations`, or an error code or its name.
         protocols: The revisions, oldest first.
         steps: Comparisons of each revision with the next one, for callers that need several histories.
 
     Raises:
         BadInput: No revision has the subject.
     """
-    found = [find(protocol, words) for protocol in protocols]
+    found = [find(protocol, subject) for protocol in protocols]
     newest = next((index for index in reversed(range(len(found))) if found[index] is not None), None)
     if newest is None:
-        raise unknown(words, protocols)
+        raise unknown(subject, protocols)
     steps = steps or [Step(old, new) for old, new in pairwise(protocols)]
     line: list[Selector | None] = [None] * len(protocols)
     line[newest] = found[newest]
@@ -109,7 +109,7 @@ def history(words: str, protocols: Sequence[Protocol], steps: Sequence[Step] | N
 
 def _events(line: Sequence[Selector | None], protocols: Sequence[Protocol], steps: Sequence[Step]) -> Iterator[Event]:
     if line[0] is not None:
-        yield Event(protocols[0].revision, "since", str(line[0]), words=_described(protocols[0], line[0]))
+        yield Event(protocols[0].revision, "since", str(line[0]), description=_described(protocols[0], line[0]))
     for (old, new), protocol, step in zip(pairwise(line), protocols[1:], steps, strict=True):
         revision, findings = protocol.revision, tuple(step.about((old, new)))
         if new is None:
@@ -117,7 +117,7 @@ def _events(line: Sequence[Selector | None], protocols: Sequence[Protocol], step
                 is_open = any(finding.rule == "field-opened" for finding in findings)
                 yield Event(revision, "opened" if is_open else "gone", str(old), findings=findings)
         elif old is None:
-            yield Event(revision, "since", str(new), words=_described(protocol, new), findings=findings)
+            yield Event(revision, "since", str(new), description=_described(protocol, new), findings=findings)
         elif str(old) != str(new):
             yield Event(revision, "renamed", str(new), was=str(old), findings=findings)
         elif findings:
@@ -218,9 +218,9 @@ def _described(protocol: Protocol, selector: Selector) -> str:
         case _:
             target = locate(protocol, selector)
             assert target is not None
-            words = describe(target.type)
+            text = describe(target.type)
             optional = target.field is not None and not target.field.required
-            return f"{words}, optional" if optional else words
+            return f"{text}, optional" if optional else text
 
 
 def _method(method: Method) -> str:

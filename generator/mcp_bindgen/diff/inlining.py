@@ -77,5 +77,5 @@ class Inlining:
             subjects = sorted({location.subject for location in locations})
             more = f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
             inline = f"inline at {', '.join(subjects[:_NAMED])}{more}"
-            words = (inline, name) if rule == "ref-extracted" else (name, inline)
-            self._sides.note(rule, replace(locations[0], subject=name), words)
+            descriptions = (inline, name) if rule == "ref-extracted" else (name, inline)
+            self._sides.note(rule, replace(locations[0], subject=name), descriptions)

@@ -84,7 +84,7 @@ class Change:
     Attributes:
         rule: Id of the rule.
         location: Its place.
-        words: Short descriptions of the old and the new state.
+        descriptions: Short descriptions of the old and the new state.
         types: The old and the new type of the changed part: a member of an object, a variant of a union, a value.
         parts: Rules with the impacts of the change, if it combines several changes.
         confused: True if another variant accepts the value, so that no side rejects it.
@@ -94,7 +94,7 @@ class Change:
 
     rule: str
     location: Location
-    words: tuple[str, str]
+    descriptions: tuple[str, str]
     types: tuple[Type | None, Type | None] = (None, None)
     parts: tuple[str, ...] = ()
     confused: bool = False

@@ -22,7 +22,7 @@ class MessageChange:
         rule: Id of the rule.
         subject: Name of the message or error.
         group: Group in reports.
-        words: Short descriptions of the old and the new state.
+        descriptions: Short descriptions of the old and the new state.
         message: The message; `None` for an error code.
         methods: The old and the new method.
         gate: Capability that the message requires.
@@ -33,7 +33,7 @@ class MessageChange:
     rule: str
     subject: str
     group: str
-    words: tuple[str, str]
+    descriptions: tuple[str, str]
     message: Message | None = None
     methods: tuple[Method | None, Method | None] = (None, None)
     gate: str = ""
@@ -49,8 +49,8 @@ def message_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
         if was is None or now is None:
             yield _one_sided(message, was, now, new if now is None else old)
         elif was.carrier != now.carrier:
-            rule, words = "message-carrier-changed", (was.carrier, now.carrier)
-            yield MessageChange(rule, str(message), message.method, words, message, (was, now))
+            rule, descriptions = "message-carrier-changed", (was.carrier, now.carrier)
+            yield MessageChange(rule, str(message), message.method, descriptions, message, (was, now))
     yield from _error_changes(old, new)
 
 
@@ -64,7 +64,7 @@ def _one_sided(message: Message, was: Method | None, now: Method | None, other: 
         rule=f"message-direction-{change}" if known else whole,
         subject=str(message),
         group=message.method,
-        words=(was.definition if was else "", now.definition if now else ""),
+        descriptions=(was.definition if was else "", now.definition if now else ""),
         message=message,
         methods=(was, now),
         gate=_gate(method, message.sender, other),
@@ -89,8 +89,8 @@ def _error_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
         if was and now and was.code != now.code:
-            words = str(was.code), str(now.code)
-            yield MessageChange("error-code-renumbered", f"{now.code} {name}", "errors", words)
+            descriptions = str(was.code), str(now.code)
+            yield MessageChange("error-code-renumbered", f"{now.code} {name}", "errors", descriptions)
         elif now and not was:
             yield MessageChange("error-code-added", f"{now.code} {name}", "errors", ("", now.doc or name))
         elif was and not now:

@@ -47,7 +47,9 @@ def with_moves(changes: Sequence[Change], forms: Forms) -> list[Change]:
         was, now = removed[wire], added[wire]
         if _is_move(was, now, forms):
             parts = "field-moved", was.rule, now.rule
-            moved = replace(now, rule="field-moved", words=(was.subject, now.subject), parts=parts, in_place=None)
+            moved = replace(
+                now, rule="field-moved", descriptions=(was.subject, now.subject), parts=parts, in_place=None
+            )
             merged |= {id(was): None, id(now): moved}
     return [kept for change in changes if (kept := merged.get(id(change), change)) is not None]
 

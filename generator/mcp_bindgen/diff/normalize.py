@@ -84,7 +84,7 @@ class Normalizer:
         else:
             yield type
 
-    def words(self, type: Type) -> str:
+    def describe(self, type: Type) -> str:
         """Return `type` as text, without the names of inline definitions."""
         return describe(type, self.protocol.inline, formats=True)
 

@@ -57,17 +57,17 @@ class Target:
     field: Field | None
 
 
-def find(protocol: Protocol, words: str) -> Selector | None:
-    """Return the subject that `words` name in a revision, or `None`."""
-    if any(method.name == words for method in protocol.methods):
-        return Selector("method", words)
+def find(protocol: Protocol, subject: str) -> Selector | None:
+    """Return the selector of a subject in a revision, or `None`."""
+    if any(method.name == subject for method in protocol.methods):
+        return Selector("method", subject)
     for error in protocol.errors:
-        if words in (error.name, str(error.code)):
+        if subject in (error.name, str(error.code)):
             return Selector("error", error.name)
-    if words in protocol.definitions:
-        return Selector("definition", words)
-    name = _NAME.match(words)
-    steps = parse_steps(words[name.end() :]) if name is not None else None
+    if subject in protocol.definitions:
+        return Selector("definition", subject)
+    name = _NAME.match(subject)
+    steps = parse_steps(subject[name.end() :]) if name is not None else None
     if name is None or steps is None or name[0] not in protocol.definitions:
         return None
     selector = Selector("member", name[0], steps)
@@ -105,19 +105,19 @@ def _below(protocol: Protocol, target: Target, step: Step) -> Target | None:
     return next((one for one in targets if one is not None), None)
 
 
-def unknown(words: str, protocols: Sequence[Protocol]) -> BadInput:
+def unknown(subject: str, protocols: Sequence[Protocol]) -> BadInput:
     """Return the error for an unknown subject, with the nearest names."""
-    names = dict.fromkeys(name for protocol in protocols for name in _names(protocol, words))
+    names = dict.fromkeys(name for protocol in protocols for name in _names(protocol, subject))
     otherwise = "name a method, a definition, a member or an error code"
-    return BadInput(f"no revision has {words!r}", fix=suggestion(words, names, otherwise, most=3))
+    return BadInput(f"no revision has {subject!r}", fix=suggestion(subject, names, otherwise, most=3))
 
 
-def _names(protocol: Protocol, words: str) -> Iterable[str]:
+def _names(protocol: Protocol, subject: str) -> Iterable[str]:
     yield from (method.name for method in protocol.methods)
     yield from protocol.definitions
     yield from (str(error.code) for error in protocol.errors)
     yield from (error.name for error in protocol.errors)
-    if "." in words:
+    if "." in subject:
         for name, definition in protocol.definitions.items():
             if isinstance(definition.type, Object):
                 yield from (name + suffix("field", field.wire) for field in definition.type.fields)

@@ -37,13 +37,13 @@ class Sides:
         self,
         rule: str,
         location: Location,
-        words: tuple[str, str],
+        descriptions: tuple[str, str],
         types: tuple[Type | None, Type | None] = (None, None),
         parts: tuple[str, ...] = (),
     ) -> None:
         """Add a change."""
-        self.changes.append(Change(rule, location, words, types, parts))
+        self.changes.append(Change(rule, location, descriptions, types, parts))
 
-    def words(self, location: Location) -> tuple[str, str]:
+    def describe(self, location: Location) -> tuple[str, str]:
         """Return the types in a place as text."""
-        return self.forms[OLD].words(location.types[OLD]), self.forms[NEW].words(location.types[NEW])
+        return self.forms[OLD].describe(location.types[OLD]), self.forms[NEW].describe(location.types[NEW])

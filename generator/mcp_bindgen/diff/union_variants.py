@@ -57,7 +57,7 @@ class UnionVariants:
 
     def whole(self, rule: str) -> None:
         """Note a change of the type as a whole."""
-        self.sides.note(rule, self.location, self.sides.words(self.location), self.location.types)
+        self.sides.note(rule, self.location, self.sides.describe(self.location), self.location.types)
 
     # --- null and constants ---------------------------------------------------------------------------------------
 
@@ -83,8 +83,8 @@ class UnionVariants:
             return
         for side, forms in enumerate((olds, news)):
             for form in forms:
-                words, types = only(side, _text(form), ""), only(side, form, None)
-                self.sides.note(f"enum-value-{HOW[side]}", self.location, words, types)
+                descriptions, types = only(side, _text(form), ""), only(side, form, None)
+                self.sides.note(f"enum-value-{HOW[side]}", self.location, descriptions, types)
 
     def scalar_for(self, side: int, constants: list[Const]) -> None:
         """Note a scalar that replaces constants, or the inverse."""
@@ -112,16 +112,16 @@ class UnionVariants:
             for new in news:
                 if category(old) == category(new) and old in self.left[OLD]:
                     self.take([old], [new])
-                    for rule, *words in scalar_differences(old, new):
-                        self.sides.note(rule, self.location, (words[OLD], words[NEW]), (old, new))
+                    for rule, *descriptions in scalar_differences(old, new):
+                        self.sides.note(rule, self.location, (descriptions[OLD], descriptions[NEW]), (old, new))
 
     def arrays(self) -> None:
         """Compare arrays, in their order."""
         olds, news = ([form for form in forms if isinstance(form, Array)] for forms in self.left)
         for old, new in zip(olds, news, strict=False):
             self.take([old], [new])
-            for rule, *words in limit_differences(old, new):
-                self.sides.note(rule, self.location, (words[OLD], words[NEW]), (old, new))
+            for rule, *descriptions in limit_differences(old, new):
+                self.sides.note(rule, self.location, (descriptions[OLD], descriptions[NEW]), (old, new))
             self.places.append(self.location.below("form", "", old, new).below("items", "", old.items, new.items))
 
     def pair_objects(self) -> None:
@@ -157,8 +157,8 @@ class UnionVariants:
                     forms.remove(form)
                     confused = self.sides.accepting[1 - side].accepts(self.location.types[1 - side], form)
                     below = self.location.below("form", name, form, form)
-                    words, types = only(side, name, ""), only(side, form, None)
-                    change = Change(f"union-member-{HOW[side]}", below, words, types, confused=confused)
+                    descriptions, types = only(side, name, ""), only(side, form, None)
+                    change = Change(f"union-member-{HOW[side]}", below, descriptions, types, confused=confused)
                     self.sides.changes.append(change)
         if all(self.left):
             self.whole("type-changed")

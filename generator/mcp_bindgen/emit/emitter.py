@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mcp_bindgen.bridge.descriptions import page
 from mcp_bindgen.bridge.differences import Plan
 from mcp_bindgen.bridge.document import Model
 from mcp_bindgen.bridge.source import models
 from mcp_bindgen.bridge.steps import rule_file
-from mcp_bindgen.bridge.words import page
 from mcp_bindgen.protocol import Protocol, build, slice_protocol
 from mcp_bindgen.spec import BadInput, Diagnostic, EffectiveSchema, ExtensionSchema, Store
 from mcp_bindgen.spec.errors import locating

@@ -71,7 +71,7 @@ class Mock(App):
             self._offer("tool", tool.raw, partial(self._call, tool, values), dict[str, Any])
         for prompt in contract.prompts:
             described = [one for one in prompt.raw.get("arguments", ()) if is_object(one)]
-            self._offer("prompt", prompt.raw, partial(self._get, prompt.words), _arguments(described))
+            self._offer("prompt", prompt.raw, partial(self._get, prompt.summary), _arguments(described))
             self._complete_by_samples(prompt.name, described)
         for resource in contract.resources:
             self._offer("resource", resource.raw, partial(self._read, resource.raw, None), None)

@@ -96,7 +96,7 @@ def _finding(finding: ContractFinding, others: Sequence[str], place: Place, witn
     return Finding(
         rule=finding.rule,
         level=_LEVELS[finding.level][0],
-        message=f"{code(finding.subject)} {literal(finding.words)}",
+        message=f"{code(finding.subject)} {literal(finding.message)}",
         effect=f"{strong(reverse)} new clients with the old server." if reverse else "",
         note=_same_change(finding, others),
         fix=prose(finding.hint) if finding.level is not Impact.SAFE else "",
@@ -109,7 +109,7 @@ def _grouped(found: Sequence[ContractFinding]) -> Iterator[tuple[ContractFinding
     """Yield each finding; several with the same change are one, with the names of the other entries."""
     groups: dict[object, list[ContractFinding]] = {}
     for finding in found:
-        key = finding.rule, finding.kind, finding.place, finding.words, finding.hint, finding.reverse
+        key = finding.rule, finding.kind, finding.place, finding.message, finding.hint, finding.reverse
         groups.setdefault(key, []).append(finding)
     for group in groups.values():
         if len(group) < _MIN_GROUP or group[0].kind == "server":

@@ -76,7 +76,7 @@ def _summary(history: History) -> str:
 def _event_words(event: Event) -> Iterator[str]:
     match event.kind:
         case "since":
-            yield literal(f"new: {event.words}")
+            yield literal(f"new: {event.description}")
         case "renamed":
             yield literal(f"{event.was} is {event.name} now")
         case "gone" if not event.findings:
@@ -90,7 +90,7 @@ def _history(history: History) -> dict[str, Any]:
 
 
 def _event(event: Event) -> dict[str, Any]:
-    fields = as_json(replace(event, findings=()), or_null=("was", "words"))
+    fields = as_json(replace(event, findings=()), or_null=("was", "description"))
     return {**fields, "findings": list(map(_finding, event.findings))}
 
 

@@ -212,7 +212,7 @@ def _doc(contract: Contract, introduced: str) -> str:
 
 def _answer(entry: Entry, name: str, body: str) -> Answer:
     given, answer = (f"{PREFIX}{one}" if one else "" for one in (entry.arguments, entry.output))
-    return Answer(name, given, answer or "str", docstring(entry.words, indent=8), body)
+    return Answer(name, given, answer or "str", docstring(entry.summary, indent=8), body)
 
 
 def _delegated(tool: Entry, name: str, functions: Functions) -> Answer:

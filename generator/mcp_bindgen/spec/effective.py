@@ -101,7 +101,7 @@ class EffectiveSchema:
         """The facts of core and of each extension."""
         return self.semantics, *(extension.semantics for extension in self.extensions)
 
-    def words(self, origin: str) -> Mapping[str, Any] | None:
+    def descriptions(self, origin: str) -> Mapping[str, Any] | None:
         """Return the documentation of an extension or of core; `None` for a file with its own prose."""
         return next((one.docs for one in self.extensions if one.id == origin), self.docs)
 

@@ -18,17 +18,17 @@ class Kind:
 
     Attributes:
         fits: Returns whether a value is of this kind.
-        words: Description in a fix, after "give it".
+        description: Description in a fix, after "give it".
     """
 
     fits: Callable[[Any], bool]
-    words: str
+    description: str
 
     def wrong(self, value: Any, name: str, pointer: str) -> BadInput | None:
         """Return the error for the `value` of `name`, at `pointer`, of another kind."""
         if self.fits(value):
             return None
-        return BadInput(f"{name!r} has a value of the wrong kind", pointer=pointer, fix=f"give it {self.words}")
+        return BadInput(f"{name!r} has a value of the wrong kind", pointer=pointer, fix=f"give it {self.description}")
 
     def check(self, value: Any, name: str, pointer: str) -> None:
         """Raise the error for the `value` of `name`, at `pointer`, if it is of another kind."""

@@ -149,7 +149,7 @@ def _check_entry(entry: Any, required: _Keys, optional: _Keys, at: str) -> None:
         raise BadInput("is not a table", pointer=at, fix=f"give it the keys {', '.join(known)}")
     for key, kind in required.items():
         if key not in entry:
-            raise BadInput(f"{key!r} is missing", pointer=at, fix=f"give it {kind.words}")
+            raise BadInput(f"{key!r} is missing", pointer=at, fix=f"give it {kind.description}")
     for key, value in entry.items():
         if key not in known:
             raise BadInput(f"{key!r} says nothing here", pointer=at, fix=f"use the keys {', '.join(known)}")

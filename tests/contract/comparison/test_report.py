@@ -227,7 +227,7 @@ def test_a_change_in_a_recursive_type_is_reported_once() -> None:
     comparison = compared(forecast(tree(WHOLE)), forecast(tree(TEXT)))
     (finding,) = comparison.findings
     assert comparison.breaking
-    assert finding.words == "was integer, is string"
+    assert finding.message == "was integer, is string"
     assert finding.place == "argument root.value"
 
 

@@ -106,15 +106,15 @@ class Pair:
             was, now = old.get(name, absent), new.get(name, absent)
             if was != now:
                 level = Level.RISKY if name in _EFFECTS else Level.SAFE
-                words = f"was {_said(was)}, is {_said(now)}"
-                yield self.finding("annotation-changed", f"annotation {name}", words, (level, level))
+                message = f"was {_said(was)}, is {_said(now)}"
+                yield self.finding("annotation-changed", f"annotation {name}", message, (level, level))
 
     def mime_type(self) -> Iterator[ContractFinding]:
         """Yield a finding if the media type of a resource changed."""
         old, new = (item.raw.get("mimeType") for item in self.items)
         if old != new:
-            words = f"was {old or 'not said'}, is {new or 'not said'}"
-            yield self.finding("mime-type-changed", "mimeType", words, (Level.RISKY, Level.RISKY))
+            message = f"was {old or 'not said'}, is {new or 'not said'}"
+            yield self.finding("mime-type-changed", "mimeType", message, (Level.RISKY, Level.RISKY))
 
     def scopes(self) -> Iterator[ContractFinding]:
         """Find the changes of the required scopes."""
@@ -137,10 +137,10 @@ class Pair:
     # --- helpers ------------------------------------------------------------------------------------------------
 
     def finding(
-        self, rule: str, place: str, words: str, levels: tuple[Level, Level], hint: str = ""
+        self, rule: str, place: str, message: str, levels: tuple[Level, Level], hint: str = ""
     ) -> ContractFinding:
         """Return a finding about this entry."""
-        return ContractFinding(rule, self.kind, self.name, place, words, *levels, hint)
+        return ContractFinding(rule, self.kind, self.name, place, message, *levels, hint)
 
 
 def _rule(member: str) -> str:

@@ -223,11 +223,11 @@ def described(schema: Any) -> str:
     for keyword in _UNIONS:
         if is_array(members := schema.get(keyword)):
             return " or ".join(dict.fromkeys(map(described, members)))
-    words = [
+    texts = [
         f"array of {described(schema['items'])}" if kind == "array" and "items" in schema else str(kind)
         for kind in listed(schema.get("type", []))
     ]
-    return " or ".join(words) or "any JSON"
+    return " or ".join(texts) or "any JSON"
 
 
 def _ruled(place: str, keyword: str, old: Any, new: Any) -> Iterator[Difference]:

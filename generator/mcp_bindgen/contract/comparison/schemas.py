@@ -84,8 +84,8 @@ class SchemaPair:
         worded = [self.worded(one) for one in written if one.keyword in WORDS]
         changed = [one for one in written if one.keyword not in WORDS]
         if changed and too_complex(*self.schemas):
-            words = "changed, and a comparison would take too long; that counts as breaking"
-            return [self.finding("too-complex", "", words, [Level.BREAKING, Level.BREAKING])]
+            message = "changed, and a comparison would take too long; that counts as breaking"
+            return [self.finding("too-complex", "", message, [Level.BREAKING, Level.BREAKING])]
         found = [self.ruled(one) for one in changed if one.rule]
         found += [self.condition(one, found) for one in changed if not one.rule]
         for side, proof in enumerate(self.proofs if changed else ()):
@@ -106,21 +106,21 @@ class SchemaPair:
         for side, proof in enumerate(self.proofs):
             if proof.answer is Answer.YES and levels[side] is Level.BREAKING and rule.id not in _OPENNESS:
                 levels[side] = Level.SAFE
-        words, hint = rule.says.format(old=one.old, new=one.new), rule.hint.replace("revision", "contract")
-        return self.finding(rule.id, one.place, words, levels, hint=hint)
+        message, hint = rule.says.format(old=one.old, new=one.new), rule.hint.replace("revision", "contract")
+        return self.finding(rule.id, one.place, message, levels, hint=hint)
 
     def condition(self, one: Difference, others: Sequence[ContractFinding]) -> ContractFinding:
         """Return a finding about a keyword without a rule."""
         if one.keyword == "type":
-            words = f"was {_short(one.old)}, is {_short(one.new)}"
+            message = f"was {_short(one.old)}, is {_short(one.new)}"
         elif one.old and one.new:
-            words = f"has another `{one.keyword}`: was {_short(one.old)}, is {_short(one.new)}"
+            message = f"has another `{one.keyword}`: was {_short(one.old)}, is {_short(one.new)}"
         else:
-            words = f"has `{one.keyword}` now: {_short(one.new)}" if one.new else f"has no `{one.keyword}` any more"
+            message = f"has `{one.keyword}` now: {_short(one.new)}" if one.new else f"has no `{one.keyword}` any more"
         levels = [Level.RISKY, Level.RISKY]
         if one.keyword not in HINTS:
             levels = [self.condition_level(one, side, others) for side in (0, 1)]
-        return self.finding("schema-changed", one.place, words, levels)
+        return self.finding("schema-changed", one.place, message, levels)
 
     def condition_level(self, one: Difference, side: int, others: Sequence[ContractFinding]) -> Level:
         """Rate a changed condition; if another finding breaks already, the condition may be harmless.
@@ -151,13 +151,15 @@ class SchemaPair:
         verb = "refuses what it accepted before" if side == 0 else "accepts what it refused before"
         if self.root == ANSWERED:
             verb = "may be what it never was before" if side == 0 else "can no longer be all that it was"
-        words = verb + (f": {_short(proof.problem)}" if proof.problem and side == 0 else "")
+        message = verb + (f": {_short(proof.problem)}" if proof.problem and side == 0 else "")
         levels = [Level.BREAKING if one == side else Level.SAFE for one in (0, 1)]
-        return [*found, replace(self.finding("schema-changed", path, words, levels), example=example)]
+        return [*found, replace(self.finding("schema-changed", path, message, levels), example=example)]
 
-    def finding(self, rule: str, place: str, words: str, levels: Sequence[Level], *, hint: str = "") -> ContractFinding:
+    def finding(
+        self, rule: str, place: str, message: str, levels: Sequence[Level], *, hint: str = ""
+    ) -> ContractFinding:
         """Return a finding about this entry."""
-        return ContractFinding(rule, self.kind, self.name, self.place(place), words, levels[0], levels[1], hint)
+        return ContractFinding(rule, self.kind, self.name, self.place(place), message, levels[0], levels[1], hint)
 
     def place(self, steps: str) -> str:
         """Return a place as text: `argument city`, `result days[]`."""

@@ -45,7 +45,7 @@ class ContractFinding:
         kind: Kind of the changed entry; `server` for a change of the whole server.
         name: Its name or URI.
         place: Place in the entry, e.g. `argument city`; empty for the entry as a whole.
-        words: Predicate of the sentence with the place.
+        message: Predicate of the sentence with the place.
         level: Impact on an old client with the new server.
         reverse: Impact on a new client with the old server.
         hint: Recommended action; may be empty.
@@ -56,7 +56,7 @@ class ContractFinding:
     kind: Kind | Literal["server"]
     name: str
     place: str
-    words: str
+    message: str
     level: Level
     reverse: Level
     hint: str = ""
@@ -72,7 +72,7 @@ class ContractFinding:
     @property
     def sentence(self) -> str:
         """The change in one line."""
-        return f"{self.subject} {self.words}"
+        return f"{self.subject} {self.message}"
 
 
 @dataclass(frozen=True)

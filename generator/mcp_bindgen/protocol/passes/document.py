@@ -17,11 +17,11 @@ _BASES = ("RequestParams", "NotificationParams", "Result", "CacheableResult", "P
 
 def document(state: BuildState) -> BuildState:
     """Take the descriptions from `docs.toml`, or keep those of the schema file; add deprecations."""
-    words = {origin: state.source.words(origin) for origin in ("", *(one.id for one in state.source.extensions))}
+    texts = {origin: state.source.descriptions(origin) for origin in ("", *(one.id for one in state.source.extensions))}
     revision = state.source.revision
     definitions = dict(state.definitions)
     for name, definition in state.definitions.items():
-        if (own := words[definition.origin]) is not None:
+        if (own := texts[definition.origin]) is not None:
             inherited = _inherited(definition, state) if definition.origin else {}
             own = {**own, "common": {**inherited, **own.get("common", {})}}
             definitions[name] = _documented(definition, own, revision)
@@ -31,7 +31,7 @@ def document(state: BuildState) -> BuildState:
         name: replace(
             method,
             doc=definitions[method.definition].doc,
-            handling=(words[method.origin] or {}).get(method.definition, {}).get("handler", ""),
+            handling=(texts[method.origin] or {}).get(method.definition, {}).get("handler", ""),
             deprecated=gone.get(method.definition, ""),
         )
         for name, method in state.methods.items()
@@ -43,14 +43,14 @@ def document(state: BuildState) -> BuildState:
     return replace(state, definitions=definitions, methods=methods, errors=errors)
 
 
-def entry(words: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict[str, str]]:
+def entry(texts: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict[str, str]]:
     """Return the descriptions of a definition and of its fields in one revision, from `docs.toml`.
 
     Words under `[NAME.since."DATE"]` hold from that revision on; fields that several definitions share are described
     once under `[common]`.
     """
-    table = words.get(name, {})
-    doc, fields = table.get("doc", ""), {**words.get("common", {}), **table.get("fields", {})}
+    table = texts.get(name, {})
+    doc, fields = table.get("doc", ""), {**texts.get("common", {}), **table.get("fields", {})}
     for since in sorted(table.get("since", {})):
         if has_reached(revision, since):
             doc = table["since"][since].get("doc", doc)
@@ -58,8 +58,8 @@ def entry(words: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict
     return doc, fields
 
 
-def _documented(definition: Definition, words: Mapping[str, Any], revision: str) -> Definition:
-    doc, fields = entry(words, definition.name, revision)
+def _documented(definition: Definition, texts: Mapping[str, Any], revision: str) -> Definition:
+    doc, fields = entry(texts, definition.name, revision)
     type = definition.type
     if isinstance(type, Object):
         type = replace(type, fields=tuple(replace(field, doc=fields.get(field.wire, "")) for field in type.fields))
@@ -71,11 +71,11 @@ def _inherited(definition: Definition, state: BuildState) -> dict[str, str]:
     docs = state.source.docs or {}
     found = dict[str, str](docs.get("common", {}))
     for name in _BASES:
-        _, words = entry(docs, name, state.source.revision)
+        _, texts = entry(docs, name, state.source.revision)
         for field in state.fields_of(Ref(name)):
             own = state.field_of(definition.type, field.wire)
-            if own is not None and own.type == field.type and field.wire in words:
-                found[field.wire] = words[field.wire]
+            if own is not None and own.type == field.type and field.wire in texts:
+                found[field.wire] = texts[field.wire]
     return found
 
 

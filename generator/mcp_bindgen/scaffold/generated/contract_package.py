@@ -158,5 +158,5 @@ def _methods(contract: PythonContract) -> Iterator[_Method]:
             decorator=f"{entry.kind}({', '.join([quoted(entry.key), *models])})",
             takes=f"arguments: {models[0]}, ctx: Context" if entry.arguments else "ctx: Context",
             returns=f"{models[-1]} | CallToolResult" if entry.output else _RETURNS[entry.kind],
-            doc=docstring(entry.words, indent=8),
+            doc=docstring(entry.summary, indent=8),
         )

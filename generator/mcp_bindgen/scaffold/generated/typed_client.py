@@ -203,20 +203,20 @@ class _Client:
         """Return the description of a tool, with a note for tools that run as tasks only."""
         execution = tool.raw.get("execution")
         if not is_object(execution) or execution.get("taskSupport") != "required":
-            return tool.words
+            return tool.summary
         how = "call it with a client that extends the `Client` of the extension `tasks`, which waits for the result"
         if self._begins_tasks:
             how = "call it with `client.call_tool(..., task=...)`, which begins one"
-        return f"{tool.words}\n\nThe server runs this tool as a task only, and refuses this call of it: {how}."
+        return f"{tool.summary}\n\nThe server runs this tool as a task only, and refuses this call of it: {how}."
 
     def _prompt(self, prompt: Entry) -> _Method:
         arguments = self._arguments(prompt.arguments)
         values = f", app.texts({_values(arguments)})" if arguments else ""
         call = f"get_prompt({quoted(prompt.name)}{values})"
-        return self._method(prompt, arguments, self._prompted, prompt.words, call)
+        return self._method(prompt, arguments, self._prompted, prompt.summary, call)
 
     def _resource(self, resource: Entry) -> _Method:
-        return self._method(resource, [], self._read, resource.words, f"read_resource({quoted(resource.key)})")
+        return self._method(resource, [], self._read, resource.summary, f"read_resource({quoted(resource.key)})")
 
     def _template(self, template: Entry) -> _Method:
         arguments = self._arguments(template.arguments)

@@ -76,7 +76,7 @@ def _fate(difference: Difference) -> str:
 def missing_rules(plan: Plan) -> str:
     """Return the rules that a step lacks, as TOML to paste, complete and to be changed; empty where none is missing."""
     lines = [
-        f'{_key(difference.path)} = {{ do = "refuse", because = {quoted(difference.words)} }}'
+        f'{_key(difference.path)} = {{ do = "refuse", because = {quoted(difference.description)} }}'
         for difference in plan.missing
     ]
     return "\n".join([f"[{quoted(plan.name)}]", *lines, ""]) if lines else ""
