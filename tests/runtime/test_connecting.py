@@ -612,6 +612,21 @@ async def test_a_command_that_ignores_the_probe_is_probed_only_once(command: Com
         assert [note for note in command.noted() if note != "notifications/cancelled"] == ["start", *probes, *HANDSHAKE]
 
 
+@pytest.mark.full
+async def test_a_command_has_time_to_start(tmp_path: Path) -> None:
+    """After five seconds, a running server would get the handshake."""
+    script = tmp_path / "slow.py"
+    script.write_text(
+        "import time\n"
+        "time.sleep(6)\n"
+        "from mcp_bindgen.runtime import run\n"
+        "from mcp_bindgen.v2026_07_28 import Server\n"
+        "run(Server())\n"
+    )
+    async with connect([PYTHON, str(script)], *CLIENTS) as client:
+        assert client.revision == STATELESS
+
+
 async def test_a_command_that_exits_at_the_probe_is_restarted_without_a_probe(command: Command) -> None:
     for notes in (["start", "server/discover", "start", *HANDSHAKE], ["start", *HANDSHAKE]):
         async with connect(command.words("exits"), *CLIENTS, stderr=subprocess.DEVNULL) as client:

@@ -54,8 +54,11 @@ C = TypeVar("C", bound=Client)
 Failures: TypeAlias = "list[tuple[str, Exception]]"
 """Attempts that failed, with their errors."""
 
-PROBE_TIMEOUT = 5.0
-"""Seconds to wait for the response to the probe; a server of the handshake may leave the probe unanswered."""
+PROBE_TIMEOUT, START_TIMEOUT = 5.0, 20.0
+"""Seconds to wait for the response to the probe of a running server, and of a program, which has to start first.
+
+A server of the handshake may leave the probe unanswered.
+"""
 
 TIMEOUT = 60.0
 """Seconds that connecting may take in total."""
@@ -102,7 +105,7 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     auth: Auth | None = None,
     cache: Cache | None = None,
-    probe_timeout: float = PROBE_TIMEOUT,
+    probe_timeout: float | None = None,
     timeout: float | None = TIMEOUT,
     exactly: bool = False,
     stderr: Stderr = None,
@@ -124,7 +127,8 @@ async def connect(
         auth: Authorizes requests to a URL: `OAuth()` logs a user in, `Bearer(token)` sends a token. The time limits
             below stop while a user is asked.
         cache: Keeps results; by default the cache of the client's class, if it has one.
-        probe_timeout: Seconds to wait for the revisions of the server before the handshake is tried.
+        probe_timeout: Seconds to wait for the revisions of the server before the handshake is tried; by default 5, or
+            20 for a command, which has to start first.
         timeout: Seconds that connecting may take in total; `None` for no limit. The options of the client limit each
             request.
         exactly: Speak the revisions of the clients only, without bridges.
@@ -147,8 +151,9 @@ async def connect(
             client.cache = cache
     candidates = _Clients(ours, None if exactly else BRIDGING.only)
     failures: Failures = []
+    patience = (START_TIMEOUT if place.reopens else PROBE_TIMEOUT) if probe_timeout is None else probe_timeout
     with place.pauses.move_on_after(timeout) as scope:
-        async with _connected(place, candidates, probe_timeout, failures) as client:
+        async with _connected(place, candidates, patience, failures) as client:
             place.pauses.stop(scope)
             yield client
     if scope.cancelled_caught:
@@ -463,8 +468,7 @@ class _Attempt:
             for step in steps:
                 if step == self._probe and self._clients.prefers_handshake and not self._may_be_stateless():
                     return None
-                found = await step()
-                if found is not None:
+                if (found := await step()) is not None:
                     return found
             return None
         finally:
