@@ -95,16 +95,7 @@ def nearest(tree: Path, mutant: Mutant) -> list[Path]:
 
 def run(tree: Path, python: Path, tests: Sequence[Path], *options: str) -> str | None:
     """Run tests until one fails; return its name, or None if all pass."""
-    command = [
-        str(python),
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "--tb=no",
-        "-p",
-        "no:rerunfailures",
-    ]
+    command = [str(python), "-m", "pytest", "-q", "-x", "--tb=no"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment["PYTHONDONTWRITEBYTECODE"] = ""
     with subprocess.Popen(
