@@ -29,6 +29,8 @@ from tests.support.shared import alone, shared_folder
 for name, tried in (("quick", 40), ("full", 100), ("deep", 100)):
     settings.register_profile(name, deadline=None, max_examples=tried)  # a busy machine must not fail a test
 settings.load_profile("quick")
+os.environ.setdefault("PIP_RETRIES", "10")  # a slow package index must not fail a test
+os.environ.setdefault("PIP_DEFAULT_TIMEOUT", "60")
 os.environ["MCP_BINDGEN_HOME"] = str(Path(__file__).parent / "no-home")  # ignore the bindings that the user imported
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

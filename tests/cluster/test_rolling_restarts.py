@@ -25,8 +25,6 @@ from tests.support.checked_connections import bounded, lone, refused
 from tests.support.cluster import HEADERS, NEW, OLD, PUBLIC_NAME, Cluster, Patient, ShippedCluster, cluster, connections
 from tests.support.processes import PATIENCE
 
-pytestmark = pytest.mark.flaky(reruns=1)  # not yet seen to pass three times on a busy machine
-
 NOTE = "note://1"
 RATE = 25
 """Requests per second."""

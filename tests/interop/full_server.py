@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from mcp_bindgen.http.server import uvicorn_protocol
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, Server, run
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS
 
@@ -406,5 +407,6 @@ def now() -> str:
 
 if __name__ == "__main__":
     wanted = sys.argv.pop(1)
+    uvicorn_protocol.IDLE_SECONDS = 60  # longer than a busy client takes to notice a response, and reuses a connection
     served = REVISIONS if wanted == "all" else (wanted,)
     run(*map(server, served), revisions=served)

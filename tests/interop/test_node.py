@@ -20,10 +20,7 @@ from tests.interop.processes import FULL_SERVER, needed, node
 from tests.interop.report import STATEFUL, STATELESS, Report
 from tests.interop.typescript import judge, look
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.flaky(reruns=1),  # not yet seen to pass three times on a busy machine
-]
+pytestmark = pytest.mark.full
 BY_NAME = {peer.name: peer for peer in NODE}
 LATEST = STATEFUL[-1]
 

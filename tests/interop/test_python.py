@@ -13,7 +13,6 @@ from tests.interop.processes import FULL_SERVER
 from tests.interop.report import STATEFUL, STATELESS, STEP, Report
 
 pytestmark = [
-    pytest.mark.flaky(reruns=1),  # not yet seen to pass three times on a busy machine
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 SERVER, CLIENT = PYTHON

@@ -51,7 +51,6 @@ def test_a_dry_run_writes_nothing_and_an_occupied_folder_is_refused(variant: Var
 
 
 @pytest.mark.full
-@pytest.mark.flaky(reruns=1)  # pip asks the package index for the build backend
 @pytest.mark.parametrize("name", ["server-2025-11-25-all-stdio-contract", "client-2025-11-25-all-stdio"])
 def test_the_printed_next_steps_run_in_a_shell(name: str, tmp_path: Path) -> None:
     """The folder's name has a space. A host then uses the README's configuration from another folder."""

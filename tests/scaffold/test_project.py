@@ -278,7 +278,6 @@ def test_a_project_installs_an_unreleased_mcp_bindgen_from_its_source(
 
 
 @pytest.mark.full
-@pytest.mark.flaky(reruns=1)  # pip asks the package index for our dependencies
 def test_the_install_step_of_a_readme_works_without_a_release(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--out", tmp_path)
     readme = (tmp_path / "weather" / "README.md").read_text("utf-8")

@@ -59,7 +59,6 @@ from tests.support.skeletons import (
 )
 
 pytestmark = [
-    pytest.mark.flaky(reruns=1),  # not yet seen to pass three times on a busy machine
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 by_group = pytest.mark.parametrize("name", selection(("handful",), GROUPS))

@@ -364,7 +364,9 @@ async def main():
         app = importlib.import_module(name + ".app").app
         listener = socket.create_server(("127.0.0.1", 0))
         ports[name] = listener.getsockname()[1]
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
+        config = uvicorn.Config(app, log_level="warning", lifespan="on", ws="none")
+        config.timeout_keep_alive = 60  # longer than clients reuse connections
+        server = uvicorn.Server(config)
         running.append(asyncio.create_task(server.serve(sockets=[listener])))
     print(json.dumps(ports), flush=True)
     await asyncio.gather(*running)

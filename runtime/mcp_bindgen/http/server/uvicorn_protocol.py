@@ -17,8 +17,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 _HEAD_TIMEOUT = 30.0  # seconds for the head of a request; a client has at least twice that to read a response
 _MAX_BYTES_OUTSIDE = 256 * 1024  # bytes outside of bodies between two responses
 _MAX_FIELDS = 1000  # header fields of a request; each costs far more memory than its bytes
-_IDLE_SECONDS = 15  # clients such as httpx2 use a connection again for 5; a request that meets a closing one is lost
 _MAX_PIPELINED = 16  # requests that wait for the response to an earlier one
+IDLE_SECONDS = 15
+"""Seconds for which an idle connection stays open. Clients such as httpx2 use a connection again for 5 seconds; a
+request that meets a closing connection is lost.
+"""
 
 
 class ResponseWriter(asyncio.Transport):
@@ -89,7 +92,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Begin to watch the progress of the client."""
         super().connection_made(transport)
-        self.timeout_keep_alive = max(self.timeout_keep_alive, _IDLE_SECONDS)
+        self.timeout_keep_alive = max(self.timeout_keep_alive, IDLE_SECONDS)
         self._writer = ResponseWriter(self)
         self._waiting_since = self.loop.time()
         self._alarm = self.loop.call_later(_HEAD_TIMEOUT, self._check_progress)
