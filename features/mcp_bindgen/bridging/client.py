@@ -117,7 +117,8 @@ class ClientBridge:
         self.session = session
         agreed = self.negotiated = Negotiated(dispatcher)
         agreed.declared["client"] = declared(home, dispatcher)
-        self.meta = said(home, dispatcher.revision, agreed.declared["client"])  # the wire client replaces it
+        self.meta: dict[str, Any] = said(home, dispatcher.revision, agreed.declared["client"])
+        """Metadata of requests; the wire client replaces it."""
         offers = {name: one for name, one in wire_client.server_capabilities.items() if name != "extensions"}
         agreed.declared["server"] = merge(_unstated(dispatcher.revision, self._bridge.wire), offers)
         agreed.peer_info = implementation(dispatcher.revision, wire_client.server_info)

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 from pydantic_core import from_json, to_json
@@ -147,7 +147,7 @@ class SharedSession(OpenSession):
         saving: Held while the record is stored or replaced.
     """
 
-    listen_stream = SharedListenStream
+    listen_stream: ClassVar[type[Stream]] = SharedListenStream
 
     version: int = 0
     base: Mapping[str, Any] = field(default_factory=dict[str, Any])
