@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -79,23 +79,23 @@ class RedisConnection:
         """
         now = time.monotonic()
         if now < self._away_until or (waits and self.is_away):
-            raise StoreUnavailable()
+            raise StoreUnavailable
         if self.is_away:
             self._away_until = now + self._timeout  # one request tries; the rest fail until it has an answer
         try:
-            async with _TimeLimit(self._timeout):
+            async with _time_limit(self._timeout):
                 answer = await _cancellable(work())
         except (exceptions.ResponseError, exceptions.OutOfMemoryError) as error:
             self._note_answer()
             log.error("Redis refuses: %s", error)
-            raise StoreUnavailable() from error
+            raise StoreUnavailable from error
         except (exceptions.RedisError, OSError, TimeoutError) as error:
             if not self.is_away:
                 reason = str(error) or f"no answer within {self._timeout:g} s"
                 log.error("Redis is away: %s: %s", type(error).__name__, reason)
             self.is_away = True
             self._away_until = time.monotonic() + _PAUSE
-            raise StoreUnavailable() from error
+            raise StoreUnavailable from error
         except asyncio.CancelledError:
             self._away_until = 0.0
             raise
@@ -142,39 +142,33 @@ class RedisConnection:
     async def close(self) -> None:
         """Close all connections except those of a client that the caller passed."""
         with suppress(TimeoutError):
-            async with _TimeLimit(self._timeout):
+            async with _time_limit(self._timeout):
                 await self.redis.aclose(close_connection_pool=self._is_own)
 
 
-class _TimeLimit:
-    """Time limit that counts in steps, so a blocked event loop costs one step at most.
+@asynccontextmanager
+async def _time_limit(seconds: float) -> AsyncGenerator[None]:
+    """Raise `TimeoutError` after some seconds, counted in steps: a blocked event loop costs one step at most.
 
     After an import or a handler has blocked the event loop, answers that have arrived must be read before they count
     as missing.
-
-    Args:
-        seconds: Seconds until the block is cancelled and `TimeoutError` is raised.
     """
+    loop, left = asyncio.get_running_loop(), _STEPS
+    timer = loop.call_later(seconds / _STEPS, lambda: count())
 
-    def __init__(self, seconds: float) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._limit = asyncio.timeout(None)
-        self._pause, self._left = seconds / _STEPS, _STEPS
-        self._timer = self._loop.call_later(self._pause, self._count)
-
-    def _count(self) -> None:
-        self._left -= 1
-        if self._left:
-            self._timer = self._loop.call_later(self._pause, self._count)
+    def count() -> None:
+        nonlocal left, timer
+        left -= 1
+        if left:
+            timer = loop.call_later(seconds / _STEPS, count)
         else:
-            self._limit.reschedule(self._loop.time())
+            limit.reschedule(loop.time())
 
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-
-    async def __aexit__(self, *error: Any) -> None:
-        self._timer.cancel()
-        await self._limit.__aexit__(*error)
+    async with asyncio.timeout(None) as limit:
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 async def _cancellable(work: Awaitable[Any]) -> Any:
