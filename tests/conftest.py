@@ -11,10 +11,11 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import pytest
@@ -25,6 +26,9 @@ from tests.support.commands import ROOT
 from tests.support.effort import HANG_SECONDS
 from tests.support.installation import wheel
 from tests.support.shared import alone, shared_folder
+
+if TYPE_CHECKING:
+    from tests.support.redis_server import RedisServer
 
 for name, tried in (("quick", 40), ("full", 100), ("deep", 100)):
     settings.register_profile(name, deadline=None, max_examples=tried)  # a busy machine must not fail a test
@@ -60,6 +64,21 @@ def own_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if is_new:
             wheel(folder, ROOT)
     return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def running_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    from tests.support.redis_server import redis_server  # few tests need it
+
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture
+def redis(running_redis: RedisServer) -> RedisServer:
+    """Return the Redis of this process, emptied."""
+    running_redis.client.flushall()
+    return running_redis
 
 
 @pytest.hookimpl(tryfirst=True)

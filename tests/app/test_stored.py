@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -13,15 +13,9 @@ import pytest
 from mcp_bindgen.app import Stored, ToolError
 from mcp_bindgen.app import stored as module
 from mcp_bindgen.cluster.session_registry import RedisStore
-from tests.support.redis_server import ANSWER_SECONDS, RedisServer, redis_server
+from tests.support.redis_server import ANSWER_SECONDS, RedisServer
 
 ADA: Any = SimpleNamespace(identity=SimpleNamespace(principal="ada"))
-
-
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    with redis_server(tmp_path_factory.mktemp("redis")) as running:
-        yield running
 
 
 @asynccontextmanager

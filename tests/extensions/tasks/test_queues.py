@@ -19,7 +19,7 @@ from mcp_bindgen.extensions.tasks.record import new_id, now
 from mcp_bindgen.extensions.tasks.service import RunningTask
 from tests.support.checked_connections import bounded
 from tests.support.postgres_server import postgres_server
-from tests.support.redis_server import RedisServer, redis_server
+from tests.support.redis_server import redis_server
 
 Kind: TypeAlias = type[DocketRunner] | type[ProcrastinateRunner]
 
@@ -45,12 +45,6 @@ class Engine:
         while len(self.ran) < len(ids):
             await anyio.sleep(0.01)
         assert sorted(self.ran) == sorted(ids)
-
-
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    with redis_server(tmp_path_factory.mktemp("redis")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

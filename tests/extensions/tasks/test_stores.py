@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, aclosing, closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -20,18 +19,12 @@ from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, Task
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from tests.extensions.tasks.test_service import task
 from tests.support.checked_connections import refused
-from tests.support.redis_server import ANSWER_SECONDS, RedisServer, redis_server
+from tests.support.redis_server import ANSWER_SECONDS, RedisServer
 
 Open = Callable[[], TaskStore]
 """Opens the same stored tasks again, like another process."""
 
 LIMITS = TaskLimits()
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with TemporaryDirectory() as folder, redis_server(Path(folder)) as server:
-        yield server
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
