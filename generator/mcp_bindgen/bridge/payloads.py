@@ -44,11 +44,7 @@ class Payloads:
         """
         result = self.outcome(ours[0], theirs[0], path)
         others = [(one, self._alternative(one, one if one in theirs else None, path)) for one in ours[1:]]
-        differences = (
-            difference
-            for outcome in (result, *(outcome for _, outcome in others))
-            for difference in outcome.differences
-        )
+        differences = [*result.differences, *(one for _, outcome in others for one in outcome.differences)]
         if result.edit is not None or any(outcome.edit for _, outcome in others):
             tests = Matching(self.source, self.target)
             cases = [
@@ -65,11 +61,7 @@ class Payloads:
         unruled = [difference for difference in found.differences if difference.kind is Kind.NEEDS_RULE]
         if (path in self.rules and found.differences) or ((ANY, *path[1:]) in self.rules and unruled):
             worst = (unruled or [*found.differences])[0]
-            type_conflicts = tuple(
-                difference
-                for difference in found.differences
-                if difference.kind is Kind.TYPE_CONFLICT and difference.rule is None
-            )
+            type_conflicts = [one for one in found.differences if one.kind is Kind.TYPE_CONFLICT and one.rule is None]
             found = self._settled(self.difference(path, worst.kind, worst.description))
             found = replace(found, differences=(*found.differences, *type_conflicts))
         return replace(found, edit=sequence(*self._taken(path), found.edit))
@@ -92,9 +84,8 @@ class Payloads:
 
     def _taken(self, path: Path) -> list[Edit]:
         """Return the edits of rules of other paths that apply at `path`."""
-        return [
-            Apply(rule, rule.path, self._required_text(rule.path)) for rule in self.rules.values() if rule.at == path
-        ]
+        applied = (rule for rule in self.rules.values() if rule.at == path)
+        return [Apply(rule, rule.path, self._required_text(rule.path)) for rule in applied]
 
     def _required_text(self, path: Path) -> str:
         """Return JSON text that every value with the difference contains; empty if there is no such text."""
@@ -170,9 +161,8 @@ class Payloads:
                 if other.required:
                     parts.append(self._wanted(other, owner, differences, replaces=True))
                 elif ours.extra is not None and self._may_clash(ours.extra, other.type, owner):
-                    difference = self.difference(
-                        (owner, other.wire), Kind.TYPE_CONFLICT, f"MCP {self.target.revision} types it"
-                    )
+                    description = f"MCP {self.target.revision} types it"
+                    difference = self.difference((owner, other.wire), Kind.TYPE_CONFLICT, description)
                     differences.append(difference)
                     parts.append(_edited(other.wire, self._settled(difference)))
         if theirs.extra is None and ours.extra is not None:
@@ -195,10 +185,7 @@ class Payloads:
             new = theirs.field(rule.value) if rule is not None and rule.action == "rename" else None
             if new is not None:
                 inner = self.outcome(one.type, new.type, path)
-                differences = (
-                    *found.differences,
-                    *(difference for difference in inner.differences if difference.path != path),
-                )
+                differences = (*found.differences, *(one for one in inner.differences if one.path != path))
                 return replace(_edited(one.wire, inner), renames=((one.wire, new.wire),)), differences
         return _edited(one.wire, found), found.differences
 

@@ -19,11 +19,7 @@ def plan(source: Protocol, target: Protocol, rules: Rules) -> Plan:
     for method in source.methods:
         methods.add(method)
     errors, changed = _errors(planner)
-    differences = [
-        *methods.gone,
-        *changed,
-        *(difference for payload in methods.payloads for difference in payload.differences),
-    ]
+    differences = [*methods.gone, *changed, *(one for payload in methods.payloads for one in payload.differences)]
     reached = {one for payload in methods.payloads for one in reach(payload.edit, planner.named)}
     return Plan(
         Side(source.revision, source.digest),
@@ -50,9 +46,8 @@ class _Methods:
         """Plan a method."""
         other, target = self._theirs.get(method.name), self._planner.target.revision
         if other is None:
-            self.gone.append(
-                self._planner.difference((method.name,), Kind.IGNORED, f"MCP {target} has no {method.name}")
-            )
+            description = f"MCP {target} has no {method.name}"
+            self.gone.append(self._planner.difference((method.name,), Kind.IGNORED, description))
             return
         for sender in method.senders:
             if sender not in other.senders:

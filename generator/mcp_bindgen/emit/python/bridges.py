@@ -162,13 +162,11 @@ def _field_collisions(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[st
     for part in ("params", "results"):
         rows: list[tuple[str, list[str]]] = []
         for payload in plan.payloads:
-            type_conflicts = {
-                difference.path[-1]
-                for difference in payload.differences
-                if difference.kind is Kind.TYPE_CONFLICT and difference.rule is None
+            conflicts = {
+                one.path[-1] for one in payload.differences if one.kind is Kind.TYPE_CONFLICT and one.rule is None
             }
-            if payload.part == part and type_conflicts:
-                rows.append((payload.method, [quoted(name) for name in sorted(type_conflicts)]))
+            if payload.part == part and conflicts:
+                rows.append((payload.method, [quoted(name) for name in sorted(conflicts)]))
         if rows:
             yield part, rows
 
