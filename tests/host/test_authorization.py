@@ -278,6 +278,13 @@ def test_invalid_auth_settings_are_refused_in_one_line(auth: Any, said: str) -> 
     assert "hidden" not in str(caught.value)
 
 
+def test_credentials_in_an_entry_replace_a_login() -> None:
+    url = "https://example.com/mcp"
+    assert read_entry("x", {"url": url, "headers": {"Authorization": "Bearer x"}}).has_credentials
+    assert read_entry("x", {"url": "https://ada:x@example.com/mcp"}).has_credentials
+    assert not read_entry("x", {"url": url, "headers": {"X-Trace": "x"}}).has_credentials
+
+
 def test_auth_settings_of_a_program_are_refused() -> None:
     with pytest.raises(BadConfig, match='"auth" is for URLs; a program takes its credentials from "env"'):
         read_entry("x", {"command": "x", "auth": {}})

@@ -93,7 +93,7 @@ def numbered_name(
         fix: Recommended action.
 
     Raises:
-        BadInput: The reading is strict.
+        BadInput: In strict mode.
     """
     free = naming.numbered(name, is_taken)
     error = BadInput(f"{what} would be named {name!r}, which is taken", pointer=pointer, fix=fix)
