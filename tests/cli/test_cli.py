@@ -237,7 +237,7 @@ def test_drift_is_shown_with_the_command_that_fixes_it(own: Path, copied: Path) 
 
 
 @pytest.mark.full
-def test_definitions_of_a_draft_are_shown_with_their_decisions(tmp_path: Path) -> None:
+def test_definitions_of_a_draft_are_shown_with_their_diagnostics(tmp_path: Path) -> None:
     file = save(tmp_path / "draft.json", small(FindBookResult=None, Shelf=record(book=ref("Book"))))
     warnings = inside("methods", file).stderr
     assert [line.partition(":")[0] for line in warnings.splitlines()] == ["warning", "warning"]

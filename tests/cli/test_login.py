@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import keyring
 import pytest
-from keyring.backends.fail import Keyring
 
 from mcp_bindgen.auth.store import FileStore, Key, default_folder
 from tests.support import file_server
@@ -33,16 +31,13 @@ def servers() -> Iterator[Guarded]:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield the token folder of a user without a keyring and without logins."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the token folder of a user without logins."""
     for name in ("HOME", "XDG_CONFIG_HOME", "APPDATA"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     for name in ("MCP_BINDGEN_CLIENT_ID", "MCP_BINDGEN_CLIENT_SECRET"):
         monkeypatch.delenv(name, raising=False)
-    usual = keyring.get_keyring()
-    keyring.set_keyring(Keyring())  # type: ignore[no-untyped-call]
-    yield default_folder()
-    keyring.set_keyring(usual)
+    return default_folder()
 
 
 @pytest.fixture

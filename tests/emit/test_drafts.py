@@ -55,7 +55,7 @@ def read(folder: Path, schema: Schema, facts: str = "") -> PythonProtocol:
 
 @pytest.mark.full
 @pytest.mark.parametrize("draft", cases(DRAFTS, quick=DRAFTS[::4]))
-def test_a_draft_becomes_bindings_with_recorded_decisions(tmp_path: Path, draft: Draft) -> None:
+def test_a_draft_becomes_bindings_with_diagnostics(tmp_path: Path, draft: Draft) -> None:
     protocol = read(tmp_path, draft.schema)
     first = protocol.diagnostics[0]
     assert {diagnostic.kind for diagnostic in protocol.diagnostics} >= {draft.kind}
@@ -73,7 +73,7 @@ def test_a_draft_becomes_bindings_with_recorded_decisions(tmp_path: Path, draft:
 
 @pytest.mark.full
 @pytest.mark.parametrize("draft", DRAFTS)
-def test_decisions_have_places_fail_strict_reading_and_are_settled_by_facts(tmp_path: Path, draft: Draft) -> None:
+def test_diagnostics_have_places_fail_in_strict_mode_and_end_with_facts(tmp_path: Path, draft: Draft) -> None:
     protocol = read(tmp_path, draft.schema)
     first = protocol.diagnostics[0]
     with pytest.raises(BadInput) as caught:
@@ -104,11 +104,11 @@ def test_a_fact_about_an_unknown_definition_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_every_kind_of_decision_has_a_draft() -> None:
+def test_every_kind_of_diagnostic_has_a_draft() -> None:
     assert {draft.values[0].kind for draft in DRAFTS} == kinds()
 
 
-def test_every_kind_of_decision_is_documented() -> None:
+def test_every_kind_of_diagnostic_is_documented() -> None:
     rows = re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "how-to" / "drafts.md").read_text("utf-8"), re.MULTILINE)
     assert kinds() <= {name for row in rows for name in re.findall("`([a-z-]+)`", row)}
 
@@ -117,7 +117,7 @@ def test_every_kind_of_decision_is_documented() -> None:
 def kinds() -> set[str]:
     """Return the kinds of broken rules that the generator reports."""
     code = [path.read_text("utf-8") for path in (ROOT / "generator").rglob("*.py")]
-    return {kind for text in code for kind in re.findall(r'\.settle\(\s*"([a-z-]+)"', text)}
+    return {kind for text in code for kind in re.findall(r'\.report\(\s*"([a-z-]+)"', text)}
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def answered_in_several_ways() -> Schema:
     )
 
 
-def test_our_own_revisions_need_no_decision() -> None:
+def test_our_own_revisions_have_no_diagnostics() -> None:
     store = Store()
     for revision in store.pins:
         source = store.effective(revision)

@@ -333,7 +333,7 @@ HALF_FINISHED = small(FindBookResult=None, Shelf=record(book=ref("Book")), **{"a
 
 
 @pytest.mark.full
-def test_a_draft_is_read_with_a_warning_for_each_decision(tmp_path: Path) -> None:
+def test_a_draft_is_read_with_a_warning_for_each_diagnostic(tmp_path: Path) -> None:
     done = generate(tmp_path, HALF_FINISHED)
     check_usable(done, tmp_path / "out", HALF_FINISHED)
     place = re.escape(str(tmp_path / "draft.json"))

@@ -253,7 +253,6 @@ async def test_the_example_logs_in_once_and_reuses_its_stored_token(example: str
         **os.environ,
         "BROWSER": str(opener),
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
-        "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
     }
     command = [PYTHON, str(EXAMPLES / "protected_client.py"), example]
     for name in (str(opener), "no-browser-at-all"):

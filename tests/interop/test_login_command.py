@@ -75,7 +75,7 @@ class User:
         opener.chmod(0o755)
         own = {"HOME": self.home, "XDG_CONFIG_HOME": self.home, "BROWSER": opener, "OPENED": self.opened}
         told = {name: str(value) for name, value in own.items()}
-        return {**os.environ, **told, "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", **more}
+        return {**os.environ, **told, **more}
 
     def start(self, *words: object, **more: str) -> subprocess.Popen[str]:
         command = [str(COMMAND), *map(str, words)]
