@@ -178,7 +178,8 @@ def test_the_templates_are_documented() -> None:
     [
         ("error.py.jinja", "", "'error.py.jinja' is not the name of a template; did you mean errors.py.jinja?"),
         ("errors.py.jinja", "{% if %}", "errors.py.jinja line 1: Expected an expression"),
-        ("errors.py.jinja", "{{ header }}\n{{ mistyped }}", "'mistyped' is undefined"),
+        ("errors.py.jinja", "{{ header }}\n{{ mistyped }}", "errors.py.jinja line 2: 'mistyped' is undefined"),
+        ("errors.py.jinja", "{{ header }}\n{{ 1 + 'a' }}", "errors.py.jinja line 2: unsupported operand"),
         ("errors.py.jinja", "{{ header }}\ndef\n", "errors.py is not Python"),
         ("errors.py.jinja", "VALUE = 1\n", "errors.py without our header"),
     ],

@@ -71,7 +71,7 @@ def test_a_user_template_replaces_the_built_in_template(tmp_path: Path) -> None:
     assert generate("2025-11-25", "--templates", templates, out=tmp_path).returncode == 0
     assert "export const count = " in (tmp_path / "mcp-2025-11-25" / "errors.ts").read_text("utf-8")
     wrong = {
-        "{{ nothing }}": "errors.ts.jinja: 'nothing' is undefined",
+        "{{ nothing }}": "errors.ts.jinja line 1: 'nothing' is undefined",
         "\n{% if %}": "errors.ts.jinja line 2: Expected",
     }
     for text, problem in wrong.items():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from traceback import extract_tb
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError, TemplateSyntaxError
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from mcp_bindgen.spec import BadInput
 
@@ -43,8 +44,12 @@ def render(own: Path, template: str, templates: Path | None, page: str, /, **val
     """
     try:
         return environment(own, templates).get_template(template).render(**values)
-    except TemplateError as error:
-        if templates is None:
+    except Exception as error:  # an expression of a template may raise any
+        frames = [
+            one for one in extract_tb(error.__traceback__) if templates and templates in Path(one.filename).parents
+        ]
+        if templates is None or not frames:
             raise
-        place = f"{error.name or template} line {error.lineno}" if isinstance(error, TemplateSyntaxError) else template
-        raise BadInput(f"{place}: {error.message}", file=templates, fix=f"{page} lists the variables") from None
+        place = f"{Path(frames[-1].filename).relative_to(templates).as_posix()} line {frames[-1].lineno}"
+        reason = error.message if isinstance(error, TemplateError) else error
+        raise BadInput(f"{place}: {reason}", file=templates, fix=f"{page} lists the variables") from None
