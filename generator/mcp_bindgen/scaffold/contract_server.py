@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 
 from mcp_bindgen.app import MOST_STEPS, Complexity, UriTemplate
-from mcp_bindgen.contract.candidates import candidates
+from mcp_bindgen.contract.sample_values import sample_values
 from mcp_bindgen.emit.python.environment import docstring, quoted
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.style import style
@@ -252,7 +252,7 @@ def _guesses(contract: Contract, name: str, schema: Any) -> Iterator[Any]:
         except Unfit:
             continue
     yield {}
-    yield from itertools.islice(candidates(schema), _MOST_GUESSES)
+    yield from itertools.islice(sample_values(schema), _MOST_GUESSES)
 
 
 def _uri(contract: Contract, template: Entry) -> str | None:

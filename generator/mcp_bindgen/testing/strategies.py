@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from mcp_bindgen.app.validation import Validator
-from mcp_bindgen.contract.candidates import SchemaTypes
 from mcp_bindgen.contract.model import Entry
+from mcp_bindgen.contract.sample_values import SchemaTypes
 from mcp_bindgen.contract.samples import samples
 from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.errors import suggestion

@@ -13,7 +13,7 @@ import jsonschema_rs
 from mcp_bindgen.app import MOST_STEPS, Complexity
 from mcp_bindgen.app.inclusion import Answer, prove, sent
 
-from ..candidates import candidates
+from ..sample_values import sample_values
 
 _MAX_VALUES = 2000
 """Maximum number of sample values."""
@@ -60,7 +60,7 @@ def included(sender: Any, receiver: Any, *, formats: bool = False) -> Inclusion:
     if accepts is None or refuses is None:
         return Inclusion(Answer.UNKNOWN)
     deadline = time.monotonic() + _TIMEOUT_SECONDS
-    for value in itertools.islice(candidates(stated, receiver), _MAX_VALUES):
+    for value in itertools.islice(sample_values(stated, receiver), _MAX_VALUES):
         if time.monotonic() > deadline:
             return Inclusion(Answer.UNKNOWN)
         if not refuses.is_valid(value) and accepts.is_valid(value):

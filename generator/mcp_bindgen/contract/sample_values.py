@@ -46,7 +46,7 @@ _EVERYWHERE = (
 )
 
 
-def candidates(schema: Any, *others: Any) -> Iterator[Any]:
+def sample_values(schema: Any, *others: Any) -> Iterator[Any]:
     """Yield sample values for `schema`; some are not valid.
 
     Args:
