@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -286,12 +287,15 @@ class Validator:
 
 
 @lru_cache(1000)
+def _of_pattern(pattern: str) -> Validator:
+    return Validator({"pattern": pattern}, "")
+
+
 def matches(pattern: str, text: str) -> bool:
     """Return whether a pattern of ECMA-262 matches a part of a text; False if it is no pattern."""
-    try:
-        return not Validator({"pattern": pattern}, "").problems(text, "")
-    except InvalidResult:
-        return False
+    with suppress(InvalidResult):
+        return not _of_pattern(pattern).problems(text, "")
+    return False
 
 
 def _wanted(types: Iterable[str], value: object) -> str:

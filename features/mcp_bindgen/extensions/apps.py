@@ -138,8 +138,7 @@ def tools_for(capabilities: Mapping[str, Any], tools: Sequence[T]) -> list[T]:
 
 def contents_meta(resource: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of an app as members of the resource's contents, given its entry in wire form."""
-    stated = _inner(resource, "_meta", KEY)
-    return {"_meta": {KEY: stated}} if stated else {}
+    return {"_meta": {KEY: stated}} if (stated := _inner(resource, "_meta", KEY)) else {}
 
 
 def content_security_policy(meta: Mapping[str, Any] | BaseModel | None) -> str:

@@ -316,8 +316,7 @@ class Upstream:
         """Listen to the changes of all lists of a stateless server; a stateful server announces them anyway."""
         found, capabilities = filtered(self._revision.methods), self._offer.capabilities
         lists = [(method, filter.member) for method, filter in found if filter.compares is None]
-        wanted = {member: True for method, member in lists if is_offered(method, capabilities)}
-        self._tasks.start_soon(self.listen, wanted)
+        self._tasks.start_soon(self.listen, {member: True for one, member in lists if is_offered(one, capabilities)})
 
     async def _listen_if_possible(self) -> None:
         try:

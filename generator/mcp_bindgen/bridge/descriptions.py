@@ -62,12 +62,7 @@ def sections(plan: Plan) -> Iterator[Section]:
 def _fate(difference: Difference) -> str:
     rule = difference.rule
     if rule is None:
-        return {
-            Kind.IGNORED: "ignored",
-            Kind.FILL: "filled",
-            Kind.TYPE_CONFLICT: "type-conflict",
-            Kind.NEEDS_RULE: "refused",
-        }[difference.kind]
+        return {Kind.FILL: "filled", Kind.NEEDS_RULE: "refused"}.get(difference.kind, difference.kind.value)
     if rule.action == "by":
         return "converted" if rule.lossless else "lost"
     return _ACTIONS[rule.action]
@@ -75,10 +70,7 @@ def _fate(difference: Difference) -> str:
 
 def missing_rules(plan: Plan) -> str:
     """Return the rules that a step lacks, as TOML to paste, complete and to be changed; empty where none is missing."""
-    lines = [
-        f'{_key(difference.path)} = {{ do = "refuse", because = {quoted(difference.description)} }}'
-        for difference in plan.missing
-    ]
+    lines = [f'{_key(one.path)} = {{ do = "refuse", because = {quoted(one.description)} }}' for one in plan.missing]
     return "\n".join([f"[{quoted(plan.name)}]", *lines, ""]) if lines else ""
 
 

@@ -156,17 +156,9 @@ class Plan:
     @property
     def adapted(self) -> tuple[str, ...]:
         """The methods that the target lacks and whose purpose the adapter between the eras serves."""
-        return tuple(
-            difference.path[0]
-            for difference in self.gone
-            if difference.rule is not None and difference.rule.action == "adapter"
-        )
+        return tuple(one.path[0] for one in self.gone if one.rule is not None and one.rule.action == "adapter")
 
     @property
     def missing(self) -> tuple[Difference, ...]:
         """The differences that need a rule and have none; messages with a value there are refused."""
-        return tuple(
-            difference
-            for difference in self.differences
-            if difference.kind is Kind.NEEDS_RULE and difference.rule is None
-        )
+        return tuple(one for one in self.differences if one.kind is Kind.NEEDS_RULE and one.rule is None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ from mcp_bindgen.contract.names import odd_tools
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report import contract as contract_report
 from mcp_bindgen.report.contract import ContractPlaces
+from mcp_bindgen.report.document import Section
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
 
@@ -28,9 +29,6 @@ from .output import print_json, print_report
 from .servers import named
 from .terminal import say
 from .terminal import write as write_text
-
-if TYPE_CHECKING:
-    from mcp_bindgen.scaffold.contract_uses import BrokenUse
 
 _FAILURES: Mapping[FailOn, Level] = {"any": Level.SAFE, "risky": Level.RISKY, "breaking": Level.BREAKING}
 """Value of `--fail-on` -> the least level that fails."""
@@ -80,7 +78,7 @@ def contract_changes(
     *,
     witness: bool = False,
     new: Path | None = None,
-    uses: tuple[Path, Sequence[BrokenUse]] | None = None,
+    uses: tuple[Section, list[dict[str, Any]]] | None = None,
 ) -> Report:
     """Return the report of a comparison.
 
@@ -88,25 +86,17 @@ def contract_changes(
         comparison: The comparison.
         witness: True to include examples.
         new: File of the new contract, to show lines of it.
-        uses: Folder of a code base, and its call sites that break.
+        uses: The call sites of a code base that break, as a section and as JSON.
     """
 
     def document() -> Any:
         places = ContractPlaces(new) if new is not None else contract_report.nowhere
         found = contract_report.document(comparison, witness=witness, places=places)
-        if uses is None:
-            return found
-        from mcp_bindgen.scaffold.contract_uses import use_section
-
-        return replace(found, sections=[*found.sections, use_section(uses[1], uses[0])])
+        return found if uses is None else replace(found, sections=[*found.sections, uses[0]])
 
     def record() -> Any:
         found = contract_report.record(comparison)
-        if uses is None:
-            return found
-        from mcp_bindgen.scaffold.contract_uses import use_record
-
-        return {**found, "uses": [use_record(one) for one in uses[1]]}
+        return found if uses is None else {**found, "uses": uses[1]}
 
     return Report(document, record)
 
@@ -202,9 +192,10 @@ def diff(
     comparison = compare_contracts(before, after)
     found = None
     if uses is not None:
-        from mcp_bindgen.scaffold.contract_uses import broken_uses  # emitter and rewriter of code take time to load
+        from mcp_bindgen.scaffold import contract_uses  # the emitter and the rewriter of code take time to load
 
-        found = uses, broken_uses(before, after, comparison, uses)
+        calls = contract_uses.broken_uses(before, after, comparison, uses)
+        found = contract_uses.use_section(calls, uses), [contract_uses.use_record(one) for one in calls]
     file = Path(new) if format in LOCATED and is_document(new) else None
     print_report(contract_changes(comparison, witness=witness, new=file, uses=found), format, out)
     if is_failure(fail_on, (finding.level for finding in comparison.findings), _FAILURES):

@@ -24,6 +24,7 @@ from mcp_bindgen.protocol.model import (
     Sender,
     Type,
     Union,
+    is_implied,
 )
 
 from .finding import Message
@@ -217,8 +218,8 @@ class Comparer(Sides):
         impacts of an addition or a removal.
         """
         own, others = objects[side].extra, objects[1 - side].extra
-        was_open = own is not None and not _is_implied(own)
-        if others is None or _is_implied(others) or "/" in field.wire or (field.required and was_open):
+        was_open = own is not None and not is_implied(own)
+        if others is None or is_implied(others) or "/" in field.wire or (field.required and was_open):
             return None
         if not self.accepting[1 - side].accepts(others, field.type):
             return None
@@ -244,10 +245,6 @@ class Comparer(Sides):
 
 def _required(field: Field) -> str:
     return "required" if field.required else "optional"
-
-
-def _is_implied(extra: Type | None) -> bool:
-    return isinstance(extra, AnyValue) and extra.implied
 
 
 def _fields(type: Type) -> tuple[Field, ...]:

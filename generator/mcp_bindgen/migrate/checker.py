@@ -14,7 +14,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Generator, Mapping
-from contextlib import chdir, contextmanager, suppress
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
@@ -37,7 +37,7 @@ _OPTIONS = (
     "--enable-error-code=deprecated",
     "--disable-error-code=empty-body",
 )
-_FREE, _TAKEN = "idle-", "used-"
+_IDLE, _USED = "idle-", "used-"
 _MAX_RUN_SECONDS = 24 * 60 * 60  # a folder taken for longer was left by a killed run
 _BLOCKED = re.compile(r"(?P<file>[^:]+\.pyi?):(?:(?P<line>\d+):)*\s*error: (?P<message>.*?)(?:  \[[\w-]+\])?$")
 
@@ -137,24 +137,23 @@ def exclusive_cache(kind: str) -> Generator[Path | None]:
         yield None
         return
     own = cache.parent
-    try:
+    with ExitStack() as failing:
+        failing.callback(rmtree, own, ignore_errors=True)
         yield cache
-    except BaseException:
-        rmtree(own, ignore_errors=True)
-        raise
+        failing.pop_all()
     with suppress(OSError):
-        own.rename(own.with_name(own.name.replace(_TAKEN, _FREE, 1)))
+        own.rename(own.with_name(own.name.replace(_USED, _IDLE, 1)))
 
 
 def _claimed(pool: Path, kind: str) -> Path:
     """Return the cache of a kind in a folder that only this run uses; the same one each time if it is free."""
     pool.mkdir(parents=True, exist_ok=True)
-    own = pool / f"{_TAKEN}{token_hex(8)}"
+    own = pool / f"{_USED}{token_hex(8)}"
     for folder in sorted(pool.iterdir()):
         with suppress(FileNotFoundError):  # another run was faster
-            if folder.name.startswith(_FREE):
+            if folder.name.startswith(_IDLE):
                 os.utime(folder)
-                own = folder.rename(pool / folder.name.replace(_FREE, _TAKEN, 1))
+                own = folder.rename(pool / folder.name.replace(_IDLE, _USED, 1))
                 break
             if time.time() - folder.stat().st_mtime > _MAX_RUN_SECONDS:
                 rmtree(folder, ignore_errors=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_bindgen.spec.json import is_json_type
 
-from .model import AnyValue, Array, Const, Map, Object, Protocol, Ref, Scalar, Type, Union
+from .model import AnyValue, Array, Const, Map, Object, Protocol, Ref, Scalar, Type, Union, is_implied
 
 
 class Assignability:
@@ -60,7 +60,7 @@ class Assignability:
                 return False
 
     def _accepts_object(self, wide: Object, narrow: Object, above: frozenset[tuple[str, str]]) -> bool:
-        extra = None if isinstance(narrow.extra, AnyValue) and narrow.extra.implied else narrow.extra
+        extra = None if is_implied(narrow.extra) else narrow.extra
         for field in wide.fields:
             sent = narrow.field(field.wire)
             if field.required and (sent is None or not sent.required):

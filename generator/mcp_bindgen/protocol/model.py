@@ -36,7 +36,8 @@ class AnyValue:
     implied: Flag = field(default=False, compare=False, repr=False)
 
 
-def _is_implied(extra: object) -> bool:
+def is_implied(extra: object) -> bool:
+    """Return True for members that an object leaves open without `additionalProperties`."""
     return isinstance(extra, AnyValue) and extra.implied
 
 
@@ -115,7 +116,7 @@ class Object:
 
     kind: Literal["object"] = field(default="object", kw_only=True, repr=False)
     fields: tuple[Field, ...]
-    extra: Annotated[Type | SkipJsonSchema[None], NoneAsFalse, Member(exclude_if=_is_implied)] = AnyValue(implied=True)
+    extra: Annotated[Type | SkipJsonSchema[None], NoneAsFalse, Member(exclude_if=is_implied)] = AnyValue(implied=True)
 
     def field(self, wire: str) -> Field | None:
         """Return the field with the name `wire`, or None."""

@@ -19,6 +19,7 @@ from mcp_bindgen.protocol.model import (
     Scalar,
     Type,
     Union,
+    is_implied,
 )
 from mcp_bindgen.protocol.naming import numbered
 
@@ -105,7 +106,7 @@ def index_text(type: Object, names: Mapping[str, str]) -> str:
 
     A type that only leaves open which members an object has gets none, so that compilers find misspelled members.
     """
-    if type.extra is None or (isinstance(type.extra, AnyValue) and type.extra.implied):
+    if type.extra is None or is_implied(type.extra):
         return ""
     texts = [type_text(part, names) for part in (type.extra, *(field.type for field in type.fields))]
     if "unknown" in texts:
