@@ -54,10 +54,10 @@ C = TypeVar("C", bound=Client)
 Failures: TypeAlias = "list[tuple[str, Exception]]"
 """Attempts that failed, with their errors."""
 
-PROBE_TIMEOUT, START_TIMEOUT = 5.0, 20.0
-"""Seconds to wait for the response to the probe of a running server, and of a program, which has to start first.
+PROBE_TIMEOUT = 20.0
+"""Seconds to wait for the response to the probe, which a server of the handshake may leave unanswered.
 
-A server of the handshake may leave the probe unanswered.
+A program, or a server that runs on demand, may have to start first.
 """
 
 TIMEOUT = 60.0
@@ -105,7 +105,7 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     auth: Auth | None = None,
     cache: Cache | None = None,
-    probe_timeout: float | None = None,
+    probe_timeout: float = PROBE_TIMEOUT,
     timeout: float | None = TIMEOUT,
     exactly: bool = False,
     stderr: Stderr = None,
@@ -127,8 +127,7 @@ async def connect(
         auth: Authorizes requests to a URL: `OAuth()` logs a user in, `Bearer(token)` sends a token. The time limits
             below stop while a user is asked.
         cache: Keeps results; by default the cache of the client's class, if it has one.
-        probe_timeout: Seconds to wait for the revisions of the server before the handshake is tried; by default 5, or
-            20 for a command, which has to start first.
+        probe_timeout: Seconds to wait for the revisions of the server before the handshake is tried.
         timeout: Seconds that connecting may take in total; `None` for no limit. The options of the client limit each
             request.
         exactly: Speak the revisions of the clients only, without bridges.
@@ -151,9 +150,8 @@ async def connect(
             client.cache = cache
     candidates = _Clients(ours, None if exactly else BRIDGING.only)
     failures: Failures = []
-    patience = (START_TIMEOUT if place.reopens else PROBE_TIMEOUT) if probe_timeout is None else probe_timeout
     with place.pauses.move_on_after(timeout) as scope:
-        async with _connected(place, candidates, patience, failures) as client:
+        async with _connected(place, candidates, probe_timeout, failures) as client:
             place.pauses.stop(scope)
             yield client
     if scope.cancelled_caught:
@@ -284,12 +282,12 @@ def forget() -> None:
 
 
 @asynccontextmanager
-async def _connected(place: Address, clients: _Clients, patience: float, failures: Failures) -> AsyncGenerator[Client]:
+async def _connected(place: Address, clients: _Clients, limit: float, failures: Failures) -> AsyncGenerator[Client]:
     """Try one way to connect after another; yield the client whose revision the server speaks."""
     known, has_fallback_only = _remembered.get(place.place), place.open is None
     way: _Way | None = known or _Way(fallback=has_fallback_only, handshake_first=has_fallback_only)
     while way is not None:
-        attempt = _Attempt(place, clients, way, patience, failures)
+        attempt = _Attempt(place, clients, way, limit, failures)
         async with attempt.connected() as client:
             if client is not None:
                 yield client
@@ -380,17 +378,17 @@ class _Attempt:
         place: The address of the server.
         clients: The clients.
         way: The way to connect.
-        patience: Seconds to wait for the response to the probe if the server may know the handshake only.
+        probe_timeout: Seconds to wait for the response to the probe if the server may know the handshake only.
         failures: Gets the methods that fail, with their errors.
     """
 
     _session: Session
     _tasks: TaskGroup
 
-    def __init__(self, place: Address, clients: _Clients, way: _Way, patience: float, failures: Failures) -> None:
+    def __init__(self, place: Address, clients: _Clients, way: _Way, probe_timeout: float, failures: Failures) -> None:
         self._place, self._clients, self._way, self._failures = place, clients, way, failures
         self._server: Hashable = place.server or object()
-        self._patience = patience
+        self._probe_timeout = probe_timeout
         self._has_ended = False  # the connection
         self._is_elsewhere = False  # the handshake failed as it does at a server that has HTTP+SSE or no sessions only
         self._probed = ""
@@ -495,13 +493,13 @@ class _Attempt:
         """Send the probe; the wait is limited, because old servers may not answer."""
         self._probed = str(self._clients.best(stateless=True))
         client = self._speak(self._probed)
-        options, patience = client.options, None
+        options, timeout = client.options, None
         if self._clients.best(stateless=False):
-            self._patience = min(self._patience, options.timeout or self._patience)
-            options, patience = Options(timeout=None), self._patience
+            self._probe_timeout = min(self._probe_timeout, options.timeout or self._probe_timeout)
+            options, timeout = Options(timeout=None), self._probe_timeout
         self._probing = self._tasks.create_task(self._ask(client, options))
-        if not await self._has_heard(patience):
-            self._failures.append((DISCOVER, RequestTimeout(f"no answer within {patience:g} s")))
+        if not await self._has_heard(timeout):
+            self._failures.append((DISCOVER, RequestTimeout(f"no answer within {timeout:g} s")))
             return None
         return await self._conclude()
 
@@ -521,7 +519,7 @@ class _Attempt:
     async def _hear_late(self) -> Client | None:
         """Wait again for the response to the probe after the handshake failed: the server may be slow."""
         may_come = self._probed and not isinstance(self._answer, Exception)
-        return await self._conclude() if may_come and await self._has_heard(self._patience) else None
+        return await self._conclude() if may_come and await self._has_heard(self._probe_timeout) else None
 
     async def _conclude(self) -> Client | None:
         """Choose a revision from the response to the probe."""

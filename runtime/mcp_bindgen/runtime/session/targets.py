@@ -100,7 +100,7 @@ class ConnectOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
     auth: Auth | None
     cache: Cache | None
-    probe_timeout: float | None
+    probe_timeout: float
     timeout: float | None
     exactly: bool
     stderr: Stderr
