@@ -99,7 +99,9 @@ async def main(how):
     else:
         import socket, uvicorn
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            server = uvicorn.Server(uvicorn.Config(HttpApp(Next(), Before()), log_level="error", lifespan="on"))
+            app = HttpApp(Next(), Before())
+            config = uvicorn.Config(app, log_level="error", lifespan="on", timeout_keep_alive=60)
+            server = uvicorn.Server(config)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(server.serve, [listener])
                 found = [one async for one in at(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")]

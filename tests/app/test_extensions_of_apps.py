@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -110,11 +111,12 @@ async def test_files_of_skills_are_resources_in_every_revision(revision: str, fo
             await refused(client.read_resource(f"{root}/{path}"))
 
 
-def test_two_folders_cannot_have_the_same_skill(folder: Path) -> None:
+def test_two_folders_cannot_have_the_same_skill(folder: Path, tmp_path: Path) -> None:
     app = App("kettle")
     app.add_skills(folder)
+    copy = shutil.copytree(folder, tmp_path / "copy")
     with pytest.raises(BadSkill, match="another folder has too"):
-        app.add_skills(folder)
+        app.add_skills(copy)
 
 
 class Agent(skills.Client):

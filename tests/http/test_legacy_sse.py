@@ -126,7 +126,9 @@ class Model(Client):
 @contextmanager
 def running(app: Starlette | SseApp, parser: Any = "auto") -> Iterator[str]:
     """Run an application in a thread and yield its address."""
-    config = uvicorn.Config(app, "127.0.0.1", 0, http=parser, log_config=None, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app, "127.0.0.1", 0, http=parser, log_config=None, timeout_graceful_shutdown=1, timeout_keep_alive=60
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

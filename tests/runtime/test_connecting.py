@@ -785,7 +785,9 @@ async def listening(app: Any) -> AsyncGenerator[tuple[str, list[tuple[str, str]]
 
     lifespan = app.lifespan() if hasattr(app, "lifespan") else nullcontext()
     stop, ready = anyio.Event(), anyio.Event()
-    running_server = Server(uvicorn.Config(record, "127.0.0.1", 0, log_config=None, lifespan="off", access_log=False))
+    running_server = Server(
+        uvicorn.Config(record, "127.0.0.1", 0, log_config=None, lifespan="off", access_log=False, timeout_keep_alive=60)
+    )
     async with lifespan, anyio.create_task_group() as tasks:
         tasks.start_soon(running_server.run_until, stop, ready)
         await ready.wait()

@@ -144,7 +144,9 @@ class Server(uvicorn.Server):
 async def serving(play: Play) -> AsyncGenerator[Script]:
     """Run a script as a server."""
     script, stop, ready = Script(play), anyio.Event(), anyio.Event()
-    config = uvicorn.Config(script, "127.0.0.1", 0, log_config=None, lifespan="off", access_log=False)
+    config = uvicorn.Config(
+        script, "127.0.0.1", 0, log_config=None, lifespan="off", access_log=False, timeout_keep_alive=60
+    )
     server = Server(config)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.run_until, stop, ready)
