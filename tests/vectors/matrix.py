@@ -24,7 +24,7 @@ COMPARED = 3
 
 def run_program(program: Program, files: Sequence[VectorFile]) -> Run:
     """Run vectors on a testee."""
-    with Testee(program.command()) as testee:
+    with Testee(program.command(), timeout=60.0) as testee:  # a busy machine must not change the page
         return run(files, testee)
 
 
