@@ -162,8 +162,7 @@ class Live:
         ours = revisions_of(revision, only=False)
         wanted = works(revisions_of(revision) if revision else ours)
         left = [name for name in ours if name not in wanted]
-        if not self.connection.verbose:
-            logging.getLogger("mcp_bindgen").addHandler(logging.NullHandler())
+        logging.getLogger("mcp_bindgen").addHandler(logging.NullHandler())  # commands report what matters to them
         with shown_lines() if self.connection.verbose else tempfile.TemporaryFile() as log:
             while True:
                 try:
