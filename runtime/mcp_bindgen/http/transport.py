@@ -10,7 +10,6 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
 
 from mcp_bindgen.runtime.entry_points import EntryPoints, HasSchemes
 from mcp_bindgen.runtime.logs import log
@@ -54,17 +53,16 @@ class HttpTransport:
         """
         if missing := _missing("client"):
             raise ImportError(missing)
+        from .client.bounded import shown
         from .client.legacy_sse import sse
         from .client.transport import http
 
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-        place = f"{parts.scheme}://{host}{parts.path}"
+        place = shown(url)
         return Address(
             partial(http, url, headers=headers, auth=auth),
             partial(sse, url, headers=headers, auth=auth),
             place=place,
-            server=f"{place}?{parts.query}",
+            server=f"{place}?{url.partition('?')[2]}",
             pauses=auth.authorizer(url).pauses if auth is not None else Pauses(),
         )
 

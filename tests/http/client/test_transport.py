@@ -15,9 +15,9 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_bindgen.http import http
+from mcp_bindgen.http import http, sse
 from mcp_bindgen.http.client import transport as client_module
-from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
+from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
 from mcp_bindgen.runtime.protocol.errors import Refused, SessionLost
 from mcp_bindgen.runtime.protocol.transport import Outgoing, Oversized
 from mcp_bindgen.v2025_11_25 import Client
@@ -966,6 +966,36 @@ async def test_the_http_client_of_the_caller_is_used_and_stays_open() -> None:
             assert script.heard[0].headers["authorization"] == "Bearer mine"
             assert isinstance(await lost(there, request(2)), PermissionError)
         assert not client.is_closed
+
+
+HERE = "http://here.example/mcp"
+
+
+@pytest.mark.parametrize("opened", [http, sse])
+@pytest.mark.parametrize(
+    ("url", "headers", "said"),
+    [
+        (HERE, {"Authorization": "Bearer s3cret\n"}, "a header has characters that are not allowed"),
+        (HERE, {"X-Key": "s3cret\x00"}, "a header has characters"),
+        (HERE, {"X-Key": "s3cret\u00e9"}, "the URL or a header is malformed"),
+        (HERE, {"Authorization: s3cret": "x"}, "a header has characters"),
+        ("http://user:s3cret/word@127.0.0.1:9/mcp", {}, "the URL or a header is malformed"),
+    ],
+)
+async def test_errors_of_a_malformed_url_or_header_show_no_secret(
+    opened: Any, url: str, headers: dict[str, str], said: str
+) -> None:
+    async with serving(lambda heard: heard.result()) as script:
+        with pytest.raises(ConnectionClosed, match=said) as failed:
+            async with opened(url.replace(HERE, script.url), headers=headers) as there:
+                raise await lost(there, request(1))
+        assert "s3cret" not in str(failed.value)
+
+
+async def test_a_url_that_cannot_be_split_is_malformed() -> None:
+    with pytest.raises(ConnectionClosed, match=r"^the URL or a header is malformed$"):
+        async with connect("http://user:s3[cret@127.0.0.1:port/mcp"):
+            pass
 
 
 async def test_no_log_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:

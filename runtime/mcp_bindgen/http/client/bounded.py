@@ -42,7 +42,9 @@ def shown(url: str | httpx2.URL) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the message of an error in one line, or the name of its class."""
+    """Return the message of an error in one line, or the name of its class; it shows no header of our request."""
+    if isinstance(error, httpx2.LocalProtocolError):
+        return "a header has characters that are not allowed, such as a line end"
     return " ".join(str(error).split())[:_MAX_REASON] or type(error).__name__
 
 

@@ -73,8 +73,8 @@ class Endpoint:
         try:
             self.url: httpx2.URL = httpx2.URL(url)
             self._headers = {name.lower(): value for name, value in httpx2.Headers(headers).items()}
-        except (httpx2.InvalidURL, ValueError) as error:
-            raise ConnectionClosed(f"the URL or a header is malformed: {reason(error)}") from None
+        except (httpx2.InvalidURL, ValueError):  # its text may have a part of a secret
+            raise ConnectionClosed("the URL or a header is malformed") from None
         self.place: str = shown(self.url)
         if self.url.scheme not in ("http", "https") or not self.url.host:
             raise ConnectionClosed(f"{self.place} is not the URL of a server")
