@@ -56,6 +56,9 @@ class Tools:
         """Needs no scope."""
         return json.dumps([ctx.identity.subject, ctx.identity.client, sorted(ctx.identity.scopes)])
 
+    async def _headers(self, ctx: Any) -> str:
+        return json.dumps(dict(ctx.origin.headers))
+
     async def _admin(self, ctx: Any) -> str:
         """Requires a scope."""
         ctx.identity.require("mcp:admin")

@@ -350,6 +350,9 @@ def test_static_tokens_and_api_keys_authenticate_users() -> None:
         for headers in ({"authorization": f"Bearer {alice}"}, {"x-api-key": alice}):
             assert said(server.call("whoami", headers=headers)) == "alice"
             assert said(server.call("delete", headers=headers)) == "deleted"
+            seen = json.loads(said(server.call("headers", headers=headers | {"x-other": "kept"})))
+            assert "x-other" in seen
+            assert alice not in str(seen)  # tokens do not reach handlers
         assert server.call("whoami", headers={"x-api-key": bob}).status_code == 403
         assert json.loads(said(server.call("open", token=bob))) == ["bob", None, []]
         for wrong in ("another-secret-of-bo", "another-secret-of-bobb", "x"):

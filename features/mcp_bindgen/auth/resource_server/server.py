@@ -66,7 +66,8 @@ class ResourceServer:
         dpop: Whether tokens bound to a key are accepted, or required; `None`: they are refused.
         nonces: Nonces that proofs of possession must have, if any.
         replay: Cache of used proofs; by default in this process. Several processes need a shared cache.
-        api_key_header: Header that may carry a token in place of `Authorization`, such as `X-API-Key`.
+        api_key_header: Header that may carry a token in place of `Authorization`, such as `X-API-Key`;
+            handlers do not get the header.
         name: Name of the resource for users.
         documentation: URL of a page for developers.
         clock: Returns the time in seconds since 1970.
@@ -197,7 +198,7 @@ class ResourceServer:
             request.scope["query_string"] = b""  # access logs are written later, and show it
             raise self._malformed(request, "a token does not belong into the address")
         value = request.headers.get(b"authorization")
-        key = None if self._key_header is None else request.headers.get(self._key_header)
+        key = None if self._key_header is None else request.headers.pop(self._key_header, None)  # no handler gets it
         if key is not None:
             if value is not None:
                 raise self._malformed(request, "there are two tokens")
