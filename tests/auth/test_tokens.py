@@ -17,7 +17,16 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from mcp_bindgen.auth import Bearer, ClientCredentials, ClientSecret, KnownClient, Manual, PrivateKeyJwt, ServerQuirks
+from mcp_bindgen.auth import (
+    Bearer,
+    ClientCredentials,
+    ClientSecret,
+    KnownClient,
+    Manual,
+    PrivateKeyJwt,
+    ServerQuirks,
+    WorkloadIdentity,
+)
 from mcp_bindgen.auth.client import authorizer
 from mcp_bindgen.auth.client.clients import load_client, read_registration
 from mcp_bindgen.auth.client.login import device_code
@@ -497,8 +506,10 @@ async def test_a_secret_is_not_sent_if_the_issuer_metadata_is_invalid(given: Wor
     assert given.counts("POST /token") == 1
 
 
-async def test_a_secret_without_a_configured_issuer_is_bound_to_the_first_issuer(given: World, other: World) -> None:
-    auth = ClientCredentials(ClientSecret("id", secret=SECRET))
+@pytest.mark.parametrize("auth", [ClientCredentials(ClientSecret("id", secret=SECRET)), WorkloadIdentity("platform")])
+async def test_a_secret_without_a_configured_issuer_is_bound_to_the_first_issuer(
+    auth: ClientCredentials | WorkloadIdentity, given: World, other: World
+) -> None:
     await given.let_in(auth)
     given.tokens.clear()
     given.edit_resource = lambda document: document | {"authorization_servers": [other.issuer]}

@@ -188,7 +188,7 @@ class World:
                     return
                 used["used"] = True
                 await heard.json(self._issue(used["scope"], used["family"], jkt, form.get("client_id")))
-            case "client_credentials":
+            case "client_credentials" | "urn:ietf:params:oauth:grant-type:jwt-bearer":
                 self._count += 1
                 self.families.add(self._count)
                 issued = self._issue(form.get("scope", ""), self._count, jkt, form.get("client_id"))

@@ -102,8 +102,8 @@ class TokenSource(ABC):
             record = await self.store.load(key)
         if first != server.issuer:
             raise AuthorizationError(
-                f"client {client.id} is known to {first}, and the server names {server.issuer} now; if that is right, "
-                "name the issuer of the client"
+                f"the client {client.id or 'of this program'} is known to {first}, and the server names "
+                f"{server.issuer} now; if that is right, name the issuer of the client"
             )
 
 

@@ -209,7 +209,9 @@ class WorkloadIdentity(_Machine):
 
     Args:
         token: Token of the workload, or a function that returns it; its audience must be the authorization server.
-        client: The client, if the authorization server requires one.
+        client: The client, if the authorization server requires one. Name its issuer, as in `KnownClient("", issuer)`;
+            otherwise the token goes to the first authorization server that the resource names, and to no other server
+            afterwards.
         options: Options of all sources.
     """
 
@@ -218,6 +220,7 @@ class WorkloadIdentity(_Machine):
         self._token = token
 
     async def _form(self, request: TokenRequest) -> dict[str, str]:
+        await self.bind(self._client, request.server)
         return {"grant_type": JWT_BEARER, "assertion": await read_secret(self._token)}
 
 
