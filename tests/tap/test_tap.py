@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import anyio
@@ -248,10 +249,17 @@ def test_secrets_are_redacted_and_other_values_are_kept() -> None:
     for key, value in message.items():
         assert may_contain_secrets(json.dumps({key: value}).encode())
     assert may_contain_secrets(json.dumps({"password": secret}).replace("pass", "\\u0070ass").encode())
-    assert "example.com/?a=1" in redacted(message)["url"]
+    assert "https://[redacted]@example.com/?a=1" in redacted(message)["url"]
     found = redacted(kept)
     assert (found["progressToken"], found["uri"]) == (kept["progressToken"], kept["uri"])
     assert found["properties"]["token"] == {"type": "string"}
+
+
+@pytest.mark.parametrize("part", ["a.", "a@", "://", "&a-", "?key", "Bearer ", "://a:b"])
+def test_the_time_to_redact_a_text_grows_with_its_length_only(part: str) -> None:
+    begun = process_time()
+    redacted(part * 100_000)
+    assert process_time() - begun < 2
 
 
 # --- official clients and foreign servers ---------------------------------------------------------------------

@@ -24,7 +24,7 @@ _IN_TEXT = (
         ),
         rf"\1{REDACTED}",
     ),
-    (re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/@\s\"']+@", re.I), rf"\1{REDACTED}@"),
+    (re.compile(r"://[^/?#\s\"']+@"), f"://{REDACTED}@"),
 )
 """Secrets inside texts: credentials of HTTP, parameters of URLs, and user names with passwords in URLs."""
 
