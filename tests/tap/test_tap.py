@@ -243,6 +243,9 @@ def test_secrets_are_redacted_and_other_values_are_kept() -> None:
         "text": f"send 'Authorization: Bearer {secret}'",
         "password": secret,
     }
+    names = ("mcp-session-id", "openai_api_key", "tavilyApiKey", "x-api-key", "client_secret", "aws_secret_access_key")
+    message |= dict.fromkeys(names, secret)
+    message["urls"] = [f"/mcp?{name}={secret}" for name in (*names, "session_id", "passwd", "auth", "X-Amz-Signature")]
     properties = {"token": {"type": "string"}, "env": {"type": "object"}}
     kept = {"progressToken": "p1", "properties": properties, "uri": "https://example.com/?page=2"}
     assert secret not in json.dumps(redacted(message))

@@ -9,28 +9,24 @@ from mcp_bindgen.spec.json import is_array, is_object
 
 REDACTED = "[redacted]"
 
-_SECRET = re.compile(
-    r"(proxy-?)?authorization|(set-?)?cookie|dpop|mcp-session-id|x-api-key|api[-_]?key|passw(or)?d|passphrase|private[-_]?key|"
-    r"(client[-_]?)?secret|((access|refresh|id|auth|bearer|session)[-_]?)?token",
-    re.IGNORECASE,
+_NAMES = (
+    r"(?:proxy-?)?authorization|dpop|mcp-session-id|(?:(?:access|refresh|id|auth|bearer|session)[-_]?)?token|"
+    r"[\w-]*(?:api|access|private|secret|subscription)[-_]?key|[\w-]*passw(?:or)?d|passphrase|[\w-]*secret"
 )
+_SECRET = re.compile(rf"{_NAMES}|(?:set-?)?cookie", re.IGNORECASE)
 """Names of members whose texts are secrets; `progressToken` is none."""
+_IN_URLS = r"[\w-]*(?:token|key|signature|credential|session[-_]?id)|auth|code|jwt|pwd|session|sig"
 _IN_TEXT = (
     (re.compile(r"\b(Bearer|Basic|DPoP) +[\w.~+/=-]{6,}"), rf"\1 {REDACTED}"),
-    (
-        re.compile(
-            r"([?&#](?:[\w-]*token|api[-_]?key|key|code|secret|password|session[-_]?id|sig|signature)=)[^&#\s\"']+",
-            re.I,
-        ),
-        rf"\1{REDACTED}",
-    ),
+    (re.compile(rf"([?&#](?:{_NAMES}|{_IN_URLS})=)[^&#\s\"']+", re.IGNORECASE), rf"\1{REDACTED}"),
     (re.compile(r"://[^/?#\s\"']+@"), f"://{REDACTED}@"),
 )
 """Secrets inside texts: credentials of HTTP, parameters of URLs, and user names with passwords in URLs."""
 
 
 _MAY_CONTAIN = re.compile(
-    rb"authorization|cookie|key|passw|passphrase|secret|token|\"env\"|bearer|basic|dpop|://|[?&#\\]", re.IGNORECASE
+    rb"authorization|cookie|key|passw|passphrase|secret|session|token|\"env\"|bearer|basic|dpop|://|[?&#\\]",
+    re.IGNORECASE,
 )
 """Bytes without which a JSON text has no secret; a backslash may begin an escaped letter."""
 
