@@ -91,6 +91,24 @@ def test_unusable_credentials_give_a_one_line_error(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "http://ann:s3cret@127.0.0.1:9/mcp?apiKey=s3cret",
+        "http://ann:s3cret/s3cret@127.0.0.1:9/mcp",
+        "http://ann:s3[cret@127.0.0.1:9/mcp",
+    ],
+)
+def test_errors_of_a_url_with_credentials_do_not_show_them(url: str, tmp_path: Path) -> None:
+    config = tmp_path / "one.json"
+    config.write_text(json.dumps({"mcpServers": {"one": {"url": url}}}), "utf-8")
+    for command in (("call",), ("contract", "export"), ("gateway",), ("lock", "update")):
+        for server in (url, f"{config}#one"):
+            said = complaint(*command, server)
+            assert "cannot connect to" in said
+            assert "s3" not in said, said
+
+
+@pytest.mark.parametrize(
     "command",
     [
         ("contract", "diff", CONTRACT, CONTRACT),

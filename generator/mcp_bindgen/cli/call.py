@@ -36,6 +36,7 @@ from .dialogue import Dialogue
 from .live import Connection, Document, Failed, Live, Work, bindings, lists, revisions_of, shown
 from .options import Json, Server, SeveralPackages
 from .output import print_json, print_table
+from .servers import public
 from .terminal import say, say_message, write
 
 _Answer: TypeAlias = tuple[Document, tuple[InvalidItem, ...]]
@@ -140,7 +141,7 @@ def call(
     live = replace(Live.named(server, connection), dialogue=dialogue, extensions=own, doing=shown(doing))
     live = replace(live, on_trace=say_message if trace else None)
     try:
-        with dialogue.waiting(f"Asking {server} ..."):
+        with dialogue.waiting(f"Asking {public(server)} ..."):
             answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or [], own))
     except Failed as error:
         asks = "elicitation" in str(error) and not dialogue.answers

@@ -6,7 +6,6 @@ import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
@@ -27,6 +26,7 @@ from .contract import contract_at, contract_changes
 from .live import Connection
 from .options import Check, Declare, Force, Name, RequiredFrom, RequiredOut
 from .output import print_report
+from .servers import public
 from .terminal import say
 
 
@@ -118,10 +118,8 @@ def _source(contract: Contract, server: str) -> str:
 
 def _portable(word: str) -> str:
     """Return a word of the command line for a file that is shared: paths are relative, URLs have no secrets."""
-    if word.startswith(("http://", "https://")):
-        parts = urlsplit(word)
-        query = "..." if parts.query else ""
-        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+    if "://" in word:
+        return public(word)
     try:
         words = shlex.split(word)
     except ValueError:

@@ -15,7 +15,7 @@ import typer
 from mcp_bindgen.spec import BadInput
 
 from .options import Env, Port, Revision, Server, Timeout
-from .servers import named
+from .servers import named, public
 from .terminal import say
 
 
@@ -56,10 +56,10 @@ def dev(
     for one in watched:
         if not one.is_dir():
             raise BadInput("there is no such folder", file=one, fix="give --watch a folder")
-    bench = Bench(server, found, watched, revision, timeout, secrets.token_urlsafe(32))
+    bench = Bench(public(server), found, watched, revision, timeout, secrets.token_urlsafe(32))
 
     def ready(url: str) -> None:
-        say(f"{server} is on {url}")
+        say(f"{public(server)} is on {url}")
         say("Ctrl-C ends it.")
         if open_:
             webbrowser.open(_link_page(Path(private), url).as_uri())

@@ -19,7 +19,7 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable
 
 from .options import BearerEnv, Env, Header, Server, Timeout, names
-from .servers import headers_of, named
+from .servers import headers_of, named, public
 from .serving import ServerOptions, serve
 from .terminal import say
 
@@ -69,16 +69,17 @@ def gateway(
         isolated=isolated,
         max_connections=max_connections,
     )
+    shown = public(server)
     try:
         offer = anyio.run(made.probe)
     except (ConnectionClosed, RequestTimeout, ProtocolError, AuthorizationError, UnsupportedRevision) as error:
-        raise BadInput(f"cannot connect to {server!r}: {printable(str(error))}") from None
+        raise BadInput(f"cannot connect to {shown!r}: {printable(str(error))}") from None
     try:
         losses = made.losses(wanted)
     except ValueError as error:
         raise BadInput(str(error)) from None
     say(
-        f"{offer.info.get('name', server)} speaks MCP {offer.bindings.REVISION.name}; served: {', '.join(losses)}",
+        f"{offer.info.get('name', shown)} speaks MCP {offer.bindings.REVISION.name}; served: {', '.join(losses)}",
         err=True,
     )
     for revision, lines in losses.items():

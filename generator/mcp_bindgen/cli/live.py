@@ -40,7 +40,7 @@ from mcp_bindgen.spec.revisions import order
 from . import options
 from .client_classes import capability_names, client_class, declaring
 from .output import INTERRUPTED
-from .servers import Named, headers_of, named
+from .servers import Named, headers_of, named, public
 from .terminal import StatusLine, say, shown_lines
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class _Conversation:
         fix = "--timeout gives it longer" if is_slow else None
         explained = self.watch.explained(reason, self._stderr())
         if not self.connected:
-            return BadInput(f"cannot connect to {self.live.server!r}: {explained}", fix=fix)
+            return BadInput(f"cannot connect to {public(self.live.server)!r}: {explained}", fix=fix)
         doing = f", {self.live.doing}" if self.live.doing else ""
         return Failed(f"server {self.live.target.name!r}{doing}: {explained}" + (f"; {fix}" if fix else ""))
 
@@ -313,11 +313,11 @@ def offers(server: str, connection: Connection = Connection(), declare: str | No
     kinds = (bindings(name, "client").Client for name in revisions_of(None))
     live = replace(Live.named(server, connection), declares=capability_names(declare or "", kinds))
     try:
-        with nullcontext() if connection.verbose else StatusLine(f"Asking {shown(server)} ..."):
+        with nullcontext() if connection.verbose else StatusLine(f"Asking {shown(public(server))} ..."):
             answers, left_out = live.ask(lambda revisions: dict.fromkeys(revisions, document))
     except Failed as error:
         raise BadInput(
-            f"{server!r} does not list its tools, prompts and resources: {error}".replace("\n", " ")
+            f"{public(server)!r} does not list its tools, prompts and resources: {error}".replace("\n", " ")
         ) from None
     contract = contract_of_valid(answers)
     contract = replace(contract, left_out=(*left_out, *contract.left_out))

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 
@@ -27,7 +26,7 @@ from .groups import Commands
 from .live import Connection, offers
 from .options import SERVERS, DryRun, FailOn, Failure, Out, ReportFormat, is_failure
 from .output import print_report
-from .servers import named
+from .servers import named, public
 from .terminal import say
 
 CONFIGURATIONS = ("mcp.json", ".mcp.json")
@@ -234,8 +233,7 @@ def _servers(source: str) -> Iterator[str]:
 def asked_of(entry: Entry) -> dict[str, str]:
     """Return the request of an entry: `command` with `package` and `version`, or `url` without secrets."""
     if entry.url is not None:
-        parts = urlsplit(entry.url)
-        return {"url": f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"}
+        return {"url": public(entry.url).partition("?")[0]}
     command = Path(entry.command or "").name
     found = {"command": command}
     program = command.removesuffix(".exe").removesuffix(".cmd")

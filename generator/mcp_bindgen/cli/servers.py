@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import urlsplit, urlunsplit
 
 from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
 from mcp_bindgen.runtime.connecting import scheme_of
@@ -76,6 +77,19 @@ def named(words: str, env: Sequence[str] = (), headers: Mapping[str, str] = Mapp
     if headers:
         raise BadInput("--header and --bearer-env are for URLs", fix="pass credentials to a program with --env")
     return replace(found, entry=replace(found.entry, env={**found.entry.env, **dict(map(_setting, env))}))
+
+
+def public(words: str) -> str:
+    """Return the words that name a server for messages and files: a URL has no user, password, query and fragment."""
+    if scheme_of(words) is None:
+        return words
+    try:
+        parts = urlsplit(words)
+        _ = parts.port  # raises an error for a password with a slash
+    except ValueError:
+        return f"{scheme_of(words)}://..."
+    query = "..." if parts.query else ""
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
 
 
 def _setting(text: str) -> tuple[str, str]:
