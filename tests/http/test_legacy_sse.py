@@ -322,8 +322,13 @@ async def test_no_log_shows_a_session_id(url: str, caplog: pytest.LogCaptureFixt
             Model.connect(sse(f"{url}/sse", client=http)) as client,
         ):
             await client.call_tool("echo", {"text": "x"})
+            used = f"{url}/messages?session_id={endpoints[-1]}"
+            for refused_headers, status in (({"origin": "http://evil.example"}, 403), ({"host": "evil.example"}, 421)):
+                assert (await http.post(used, headers=refused_headers)).status_code == status
+            assert (await http.put(used)).status_code == 405
     assert len(endpoints[-1]) >= 32
-    assert '"POST /messages HTTP/1.1" 202' in caplog.text
+    for shown in ('"POST /messages HTTP/1.1" 202', '"POST /messages HTTP/1.1" 403', '"PUT /messages HTTP/1.1" 405'):
+        assert shown in caplog.text
     assert endpoints[-1] not in caplog.text
 
 
@@ -508,7 +513,7 @@ async def test_an_incomplete_message_does_not_end_the_session(how: str) -> None:
 
 async def test_too_many_concurrent_messages_get_429(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with raw(url) as client:
-        monkeypatch.setattr(runtime_sse, "_MAX_POSTS", 0)
+        monkeypatch.setattr(runtime_sse, "MAX_POSTS", 0)
         assert await client.call("echo", 1, text="x") == 429
         monkeypatch.undo()
         assert await client.call("echo", 2, text="x") == 202

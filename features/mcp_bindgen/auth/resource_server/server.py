@@ -195,7 +195,6 @@ class ResourceServer:
         """Return the scheme and the token of a request; raise `HttpError`."""
         query: bytes = request.scope.get("query_string", b"")
         if query and "access_token" in parse_qs(query.decode("latin-1"), keep_blank_values=True):
-            request.scope["query_string"] = b""  # access logs are written later, and show it
             raise self._malformed(request, "a token does not belong into the address")
         value = request.headers.get(b"authorization")
         key = None if self._key_header is None else request.headers.pop(self._key_header, None)  # no handler gets it

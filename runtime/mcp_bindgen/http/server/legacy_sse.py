@@ -28,11 +28,10 @@ from .app import AppOptions, AsgiApp
 from .call import TEXT, Call, EventWriter
 from .errors import HttpError, too_many
 from .intake import ParsedBody, parse_body
-from .open_session import OpenSession
+from .open_session import MAX_POSTS, OpenSession
 from .sessions import SessionRegistry
 from .streams import stream_events
 
-_MAX_POSTS = 64  # messages of a session that wait for their turn
 _MAX_SLEEP_SECONDS = 3600.0  # as timers have a largest time
 
 
@@ -163,10 +162,9 @@ class SseApp(AsgiApp):
     async def _post(self, call: Call) -> None:
         """Take one message."""
         query = parse_qs(call.scope["query_string"].decode("latin-1"))
-        call.scope["query_string"] = b""  # access logs are written later, and show it
         session = await self._registry.find(query.get("session_id", [""])[0], call.principal)
         assert isinstance(session, SseSession)
-        if session.turn.statistics().tasks_waiting >= _MAX_POSTS:
+        if session.turn.statistics().tasks_waiting >= MAX_POSTS:
             raise too_many("too many messages wait in this session")
         async with session.turn:
             body = await self.intake.read(call)

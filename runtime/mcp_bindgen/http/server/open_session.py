@@ -40,7 +40,9 @@ TRANSITIONS: Mapping[str, Mapping[State, State]] = {
 GONE = ("ending", "over")
 """States of sessions that requests do not find any more."""
 
-_MAX_POSTS = 64  # messages that wait for the session
+MAX_POSTS = 64
+"""Messages of a session that wait for their turn."""
+
 _MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its stream
 
 
@@ -284,7 +286,7 @@ class OpenSession(Transport):
 
     def arrive(self, body: bytes) -> None:
         """Take a message of a POST; raises `HttpError` when too many messages wait."""
-        if len(self._inbox) >= _MAX_POSTS or (self._inbox and self._inbox_bytes + len(body) > self.limits.message):
+        if len(self._inbox) >= MAX_POSTS or (self._inbox and self._inbox_bytes + len(body) > self.limits.message):
             raise too_many("too many messages wait in this session")
         self._inbox_bytes += len(body)
         self._inbox.append(body)
