@@ -346,6 +346,32 @@ async def test_change_notifications_reach_subscriptions_of_stateless_clients(boo
     assert set(client.heard) == {"book://first", "tools"}
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25"])
+async def test_a_subscription_that_is_cancelled_before_it_begins_keeps_no_connection(
+    books: Books, revision: str
+) -> None:
+    """Clients that hang up while the gateway connects must not use up its connections."""
+    inner: Any = books.at(revision)
+    is_slow = False
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Transport]:
+        async with inner.open() as transport:
+            if is_slow:
+                await anyio.sleep_forever()
+            yield transport
+
+    wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=["book://first"])
+    async with connected(Gateway(Address(opened), max_connections=2), v2026_07_28) as client:
+        is_slow = True
+        for _ in range(2):
+            with anyio.move_on_after(0.05):
+                async with client.subscribed(wanted):
+                    pass
+        is_slow = False
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == {"result": 3}
+
+
 async def test_a_subscription_is_acknowledged_once_the_server_sends_its_changes(books: Books, revision: str) -> None:
     """A change between the acknowledgement and the connection to the server would be lost."""
     released, acknowledged = anyio.Event(), anyio.Event()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache, cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -142,10 +142,8 @@ class Relay(KeepsHandlers, Server):
         return found
 
     async def _connected(self, upstream: Upstream) -> None:
-        try:
+        with suppress(ProtocolError):  # it is in the log
             await upstream.client()
-        except ProtocolError:  # it is in the log
-            return
 
     def _sender(self, agreed: Negotiated, principal: str | None, info: object = None) -> Sender:
         return Sender(principal, _passed(self.offer.bindings, agreed.declared["client"]), info)
@@ -203,7 +201,8 @@ class Relay(KeepsHandlers, Server):
                 try:
                     question.settle(await ctx.put(question.key, question.method, question.params))
                 except (ProtocolError, CapabilityMissing, NotAnswered) as error:
-                    question.settle(error=_refusal(error))
+                    refusal = error if isinstance(error, ProtocolError) else ProtocolError(-32600, str(error))
+                    question.settle(error=refusal)
                 except Exception as error:
                     question.settle(error=error)
                     raise
@@ -222,15 +221,23 @@ class Relay(KeepsHandlers, Server):
         upstream = self.upstream_of(ctx)
         if upstream is None:
             raise SessionRequired(methods.SUBSCRIBE)
-        await upstream.follow(uri)
+        try:
+            await upstream.follow(uri)
+        except anyio.get_cancelled_exc_class():  # the client has disconnected
+            self._release(ctx.link)
+            raise
 
     async def leave(self, uri: str, ctx: Context) -> None:
         """End the subscription to a resource, and the connection of a subscription that is over."""
         upstream = self.upstreams.of_link(ctx.link)
         if upstream is not None:
             await upstream.leave(uri)
-            if isinstance(ctx.link, Subscription) and ctx.link not in self._attached:
-                self.upstreams.end(ctx.link)
+            self._release(ctx.link)
+
+    def _release(self, link: Link) -> None:
+        """End the connection of a subscription that has not begun, or is over."""
+        if isinstance(link, Subscription) and link not in self._attached:
+            self.upstreams.end(link)
 
     async def tell(self, method: Notification[Any], params: object, ctx: RelayContext) -> None:
         """Pass a notification of a client on."""
@@ -272,9 +279,7 @@ def _target(params: object) -> Any:
 def _can_be_asked(ctx: Context, name: str) -> bool:
     """Return True if the client answers questions during a request: in rounds, or by requests."""
     revision = ctx.agreed.dispatcher.revision
-    if not revision.era.is_stateless:
-        return True
-    return any(asks_for_input(kind) for kind in revision.request(name).alternatives)
+    return not revision.era.is_stateless or any(map(asks_for_input, revision.request(name).alternatives))
 
 
 def _passed(bindings: ModuleType, capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -296,10 +301,6 @@ def _passive_extensions(bindings: ModuleType) -> frozenset[str]:
     found = [module for name in names if (module := extension_of(bindings, name)) is not None]
     silent = (one.EXTENSION for one in found if not one.EXTENSION.methods)
     return frozenset(one.id for one in silent if not any(map(one.answering, bindings.REVISION.methods)))
-
-
-def _refusal(error: Exception) -> ProtocolError:
-    return error if isinstance(error, ProtocolError) else ProtocolError(-32600, str(error))
 
 
 # --- classes --------------------------------------------------------------------------------------------------
