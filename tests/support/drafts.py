@@ -162,6 +162,9 @@ ROWS: dict[str, tuple[Schema, tuple[Any, ...]]] = {
         {"type": "string", "pattern": "^(?!x)"}, "a"
     ),
     "constraint-unfit | length | /X/maxItems | any length | not checked": x({"type": "array", "maxItems": 10**20}, [1]),
+    "constraint-unfit | fraction | /X/multipleOf | fraction 0.1 | not checked": x(
+        {"type": "number", "multipleOf": 0.1}, 0.3, 1
+    ),
     "constant-kind | number | /X | constants | any number": x({"const": 1.5}, 1.5),
     "constant-kind | object | /X | constants | any object": x({"enum": ["a", {}]}, "a", {}),
     "constant-type | text | /X | constant 1 | type is not checked": x({"type": "string", "const": 1}),

@@ -67,7 +67,8 @@ def _is_redundant(schema: Schema) -> bool:
 def unfit(constraints: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, BadInput]]:
     """Return the constraints that pydantic's engine cannot hold, each with its error.
 
-    Its patterns have no look-around and no back-references, and its lengths fit into 63 bits.
+    Its patterns have no look-around and no back-references, its lengths fit into 63 bits, and it rounds when it divides
+    by a fraction: 0.3 would be no multiple of 0.1.
     """
     for keyword, value in constraints.items():
         if keyword == "pattern" and not _compiles(value):
@@ -84,6 +85,15 @@ def unfit(constraints: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, B
                 keyword,
                 BadInput(
                     f"{keyword!r} is larger than any length", pointer=join(pointer, keyword), fix="use a smaller number"
+                ),
+            )
+        elif keyword == "multipleOf" and value % 1:
+            yield (
+                keyword,
+                BadInput(
+                    f"multiples of the fraction {value} cannot be told from rounded numbers",
+                    pointer=join(pointer, keyword),
+                    fix="use a whole number",
                 ),
             )
 
