@@ -165,6 +165,7 @@ ROWS: dict[str, tuple[Schema, tuple[Any, ...]]] = {
     "constraint-unfit | fraction | /X/multipleOf | fraction 0.1 | not checked": x(
         {"type": "number", "multipleOf": 0.1}, 0.3, 1
     ),
+    "constant-kind | integer | /X | 64 bits | any integer": x({"enum": [1, 2**64, -(2**63)]}, 1, 2**64, -(2**63)),
     "constant-kind | number | /X | constants | any number": x({"const": 1.5}, 1.5),
     "constant-kind | object | /X | constants | any object": x({"enum": ["a", {}]}, "a", {}),
     "constant-type | text | /X | constant 1 | type is not checked": x({"type": "string", "const": 1}),

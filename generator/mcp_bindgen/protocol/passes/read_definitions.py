@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_bindgen.spec import BadInput, Schema
-from mcp_bindgen.spec.json import is_array, is_json_type, is_object, listed
+from mcp_bindgen.spec.json import is_json_type, is_object, listed
 from mcp_bindgen.spec.keywords import CONSTRAINTS, has_members
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
@@ -140,9 +140,9 @@ class _Reader:
         plain: list[Json] = []
         others: list[Type] = []
         for value in values:
-            if isinstance(value, float) or is_array(value) or is_object(value):
+            if not _is_constant(value):
                 error = BadInput(
-                    "only strings, integers, booleans and null can be constants",
+                    "only strings, integers of 64 bits, booleans and null can be constants",
                     pointer=pointer,
                     fix="describe the value with 'type'",
                 )
@@ -163,11 +163,16 @@ def _fallback(schema: Any) -> str:
     return json.dumps(schema["default"]) if is_object(schema) and "default" in schema else ""
 
 
+def _is_constant(value: object) -> bool:
+    """Return True for values of `Literal`; mypy and pydantic read its integers with 64 bits."""
+    return abs(value) < 2**63 if isinstance(value, int) else value is None or isinstance(value, str)
+
+
 def _type_of(value: object) -> Type:
     """Return the type of a value that cannot be a constant."""
-    if isinstance(value, float):
-        return Scalar("number")
-    return Array(AnyValue()) if isinstance(value, list) else Map(AnyValue())
+    if isinstance(value, list):
+        return Array(AnyValue())
+    return Map(AnyValue()) if is_object(value) else Scalar("integer" if isinstance(value, int) else "number")
 
 
 def _merged(members: Sequence[Type]) -> list[Type]:
