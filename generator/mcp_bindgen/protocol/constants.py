@@ -26,6 +26,11 @@ def values_of(schema: Any) -> list[Any] | None:
     return [value for values in listed_by for value in values or ()] if listed_by and None not in listed_by else None
 
 
+def is_literal(value: object) -> bool:
+    """Return True for values of `Literal`; mypy and pydantic read its integers with 64 bits."""
+    return abs(value) < 2**63 if isinstance(value, int) else value is None or isinstance(value, str)
+
+
 def with_constants(description: str, schema: Any) -> str:
     """Return `description` with a line for each constant that a union documents, in the schema or in its items."""
     lines = list(_lines(schema)) or (list(_lines(schema.get("items"))) if is_object(schema) else [])

@@ -13,7 +13,7 @@ from mcp_bindgen.spec.keywords import CONSTRAINTS, has_members
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
 
-from ..constants import are_disjoint, with_constants
+from ..constants import are_disjoint, is_literal, with_constants
 from ..losses import APPLIES, beside_union, lost, unfit
 from ..model import AnyValue, Array, Const, Definition, Field, Json, Map, Object, Ref, Scalar, Type, flattened, union_of
 from ..prose import plain
@@ -140,7 +140,7 @@ class _Reader:
         plain: list[Json] = []
         others: list[Type] = []
         for value in values:
-            if not _is_constant(value):
+            if not is_literal(value):
                 error = BadInput(
                     "only strings, integers of 64 bits, booleans and null can be constants",
                     pointer=pointer,
@@ -161,11 +161,6 @@ class _Reader:
 
 def _fallback(schema: Any) -> str:
     return json.dumps(schema["default"]) if is_object(schema) and "default" in schema else ""
-
-
-def _is_constant(value: object) -> bool:
-    """Return True for values of `Literal`; mypy and pydantic read its integers with 64 bits."""
-    return abs(value) < 2**63 if isinstance(value, int) else value is None or isinstance(value, str)
 
 
 def _type_of(value: object) -> Type:

@@ -16,7 +16,7 @@ from mcp_bindgen.emit.python.environment import arguments_section, docstring, qu
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.constants import values_of
+from mcp_bindgen.protocol.constants import is_literal, values_of
 from mcp_bindgen.protocol.model import Field, Map, Object, Ref, Type, Union, references
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_array, is_object
@@ -307,7 +307,7 @@ def _narrow(schema: Any, argument: _Argument) -> str:
     absent = argument.annotation.rpartition(" | ")[2] if argument.default else ""
     values = None if stated.get("nullable") is True else values_of(stated)
     items = stated.get("prefixItems")
-    if values and all(value is None or isinstance(value, str | int) for value in values):
+    if values and all(map(is_literal, values)):
         literals = dict.fromkeys(repr(value) for value in values if value is not None)
         found = f"Literal[{', '.join(literals)}]" if literals else ""
         nothing = "None" if None in values else ""
