@@ -318,6 +318,12 @@ def test_documented_constants_become_literals_with_descriptions() -> None:
     assert words.type.fields[0].doc.split("\n")[2:] == ['- `a`: Ends """ here\\', "- `b`: B."]
 
 
+def test_an_enum_of_integers_beyond_a_double_is_an_integer() -> None:
+    module = imported(contract_of(tool({"type": "object", "properties": {"size": {"enum": [10**400, 1.0]}}})))
+    (model,) = (getattr(module, name) for name in module.__all__)
+    assert model.model_validate_json(json.dumps({"size": 10**400})).size == 10**400
+
+
 def test_colliding_members_get_distinct_constructor_arguments() -> None:
     members = {name: {"type": "integer"} for name in ("fooBar", "foo_bar", "copy")}
     module = imported(contract_of(tool({"type": "object", "properties": members})))

@@ -315,7 +315,7 @@ def _values(values: list[Any], kinds: Sequence[str] | None) -> Type:
     if flags:
         types.append(Scalar("boolean") if len(flags) == 2 else Const(flags))
     if numbers:
-        types.append(Scalar("integer" if all(float(number).is_integer() for number in numbers) else "number"))
+        types.append(Scalar("integer" if all(number % 1 == 0 for number in numbers) else "number"))
     if None in values:
         types.append(Scalar("null"))
     if any(map(is_array, values)):
