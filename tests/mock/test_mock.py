@@ -246,6 +246,19 @@ def test_limits_of_the_schema_are_met(value: Any) -> None:
     assert jsonschema_rs.validator_for(LIMITED).is_valid(value)
 
 
+def test_numbers_beyond_a_double_have_sample_values() -> None:
+    limits: list[dict[str, Any]] = [
+        {"minimum": 10**400},
+        {"maximum": -(10**400)},
+        {"maximum": 1.7976931348623157e308},
+        {"minimum": 10**22, "multipleOf": 7},
+        {"minimum": 10**400, "multipleOf": 7},
+    ]
+    properties = {str(number): {"type": "integer", **limit} for number, limit in enumerate(limits)}
+    schema = {"type": "object", "properties": properties, "required": [*properties]}
+    arguments({"tools": [{"name": "t", "inputSchema": schema}]}, "t").validate()
+
+
 def test_unknown_tools_and_missing_schemas_are_reported() -> None:
     with pytest.raises(ValueError, match="no tool 'fid'; did you mean find"):
         arguments(CONTRACT, "fid")

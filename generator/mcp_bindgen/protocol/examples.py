@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from mcp_bindgen.spec.json import is_array, is_object
@@ -119,24 +120,22 @@ def scalars(type: Scalar, name: str = "") -> Iterator[Any]:
             step = limits.get("multipleOf", 1)
             yield from (1, 0, step)
             for limit in limits.values():
-                near = math.floor(limit / step) * step
-                values = (
-                    limit,
-                    near,
-                    near + step,
-                    near - step,
-                    limit + 1,
-                    limit - 1,
-                    2 * limit,
-                    limit + 0.5,
-                    limit - 0.5,
-                )
-                yield from (value for value in values if type.kind == "number" or value == int(value))
+                yield from (value for value in _around(limit, step) if type.kind == "number" or value % 1 == 0)
             yield from (1.5, -1) if type.kind == "number" else (-1,)
         case "boolean":
             yield from (True, False)
         case "null":
             yield None
+
+
+def _around(limit: float, step: float) -> Iterator[float]:
+    """Yield the numbers at a limit and just beyond it; `step` is the distance of valid numbers."""
+    yield limit
+    if is_large := abs(limit) >= 2**53:  # doubles have no fractions there, and integers may be longer
+        limit, step = int(limit), math.ceil(step)
+    near = limit // step * step
+    yield from (near, near + step, near - step, limit + 1, limit - 1, 2 * limit)
+    yield from () if is_large else (limit + 0.5, limit - 0.5)
 
 
 class Examples:
@@ -317,7 +316,7 @@ def _is_within(limits: Mapping[str, Any], number: float) -> bool:
     return bool(
         limits.get("minimum", -math.inf) <= number <= limits.get("maximum", math.inf)
         and limits.get("exclusiveMinimum", -math.inf) < number < limits.get("exclusiveMaximum", math.inf)
-        and number % limits.get("multipleOf", number or 1) == 0
+        and ("multipleOf" not in limits or Fraction(str(number)) % Fraction(str(limits["multipleOf"])) == 0)
     )
 
 

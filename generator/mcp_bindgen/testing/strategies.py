@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from mcp_bindgen.app.validation import Validator
@@ -159,7 +160,7 @@ def _number(kind: str, limits: dict[str, Any]) -> st.SearchStrategy[Any]:
     low, high = max(lows, default=-_SAFE_INTEGER), min(highs, default=_SAFE_INTEGER)
     step = limits.get("multipleOf")
     if step:
-        first, last = math.ceil(low / step), math.floor(high / step)
+        first, last = math.ceil(Fraction(low) / Fraction(step)), math.floor(Fraction(high) / Fraction(step))
         return st.integers(first, last).map(lambda count: count * step) if first <= last else _INTEGERS
     whole = st.integers(math.ceil(low), math.floor(high)) if math.ceil(low) <= math.floor(high) else _INTEGERS
     fractions = kind == "number" and low < high
