@@ -205,8 +205,9 @@ def test_argument_descriptions_are_read_from_all_docstring_styles(folder: Path, 
     assert found["inputSchema"]["properties"]["a"]["description"] == "The a."
 
 
-def test_a_parameter_with_a_default_that_json_cannot_express_is_optional(folder: Path) -> None:
-    found = tools(folder, "from typing import Any\ndef f(a: Any = object()) -> None: ...\n")["f"]["inputSchema"]
+@pytest.mark.parametrize("default", ["object()", "b'\\xff'"])
+def test_a_parameter_with_a_default_that_json_cannot_express_is_optional(folder: Path, default: str) -> None:
+    found = tools(folder, f"from typing import Any\ndef f(a: Any = {default}) -> None: ...\n")["f"]["inputSchema"]
     assert found == {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
 
 

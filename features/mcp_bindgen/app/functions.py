@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_or
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema, to_jsonable_python
+from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
@@ -561,8 +561,11 @@ class _Plain(GenerateJsonSchema):
         return super().dict_schema(schema) | names
 
     def encode_default(self, dft: object) -> Any:
-        """Return a default in JSON form."""
-        return to_jsonable_python(dft, by_alias=True)
+        """Return a default in JSON form; pydantic leaves a default out that cannot be serialized."""
+        try:
+            return to_jsonable_python(dft, by_alias=True)
+        except ValueError as error:  # such as bytes that are no UTF-8
+            raise PydanticSerializationError(str(error)) from None
 
 
 def _user(text: str) -> dict[str, Any]:
