@@ -23,7 +23,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, RootModel
 from typing_extensions import TypedDict
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFound, ToolError
+from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFound, Stored, ToolError
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.session.service import lifespans
@@ -346,6 +346,35 @@ async def test_resource_not_found_in_a_prompt_is_an_invalid_params_error() -> No
     async with served(app) as client:
         summary = client.get_prompt("summarize", {"id": "beer"})
         assert (await refused(summary, match="there is no note 'beer'")).code == -32602
+
+
+class Route(BaseModel):
+    origin: str = Field(alias="from")
+    end: str = Field(alias="to", default="Oslo")
+
+
+async def test_fields_have_their_aliases_in_results_resources_and_kept_values() -> None:
+    app, kept = App("trains"), Stored(list[Route], list, per="session")
+
+    @app.tool
+    async def reverse(route: Route, ctx: Context) -> list[Route]:
+        async with kept.edit(ctx) as routes:
+            routes.append(Route.model_validate({"from": route.end, "to": route.origin}))
+        return await kept.get(ctx)
+
+    @app.tool
+    def route() -> Route:
+        return Route.model_validate({"from": "Bergen"})
+
+    app.resource("route://first")(route)
+    bergen, oslo = {"from": "Bergen", "to": "Oslo"}, {"from": "Oslo", "to": "Bergen"}
+    async with served(app) as client:
+        assert (await client.call_tool("route")).structured_content == bergen
+        for count in (1, 2):
+            result = await client.call_tool("reverse", {"route": bergen})
+            assert result.structured_content == {"result": [oslo] * count}
+        (content,) = (await client.read_resource("route://first")).contents
+        assert json.loads(content.text) == bergen
 
 
 async def test_results_are_validated_against_the_schema(caplog: pytest.LogCaptureFixture) -> None:

@@ -566,7 +566,7 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     if wanted is None:
         return {"content": _items(handler, returned, _text)}
     try:
-        text = adapter(wanted).dump_json(returned, warnings="error").decode()
+        text = adapter(wanted).dump_json(returned, by_alias=True, warnings="error").decode()
     except ValueError as error:
         found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
         problem = f"returned {found}, expected {type_name(wanted)}"

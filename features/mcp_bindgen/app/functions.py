@@ -446,7 +446,8 @@ class FunctionHandler:
             return [value] if {"type", "role"} & type(value).model_fields.keys() else value
         if self._is_json:
             try:
-                return adapter(self._hints.get("return", Any)).dump_json(value, warnings="error").decode()
+                kind = adapter(self._hints.get("return", Any))
+                return kind.dump_json(value, by_alias=True, warnings="error").decode()
             except ValueError as error:
                 advice = "which JSON cannot express; return a model, a dataclass or a dict"
                 raise InvalidResult(f"{self.name} returned {type(value).__name__}, {advice}", self.function) from error

@@ -160,8 +160,8 @@ class Stored(Generic[T]):
         kept: dict[str, Any] = from_json(record)
         if kept.get("until", 0) <= time.time():
             return self._default()
-        return cast(T, self._adapter.validate_python(kept["value"]))
+        return cast(T, self._adapter.validate_python(kept["value"], by_alias=True, by_name=True))
 
     def _record(self, value: T) -> bytes:
-        dumped = self._adapter.dump_python(value, mode="json")
+        dumped = self._adapter.dump_python(value, mode="json", by_alias=True)
         return to_json({"until": time.time() + self._ttl, "value": dumped})
