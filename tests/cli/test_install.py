@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import stat
 import sys
@@ -90,6 +91,18 @@ def test_comments_and_other_entries_are_kept(home: Path) -> None:
     assert known["theme"] == "dark"
     assert backup.read_text("utf-8") == COMMENTED
     assert [stat.S_IMODE(one.stat().st_mode) for one in (file, backup)] == [0o600, 0o600]
+
+
+@pytest.mark.parametrize("name", ["mcp.json", "config.toml"])
+def test_line_ends_and_byte_order_mark_are_kept(name: str, home: Path) -> None:
+    before = b'{"a": 1}\r\n' if name == "mcp.json" else b"a = 1\r\n"
+    (home / name).write_bytes(codecs.BOM_UTF8 + before)
+    done(COMMAND, "--file", name, "--name", "weather")
+    after = (home / name).read_bytes()
+    assert after.startswith(codecs.BOM_UTF8 + before[:5])
+    assert after.count(b"\n") == after.count(b"\r\n") > 3
+    answered("uninstall", "weather", "--file", name)
+    assert b"\n" not in (home / name).read_bytes().replace(b"\r\n", b"")
 
 
 def test_comments_in_toml_are_kept(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import shutil
@@ -195,15 +196,22 @@ def remove(file: Path, name: str | None, server: str) -> dict[str, Change]:
 
 
 def _changed(file: Path, edit: Callable[[str, _Format], str | None]) -> dict[str, Change]:
-    """Return the change of a file by an edit; empty if there is none; raise `BadInput` with its name."""
+    """Return the change of a file by an edit; empty if there is none; raise `BadInput` with its name.
+
+    The edit gets lines that end in `\\n`. A file in which all end in `\\r\\n` keeps them, and its byte order mark.
+    """
     before = transaction.read(file)
+    raw = before or b""
+    newline = b"\r\n" if 0 < raw.count(b"\n") == raw.count(b"\r\n") else b"\n"
+    mark = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
     try:
-        after = edit((before or b"").decode("utf-8-sig"), _TOML if file.suffix == ".toml" else _JSON)
+        text = raw.removeprefix(mark).replace(newline, b"\n").decode()
+        after = edit(text, _TOML if file.suffix == ".toml" else _JSON)
     except UnicodeDecodeError:
         raise BadInput("is not UTF-8", file=file) from None
     except BadInput as error:
         raise BadInput(error.message, file=file, fix=error.fix) from None
-    return {} if after is None else {file.name: Change(before, after.encode())}
+    return {} if after is None else {file.name: Change(before, mark + after.encode().replace(b"\n", newline))}
 
 
 def back_up(file: Path) -> Path | None:
