@@ -162,7 +162,7 @@ def test_a_scaffolded_project_is_added_by_its_folder(home: Path) -> None:
 BAD = [
     ((COMMAND,), "give --host"),
     ((COMMAND, "--host", "emacs"), "there is no host 'emacs'; known: claude-desktop"),
-    ((COMMAND, "--host", "codex", "--file", "x.json"), "give --host"),
+    ((COMMAND, "--host", "codex", "--file", "x.json"), "--host and --file exclude each other"),
     ((COMMAND, "--file", "x.json", "--project"), "--file and --project exclude each other"),
     ((COMMAND, "--host", "claude-desktop", "--project"), "Claude Desktop has no project file"),
     (("https://example.com", "--host", "claude-desktop"), "Claude Desktop takes no URL from its file"),

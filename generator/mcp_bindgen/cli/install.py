@@ -331,11 +331,13 @@ def install(
 
 def place_named(host: str | None, file: Path | None, *, project: bool) -> Path:
     """Return the configuration file; raise `BadInput` if the command line names none, or two."""
-    if (host is None) == (file is None):
+    if host is not None and file is not None:
+        raise BadInput("--host and --file exclude each other", fix="leave one of them out")
+    if host is None and file is None:
         raise BadInput("the configuration file is not known", fix=f"give --host ({', '.join(HOSTS)}) or --file")
     if file is not None and project:
         raise BadInput("--file and --project exclude each other", fix="leave one of them out")
-    place = file if host is None or file is not None else place_of(host, project=project)
+    place = place_of(host, project=project) if host is not None else file
     assert place is not None
     return place.resolve()  # a link to a file stays a link
 
