@@ -170,6 +170,7 @@ BAD = [
     (("https://example.com/?api_key=s3cret", "--file", "x.json"), "the URL contains a secret"),
     ((COMMAND, "--file", "x.json", "--env", "API_KEY=s3cret"), "API_KEY looks like a secret"),
     ((f"{COMMAND} --token=s3cret", "--file", "x.json"), "--token is a secret"),
+    ((f"{COMMAND} --token s3cret", "--file", "x.json"), "--token is a secret"),
     ((COMMAND, "--host", "claude-desktop", "--env", "API_KEY"), "Claude Desktop fills in no variables"),
     (("no-such-program x", "--file", "x.json"), "there is no program 'no-such-program'"),
     ((COMMAND, "--file", "x.json", "--name", "a b"), "'a b' is not a valid name for a server"),

@@ -371,9 +371,10 @@ def _server(words: str, name: str | None, env: list[str]) -> Named:
         if env:
             raise BadInput("--env needs a server that the host starts", fix="leave it out for URLs")
         return Named(Entry(url=entry.url), label)
-    for argument in entry.args:
+    for argument, following in zip(entry.args, (*entry.args[1:], "-"), strict=True):
         option, equals, value = argument.partition("=")
-        if equals and value and option.startswith("-") and _SECRET.search(option):
+        is_given = bool(value) if equals else not following.startswith("-")
+        if is_given and option.startswith("-") and _SECRET.search(option):
             raise BadInput(f"{option} is a secret, which must not be written", fix="pass it to the server with --env")
     where = shutil.which(entry.command or "")
     if where is None:
