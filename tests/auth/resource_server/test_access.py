@@ -20,9 +20,11 @@ from starlette.routing import Mount
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import Bearer, JwtVerifier, ResourceServer, StaticTokens, challenges
+from mcp_bindgen.auth.dpop import ProofKey
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ConnectionClosed, Identity, InvalidParams, ProtocolError, connect
+from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 from tests.support.commands import execute
 from tests.support.effort import each
 from tests.support.issuer import At, Issuer, Prover
@@ -371,6 +373,31 @@ def test_a_failing_verifier_refuses_requests_without_details(caplog: pytest.LogC
     assert "database" not in response.text
     assert "a token could not be verified" in caplog.text
     assert "the-token-of-alice" not in caplog.text
+
+
+def test_an_error_of_a_verifier_that_shows_the_token_is_logged_without_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def verify(token: str, resource: str) -> Identity:
+        return {"another": Identity(subject="alice")}[token]
+
+    table: Any = SimpleNamespace(verify=verify)
+    with running(table) as server:
+        assert server.call("whoami", token="the-token-of-alice").status_code == 503
+    assert "KeyError: '...'" in caplog.text
+    assert "in verify" in caplog.text
+    assert "the-token-of-alice" not in caplog.text
+
+
+def test_a_store_of_proofs_that_is_away_or_full_is_reported_in_one_line(
+    issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = ProofKey.generate()
+    away: Any = SimpleNamespace(add=mock.AsyncMock(side_effect=StoreUnavailable("too many proofs at once")))
+    with running(JwtVerifier(issuer.url), issuer=issuer, dpop="optional", replay=away) as server:
+        token = server.token(cnf={"jkt": key.thumbprint})
+        sent = {"authorization": f"DPoP {token}", "dpop": key.prove("POST", server.url, token=token)}
+        assert server.call("whoami", headers=sent).status_code == 503
+    assert "too many proofs at once" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 def test_a_static_token_that_is_too_short_is_refused() -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,12 +24,10 @@ from ..metadata import ServerMetadata, check_confidential, check_same_origin, fi
 from ..store import MemoryStore
 from .authorizer import ServerAuthorizer, TokenSource
 from .clients import ClientSecret, Credentials, KnownClient
-from .tokens import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN_EXCHANGE, Grant, Options, TokenRequest
+from .tokens import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN, TOKEN_EXCHANGE, Grant, Options, TokenRequest
 
 Secret = str | Callable[[], str | Awaitable[str]]
 """A token, or a function that returns a fresh one."""
-
-_TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 class Bearer:
@@ -73,7 +70,7 @@ class _Authorizer:
         if self.token is None or self.token == refused:
             with self.pauses.paused():
                 self.token = await read_secret(self._secret)
-        if _TOKEN.fullmatch(self.token) is None:
+        if TOKEN.fullmatch(self.token) is None:
             raise AuthorizationError("the token has characters that cannot stand in a header")
         return self.token
 

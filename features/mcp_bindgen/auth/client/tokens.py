@@ -28,7 +28,9 @@ TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105
 ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105
 
-_TOKEN = re.compile(r"[\x21-\x7e]+")
+TOKEN = re.compile(r"[\x21-\x7e]+")
+"""A token that can stand in a header."""
+
 _SCHEMES = {"bearer": "Bearer", "dpop": "DPoP"}
 _MAX_SCOPES = 100
 _EXPIRY_MARGIN = 30.0  # seconds before the end of a token in which it is refreshed, or a tenth of its lifetime
@@ -210,7 +212,7 @@ class TokenRequest:
             AuthorizationError: The response cannot be used.
         """
         issuer, token, kind = self.server.issuer, document.get("access_token"), document.get("token_type")
-        if not isinstance(token, str) or _TOKEN.fullmatch(token) is None:
+        if not isinstance(token, str) or TOKEN.fullmatch(token) is None:
             raise AuthorizationError(f"{issuer} issued no usable access token")
         scheme = _SCHEMES.get(kind.lower()) if isinstance(kind, str) else None
         if scheme is None or (scheme == "DPoP" and self.key is None):

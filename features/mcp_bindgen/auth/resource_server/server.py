@@ -22,6 +22,7 @@ from mcp_bindgen.http.server.errors import HttpError, unavailable
 from mcp_bindgen.runtime.logs import harmless, log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.access import Identity, InsufficientScope, Operation, report_refusal
+from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
 from .. import challenges
 from ..dpop import target_uri
@@ -184,10 +185,11 @@ class ResourceServer:
                 self._report(request, str(error), error.identity)
             raise HttpError(401, str(error), *headers) from None
         except Exception as error:
-            if isinstance(error, VerifierUnavailable):
+            if isinstance(error, VerifierUnavailable | StoreUnavailable):
                 self._report(request, str(error))
-            else:
-                log.exception("a token could not be verified")
+            else:  # its text may have the token
+                shown = RuntimeError(f"{type(error).__name__}: {error}".replace(token, "..."))
+                log.error("a token could not be verified", exc_info=shown.with_traceback(error.__traceback__))
             raise unavailable(_UNAVAILABLE) from None
         return identity
 
