@@ -20,6 +20,7 @@ from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
 from tests.support.checked_connections import INITIALIZED, answer, notification, request
 from tests.support.commands import COMMAND, PATIENCE, complaint, execute, inside
+from tests.support.file_server import serving
 from tests.support.forks import INSTALLED, PYTHON
 from tests.support.taps import tapped
 
@@ -204,6 +205,16 @@ def test_results_are_compared_by_value_and_structured_content_by_schema(name: st
     found = Comparison(recording.exchanges, ["/at/*"]).compare(recording.exchanges[1], live.exchanges[1])
     assert found.verdict == verdict
     assert words in "".join(map(str, found.differences))
+
+
+def test_a_reference_in_a_recorded_schema_is_not_fetched() -> None:
+    with serving() as server:
+        tool = {**TOOL, "outputSchema": {"$ref": server.file("/schema.json", b"{}")}}
+        lines = [("client", LIST), ("server", answer(1, {"tools": [tool]})), ("client", call(2, "t"))]
+        results = (answer(2, structured({"n": n})) for n in (1, 2))
+        old, new = (recording_of(trace([*lines, ("server", one)])).exchanges for one in results)
+        assert Comparison(old).compare(old[1], new[1]).verdict == "different"
+    assert server.asked == []
 
 
 def test_lists_are_compared_as_contracts() -> None:

@@ -142,7 +142,7 @@ def check_schema(schema: Any, pointer: str) -> None:
         BadInput: It is not a JSON Schema, or its dialect is unknown.
     """
     try:
-        jsonschema_rs.meta.validate(schema)
+        jsonschema_rs.meta.validate(schema, registry=jsonschema_rs.Registry([]))  # without it, the dialect is fetched
     except jsonschema_rs.ReferencingError:
         raise BadInput(
             f"the dialect {schema.get('$schema')!r} is not known, and nothing is fetched",
@@ -190,7 +190,7 @@ def _validator(revision: str, definition: str) -> jsonschema_rs.Draft202012Valid
     definitions = dict(Store().effective(revision).definitions)
     if definition not in definitions:
         raise BadInput(f"MCP {revision} has no {definition}", fix="hold the contract against another revision")
-    return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": definitions})
+    return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": definitions}, offline=True)
 
 
 def _check(entry: Any, pointer: str, validator: jsonschema_rs.Draft202012Validator) -> None:

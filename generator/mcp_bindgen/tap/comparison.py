@@ -156,7 +156,7 @@ class Comparison:
         if schema is None or not is_object(result):
             return False
         try:
-            return Draft202012Validator(schema).is_valid(result.get("structuredContent"))
+            return Draft202012Validator(schema, offline=True).is_valid(result.get("structuredContent"))
         except (ValueError, ValidationError):
             return False
 

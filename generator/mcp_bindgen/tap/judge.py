@@ -120,7 +120,7 @@ class MessageJudge:
     def _validator(self, name: str) -> Draft202012Validator:
         if name not in self._validators:
             schema = {"$ref": f"#/$defs/{name}", "$defs": self._definitions}
-            self._validators[name] = Draft202012Validator(schema)
+            self._validators[name] = Draft202012Validator(schema, offline=True)
         return self._validators[name]
 
 
