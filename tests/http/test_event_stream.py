@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -130,6 +131,18 @@ def test_large_messages_are_skipped_in_little_memory(size: int) -> None:
     assert isinstance(third, Oversized)
     assert third.head.startswith(b"x\nx\nx")
     assert stream.last_id is None, "an id that no header can hold"
+
+
+def test_an_event_of_many_short_lines_takes_as_much_memory_as_its_data() -> None:
+    stream, lines = EventDecoder(2**20), 300_000
+    tracemalloc.start()
+    try:
+        for _ in range(lines // 100):
+            stream.feed(b"data:ab\n" * 100)
+        assert tracemalloc.get_traced_memory()[1] < 4 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert stream.feed(b"\n") == [("message", b"ab" + b"\nab" * (lines - 1))]
 
 
 def test_the_reconnection_pause_grows_and_follows_the_retry_field() -> None:

@@ -89,7 +89,7 @@ class EventDecoder:
     def _reset(self) -> None:
         self._type = b""
         self._id: bytes | None = None
-        self._data: list[bytes] = []
+        self._data = bytearray()  # one object, as short lines in a list take far more memory than their bytes
         self._size = 0  # of the data, each line with its end
         self._oversized: Oversized | None = None
 
@@ -139,9 +139,9 @@ class EventDecoder:
         if name == b"data":
             self._size += len(value) + self._skipped + 1
             if self._size <= self.limit + 1:
-                self._data.append(value)
+                self._data += value + b"\n"
             elif self._oversized is None:
-                self._oversized = Oversized(self.limit, b"\n".join([*self._data, value])[:_HEAD])
+                self._oversized = Oversized(self.limit, bytes(self._data[:_HEAD] + value)[:_HEAD])
                 self._data.clear()
         elif name == b"event":
             self._type = value
@@ -158,5 +158,5 @@ class EventDecoder:
         self.progress += self._size > 1 or self.last_id != last_id
         if self._size:
             type_ = self._type.decode("utf-8", "replace") or "message"
-            events.append(Event(type_, self._oversized or b"\n".join(self._data)))
+            events.append(Event(type_, self._oversized or bytes(memoryview(self._data)[:-1])))
         self._reset()
