@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice, product
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -67,3 +69,12 @@ async def test_a_host_searches_the_tools_of_all_servers(tmp_path: Path) -> None:
         assert len(await host.search("city")) == 2
         functions = await host.functions("openai-strict", only=lambda offer: offer == found)
         assert [one.name for one in functions] == ["forecast__forecast"]
+
+
+def test_the_time_of_a_search_does_not_grow_with_its_words() -> None:
+    """A client could block the event loop of a server that offers `search_tools`."""
+    words = " ".join(map("".join, islice(product("abcdefghij", repeat=4), 10_000)))
+    tools = [{"name": f"tool_{number}", "description": words[:500]} for number in range(20)]
+    begun = process_time()
+    search(words, tools)
+    assert process_time() - begun < 1

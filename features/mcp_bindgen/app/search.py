@@ -19,21 +19,22 @@ from .errors import ToolError
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
 _WEIGHTS = {"name": 3, "title": 2, "description": 1}
 _SATURATION, _LENGTH = 1.2, 0.75  # the usual parameters k1 and b of BM25
-_STEM = 4  # letters that two words of one stem share, as "forecast" and "forecasts"
+_STEM, _MAX_CHARACTERS = 4, 300
+"""Letters that two words of one stem share, as "forecast" and "forecasts"; and length of the words of a search."""
 
 
 def search(words: str, tools: Sequence[Mapping[str, Any]], limit: int = 10) -> list[int]:
     """Return the indexes of the tools that fit words, the best first.
 
     Args:
-        words: The words, in any order; a tool need not have all of them.
+        words: The words, in any order; a tool need not have all of them. Only the first 300 characters count.
         tools: Entries of `tools/list`.
         limit: The largest number of results.
     """
     counts = [_counts(tool) for tool in tools]
     average = sum(one.total() for one in counts) / max(1, len(counts))
     scores = [0.0] * len(counts)
-    for word in dict.fromkeys(_words(words)):
+    for word in dict.fromkeys(_words(words[:_MAX_CHARACTERS])):
         found = [sum(number for known, number in one.items() if _fits(word, known)) for one in counts]
         holders = sum(map(bool, found))
         rarity = math.log(1 + (len(counts) - holders + 0.5) / (holders + 0.5))
