@@ -75,6 +75,15 @@ def test_a_cloned_project_passes_its_tests(
     run("-m", "ruff", "format", "--no-cache", "--check", ".")
 
 
+def test_the_server_of_a_project_serves_other_revisions_with_the_conversions_of_its_author(author: Path) -> None:
+    inside("scaffold", "server", "books", "--revision", NAME, "--with", "tools", "--out", author, code=0)
+    server = shlex.join([PYTHON, "-m", "books"])
+    called = inside(
+        *("call", server, "tools/list", "--revision", BASIS, "--env", f"PYTHONPATH={author / 'books' / 'src'}"), code=0
+    )
+    assert "greet" in called.stdout
+
+
 def test_a_contract_with_an_imported_revision_is_refused(author: Path) -> None:
     file = save(author / "contract.json", {"tools": []})
     done = inside("scaffold", "server", "books", "--revision", NAME, "--contract", file, "--out", author, code=2)

@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from mcp_bindgen.runtime.bindings import bindings_folder
+from mcp_bindgen.runtime.bindings import bindings_folder, install
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 
 _QUOTED = re.compile(rb'"[^"]*"')
@@ -314,6 +314,7 @@ def neighbours(*, users: bool = False) -> Mapping[str, tuple[str, ...]]:
     spec = find_spec(PACKAGE)
     folders = list((spec and spec.submodule_search_locations) or ())
     if users:
+        install()  # so the steps that are found can be imported
         with suppress(ValueError):  # then no user bindings can be imported either
             folders += [str(folder / "bridges")] if (folder := bindings_folder()) is not None else []
     pairs = [module.name.split(_BETWEEN, 1) for module in iter_modules(folders)]
