@@ -66,6 +66,8 @@ def test_a_draft_becomes_bindings_with_diagnostics(tmp_path: Path, draft: Draft)
     assert draft.interpretation in found[0].interpretation
     assert found[0].fix
     assert str(first).startswith(f"{tmp_path / 'draft.json'}#/")
+    effective = external(tmp_path / "draft.json", "draft", SEMANTICS).definitions
+    jsonschema_rs.Draft202012Validator({"$defs": dict(effective)})
     files = emit(Model(protocol), DRAFT)
     try_import(files)
     assert {name for name in draft.schema["$defs"] if is_importable(name)} <= exported(files["types.py"])

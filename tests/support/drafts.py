@@ -69,6 +69,7 @@ ROWS: dict[str, tuple[Schema, tuple[Any, ...]]] = {
     "keyword-kind | required | /X/required | wrong kind | not read": x({"type": "object", "required": "a"}),
     "keyword-kind | minimum | /X/minimum | wrong kind | not read": x({"type": "integer", "minimum": "3"}),
     "keyword-kind | tuple | /X/items | wrong kind | not read": x({"type": "array", "items": [TEXT]}),
+    "keyword-kind | pattern | /X/pattern | wrong kind | not read": x({"type": "string", "pattern": "["}),
     "keyword-kind | empty-choice | /X/enum | wrong kind | not read": x({"enum": []}),
     "keyword-kind | empty-union | /X/anyOf | wrong kind | not read": x({"anyOf": []}),
     "keyword-kind | members | /X/properties | wrong kind | not": x({"type": "object", "properties": [], **CLOSED}),

@@ -35,7 +35,7 @@ CONSTRAINTS = {
     "multipleOf": kinds.STEP,
     "minLength": kinds.COUNT,
     "maxLength": kinds.COUNT,
-    "pattern": kinds.TEXT,
+    "pattern": kinds.PATTERN,
     "minItems": kinds.COUNT,
     "maxItems": kinds.COUNT,
 }

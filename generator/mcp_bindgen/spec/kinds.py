@@ -56,8 +56,19 @@ def _is_version(value: Any) -> bool:
     return _is_text(value) and re.fullmatch("[A-Za-z0-9]+([._+-][A-Za-z0-9]+)*", value) is not None and len(value) <= 64
 
 
+def _is_pattern(value: Any) -> bool:
+    from jsonschema_rs import Draft202012Validator, ValidationError  # few schemas have patterns
+
+    try:
+        Draft202012Validator({"pattern": value})
+    except ValidationError:
+        return False
+    return True
+
+
 ANYTHING = Kind(lambda value: True, "a JSON value")
 TEXT = Kind(_is_text, "a string")
+PATTERN = Kind(_is_pattern, "a regular expression")
 VERSION = Kind(_is_version, "up to 64 letters and digits, with single . _ + - between them")
 TEXTS = Kind(_is_texts, "an array of strings")
 TYPES = Kind(lambda value: _is_text(value) or (_is_texts(value) and value != []), "the name of a type, or several")
