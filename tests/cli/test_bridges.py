@@ -76,10 +76,13 @@ def test_features_of_a_class_that_peers_miss_are_printed(tmp_path: Path) -> None
     assert "MCP 2025-11-25\n\n  nothing is missed\n" in done.stdout
 
 
-def test_a_subject_that_is_no_class_is_refused() -> None:
+def test_a_subject_that_is_no_class_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_program_that_ends.py").write_text("raise SystemExit(3)")
     for subject, says in [
         ("weather", "cannot be imported"),
         ("no_such:Thing", "cannot be imported"),
+        ("a_program_that_ends:Thing", "cannot be imported: SystemExit: 3"),
         ("json:loads", "is not a server or client class"),
     ]:
         assert says in complaint("bridges", subject)

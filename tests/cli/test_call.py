@@ -351,6 +351,16 @@ def test_invalid_input_gives_a_one_line_error() -> None:
         assert re.search(message, refused(*arguments))
 
 
+@pytest.mark.parametrize(("code", "says"), [("def f(", "SyntaxError: "), ("raise SystemExit(3)", "SystemExit: 3")])
+def test_own_bindings_that_cannot_be_imported_are_reported_in_one_line(
+    code: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"broken_bindings_{len(code)}"
+    (tmp_path / f"{name}.py").write_text(code)
+    assert f"--package {name}: {says}" in refused("x", "jobs/get", "--package", name)
+
+
 # --- display of results ---------------------------------------------------------------------------------------
 
 BYTES = base64.b64encode(b"12345").decode()

@@ -118,7 +118,7 @@ def _imported(subject: str) -> Any:
     sys.path.insert(0, "")
     try:
         found = getattr(import_module(module), name)
-    except Exception as error:  # an import may raise anything
+    except (Exception, SystemExit) as error:  # an import may raise anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise BadInput(
             f"{subject!r} cannot be imported: {reason}", fix="give it as MODULE:CLASS, as in weather:Weather"

@@ -64,9 +64,10 @@ def _imported(name: str) -> ModuleType:
         found = import_module(name)
         for part in ("EXTENSION", "Client", "dispatcher"):
             getattr(found, part)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
+    except (Exception, SystemExit) as error:  # an import may raise anything
+        reason = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
         raise BadInput(
-            f"--package {name}: {' '.join(str(error).split())}",
+            f"--package {name}: {' '.join(reason.split())}",
             fix="generate its bindings, and run the command in their folder",
         ) from None
     return found
