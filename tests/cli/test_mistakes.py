@@ -90,8 +90,10 @@ async def test_host_errors_name_the_server_the_tool_and_the_reason(caplog: pytes
         await refused(host.call_tool("zzz"), NotRouted, r"'zzz'; there are: end, find, tool_0, \S+ \S+ and 148 more$")
         unknown = host.call_tool("zzz", server="books")
         assert (await refused(unknown, match=r"^server 'books', tool 'zzz': Unknown tool")).code == -32602
-        host.clients["books"].options = Options(timeout=0.5)
-        await refused(host.call_tool("wait"), RequestTimeout, r"^server 'books', tool 'wait': no answer within 0.5 s$")
+        for limited in (Options(timeout=0.5), Options(timeout=60, total_timeout=0.5), Options(None, 0.5)):
+            host.clients["books"].options = limited
+            slow = host.call_tool("wait")
+            await refused(slow, RequestTimeout, r"^server 'books', tool 'wait': no answer within 0.5 s$")
         host.clients["books"].options = Options(timeout=60)
         reason = r"the server ended with exit code 3; its stderr ends: ValueError: boom \(library.py, line 9\)"
         with pytest.raises(ConnectionClosed, match=rf"^server 'books', tool 'end', after \d+\.\d s: {reason}$"):

@@ -9,7 +9,7 @@ Servers are programs to start or URLs, and clients are of one revision or of sev
 own: a failed server stops no other, and `failures` has the reason with the end of its stderr. A server that died is
 restarted by the next call that needs it. Calls in flight fail then; they are never sent again.
 
-With `background=True` the block does not wait for slow servers, and a server that died is restarted at once:
+With `background=True` the block does not wait for slow servers, and no call is needed to restart a server that died:
 
     async with Host.from_config("mcp.json", client=Client, background=True) as host:
         async for status in host.started():
@@ -596,7 +596,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             self._fail(server, scope, ConnectionClosed(explained))
             raise ConnectionClosed(f"{where}, after {seconds:.1f} s: {explained}") from None
         except RequestTimeout:
-            limit = cast(Client, client).options.timeout
+            options, seconds = cast(Client, client).options, anyio.current_time() - begun
+            limit = next((one for one in (options.total_timeout, options.timeout) if one and one <= seconds), seconds)
             raise RequestTimeout(f"{where}: no answer within {limit:g} s") from None
         except ProtocolError as error:
             error.args = (f"{where}: {error}",)
