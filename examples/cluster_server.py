@@ -17,7 +17,7 @@ import anyio
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.cluster import RedisStore
-from mcp_bindgen.http.server.serve import serve_http
+from mcp_bindgen.http import serve_http
 from mcp_bindgen.runtime import InvalidParams, Server
 
 INFO = {"name": "cluster", "version": "1.0.0"}

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen.cluster import RedisStore
 from mcp_bindgen.extensions.tasks import RedisTaskStore, Tasks, task
-from mcp_bindgen.http.server.serve import serve_http
+from mcp_bindgen.http import serve_http
 from mcp_bindgen.runtime import Notification, Request
 from mcp_bindgen.v2026_07_28 import Context, methods
 from mcp_bindgen.v2026_07_28 import types as mcp

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.http import HttpApp
 from mcp_bindgen.v2025_11_25 import types as old
 from mcp_bindgen.v2026_07_28 import types as new
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import JwtVerifier, ResourceServer
-from mcp_bindgen.http.server.serve import serve_http
+from mcp_bindgen.http import serve_http
 from mcp_bindgen.runtime import InvalidParams, Server
 
 SCOPES = {("tools/call", "whoami"): ["mcp:read"], ("tools/call", "delete"): ["mcp:write"]}

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import anyio
 
-from mcp_bindgen.http.server.serve import serve_http
+from mcp_bindgen.http import serve_http
 from mcp_bindgen.runtime import InvalidParams, ProtocolError, run
 from mcp_bindgen.v2025_11_25 import Context, Server, errors
 from mcp_bindgen.v2025_11_25 import types as mcp
