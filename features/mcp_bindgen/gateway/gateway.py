@@ -389,7 +389,7 @@ class GatewayOptions(TypedDict, total=False):
     Attributes:
         headers: HTTP headers for a server at a URL.
         auth: Authorizes requests to a URL. Tokens of clients are never passed on.
-        timeout: Seconds that connecting to the server may take.
+        timeout: Seconds that connecting to the server may take, 60 by default.
         max_connections: Maximum number of connections to the server, 100 by default.
         idle_seconds: Seconds after which a connection for requests without a session ends, 300 by default.
         isolated: True to use a connection for one request only, if the request has no session. By default later

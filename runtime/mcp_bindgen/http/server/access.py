@@ -47,10 +47,10 @@ class HttpRequest(Protocol):
 
 
 class AccessPolicy(Protocol):
-    """Access policy of an HTTP endpoint; `auth.server.ResourceServer` is one.
+    """Access policy of an HTTP endpoint, such as `mcp_bindgen.auth.ResourceServer`.
 
     Attributes:
-        metadata_path: Where its metadata is served; `None` where there is none.
+        metadata_path: Path of its metadata; `None` if it has none.
     """
 
     metadata_path: str | None

@@ -28,7 +28,7 @@ _LACKING = "insufficient_scope"
 
 
 class InsufficientScope(ProtocolError):
-    """The token of a request lacks a scope; over HTTP, as long as nothing was sent, this is a 403.
+    """The token of a request lacks a scope. Over HTTP it becomes a 403, or else an error with the code -32600.
 
     Args:
         scopes: All scopes that the operation needs.
@@ -54,13 +54,13 @@ class Identity:
     """Identity of the sender of a request, from a verified token. It never holds the token.
 
     Attributes:
-        issuer: Issuer of the token; empty for keys of this server's own.
+        issuer: Issuer of the token; empty without one, as for the keys of `StaticTokens`.
         subject: The user, or the client that acts for itself.
         client: OAuth client of the token, if known.
         scopes: Scopes of the token, with all that they imply.
-        claims: All that the issuer says; empty for keys of this server's own.
-        expires: When the token expires, in seconds since 1970; `None` for never, or not known.
-        cache_until: Until when its verifier may be spared, in seconds since 1970; `None`: it is asked each time.
+        claims: Claims of the token; empty without any.
+        expires: Expiry of the token, in seconds since 1970; `None` for never, or not known.
+        cache_until: Cache expiry of the verification, in seconds since 1970; `None` to verify each request.
     """
 
     issuer: str = ""
@@ -78,19 +78,19 @@ class Identity:
 
     @property
     def session_expires_at(self) -> float | None:
-        """Return when streams end that were opened with the token, in seconds since 1970; `None` for never."""
+        """End of streams that were opened with the token, in seconds since 1970; `None` for never."""
         return None if self.expires is None else self.expires + SKEW
 
     def has(self, *scopes: str) -> bool:
-        """Return whether the token allows all of these."""
+        """Return True if the token has all of these scopes."""
         return self.scopes.issuperset(scopes)
 
     def require(self, *scopes: str) -> None:
-        """Ask for scopes in a handler, before it does anything: its client may come back with more.
+        """Require scopes in a handler, before it changes anything: its client may call again with more scopes.
 
         Raises:
-            InsufficientScope: The token lacks one. Let it pass: the client of a stateless request is answered with 403
-                and a challenge unless the response has become a stream, any other with an error that names the scopes.
+            InsufficientScope: The token lacks a scope. Do not catch it: a stateless request gets 403 and a challenge,
+                unless its response is a stream already; any other request gets an error that names the scopes.
         """
         if not self.has(*scopes):
             report_refusal(self, "insufficient scope", f"a handler that needs {' '.join(scopes)}")
