@@ -256,7 +256,11 @@ class App(InProcess):
         return mark if function is None else mark(function)
 
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
-        """Offer the return value of a function as a resource: `@app.resource("note://{id}")`; see `add_resource`."""
+        """Offer the return value of a function as a resource: `@app.resource("note://{id}")`; see `add_resource`.
+
+        Raises:
+            BadFunction: The URI is missing, as in `@app.resource` without parentheses.
+        """
         if callable(uri):
             function: Any = uri
             fix = f'write @app.resource("app://{function.__name__}"), with {{x}} in the URI for each parameter x'

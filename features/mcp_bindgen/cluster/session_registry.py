@@ -542,7 +542,24 @@ def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bo
 
 
 class RedisStore(SharedStore):
-    """Shared store that `HttpApp(store=...)` takes; see `SharedStore` for its options."""
+    """Store of sessions and events in Redis 7 or newer for all workers of an endpoint: `HttpApp(store=...)`.
+
+    Each request of a session costs one round trip, and so does each event of a resumable stream. While Redis is
+    unavailable, requests of sessions get 503. Redis Cluster is not supported. Sentinel is: pass its client.
+
+    Args:
+        url: `redis://`, `rediss://` (TLS) or `unix://`, with user, password and number of the database; or a client.
+        prefix: Prefix of all keys; applications that share a database need different prefixes.
+        limits: Limits for a session, a principal and all sessions; `maxmemory` of Redis must be larger.
+        lease: Seconds after which a silent worker counts as dead.
+        timeout: Seconds to wait for Redis.
+        patience: Seconds for which events of running requests wait while Redis is unavailable.
+        connections: Maximum number of connections.
+        rotate: Seconds after which a new key signs the state of requests.
+
+    Raises:
+        ValueError: The URL has another scheme.
+    """
 
     def registry(self, service: GuardedService, limits: HttpLimits) -> SharedRegistry:
         """Return the registry of the sessions that the workers share."""

@@ -153,28 +153,14 @@ class Heartbeat(NamedTuple):
 
 
 class SharedStore:
-    """Event store in Redis 7 or newer for all workers of an endpoint.
+    """Base of `RedisStore`, which describes the arguments.
 
-    Each request of a session costs one round trip, and so does each event of a resumable stream. All methods raise
-    `StoreUnavailable` while Redis is unavailable. Limits count for each principal, across workers; methods that add
-    data raise `StoreFull` beyond them. Redis Cluster is not supported. Sentinel is: pass its client.
-
-    Args:
-        url: `redis://`, `rediss://` (TLS) or `unix://`, with user, password and number of the database; or a client.
-        prefix: Prefix of all keys; applications that share a database need different prefixes.
-        limits: Limits for a session, a principal and all sessions; `maxmemory` of Redis must be larger.
-        lease: Seconds after which a silent worker counts as dead.
-        timeout: Seconds to wait for Redis.
-        patience: Seconds for which events of running requests wait while Redis is unavailable.
-        connections: Maximum number of connections.
-        rotate: Seconds after which a new key signs the state of requests.
+    All methods raise `StoreUnavailable` while Redis is unavailable. Limits count for each principal, across workers;
+    methods that add data raise `StoreFull` beyond them.
 
     Attributes:
         worker: Name of this worker.
         heartbeat_interval: Seconds between two calls of `heartbeat`.
-
-    Raises:
-        ValueError: The URL has another scheme.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class Snapshot:
         revision: Revision of the protocol that it was read in.
         info: `serverInfo`: name, version and title of the server.
         instructions: Instructions of the server, if any.
-        entries: Its tools, prompts, resources and templates.
+        entries: Kind (`tool`, `prompt`, `resource`, `template`) -> name or URI -> entry in wire form.
     """
 
     revision: str

@@ -224,7 +224,7 @@ def require_budgets(tools: Sequence[Lowered], profile: Profile | str) -> None:
 
 
 def exceeded_budgets(tools: Sequence[Lowered], profile: Profile | str) -> list[str]:
-    """Return the limits of a whole request that a list of lowered tools exceeds."""
+    """Return the limits of a whole request that a list of lowered tools exceeds, one sentence for each."""
     profile = profile_named(profile) if isinstance(profile, str) else profile
     schemas = [node for one in tools if one.schema is not None for _, node in nodes(one.schema)]
     unions = len([node for node in schemas if "anyOf" in node or is_array(node.get("type"))])

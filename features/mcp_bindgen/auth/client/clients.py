@@ -76,7 +76,11 @@ class ClientSecret(KnownClient):
     method: str | None = None
 
     def credentials(self, server: ServerMetadata) -> Credentials:
-        """Return the secret in the form or in a header."""
+        """Return the secret in the form or in a header.
+
+        Raises:
+            AuthorizationError: The server accepts secrets in neither way.
+        """
         methods = [self.method] if self.method else ["client_secret_basic", "client_secret_post"]
         method = next((one for one in methods if self.method or one in server.auth_methods), None)
         if method == "client_secret_basic":

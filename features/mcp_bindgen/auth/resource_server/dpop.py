@@ -57,6 +57,9 @@ class Nonces:
         key: A secret of at least 16 bytes. Processes that serve the same clients share it.
         lifetime: Seconds after which a new nonce is required; the previous nonce is still accepted.
         clock: Returns the time in seconds.
+
+    Raises:
+        ValueError: The key is shorter than 16 bytes.
     """
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
@@ -107,7 +110,10 @@ class ReplayCache(Protocol):
 
 
 class MemoryReplayCache:
-    """Cache of used proofs in this process; when it is full, it is unavailable until proofs expire.
+    """Cache of used proofs in this process, 200,000 in all and 50,000 of one key.
+
+    When it is full, it is unavailable until proofs expire. Keys with less than an equal share may still add proofs, up
+    to twice as many.
 
     Args:
         clock: Returns the time in seconds.
@@ -120,7 +126,11 @@ class MemoryReplayCache:
         self._of_owner: Counter[str] = Counter()
 
     async def add(self, proof: bytes, owner: str, seconds: float) -> bool:
-        """Add a proof; return True if it is new."""
+        """Add a proof; return True if it is new.
+
+        Raises:
+            VerifierUnavailable: The cache is full.
+        """
         now = self._clock()
         while self._ends and self._ends[0][0] < now:
             _, old, other = heappop(self._ends)

@@ -231,7 +231,7 @@ class Skills:
             self.add(folder)
 
     def add(self, folder: str | os.PathLike[str]) -> list[SkillFile]:
-        """Add the skills of a folder, and return their files."""
+        """Add the skills of a folder, and return their files; raise `BadSkill` as the constructor does."""
         root = Path(folder).resolve()
         if not root.is_dir():
             raise BadSkill(f"{folder} is no folder: use a folder with a {FILE}, or with such folders in it")

@@ -248,7 +248,11 @@ class ServerEngine(Server):
     # --- subscriptions ----------------------------------------------------------------------------------------
 
     async def agree(self, wanted: Any, ctx: Context) -> Any:
-        """Return the filter of a subscription without the tasks that its client does not have."""
+        """Return the filter of a subscription without the tasks that its client does not have.
+
+        Raises:
+            InvalidParams: It names more tasks than `TaskLimits.max_followed`.
+        """
         found = super().agree(wanted, ctx)
         agreed = await found if inspect.isawaitable(found) else found
         ids = _followed(agreed)

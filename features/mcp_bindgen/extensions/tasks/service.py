@@ -176,6 +176,7 @@ class Tasks:
         Raises:
             TooManyRequests: A limit of the store is reached.
             ProtocolError: The task is too large.
+            RuntimeError: No server serves: the lifespans of the servers were not entered.
         """
         if not self._serving:
             raise RuntimeError("tasks run only while their server serves: enter mcp_bindgen.runtime.lifespans")

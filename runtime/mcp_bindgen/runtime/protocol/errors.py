@@ -35,7 +35,7 @@ class ProtocolError(Exception):
 
 
 class TooManyRequests(ProtocolError):
-    """The request is refused unseen, because too much is going on at once: it may be sent again.
+    """-32000: a limit is reached, so the request was refused before it began; it may be sent again.
 
     Over HTTP this is a 429 with `Retry-After`, wherever the response has not begun.
     """
@@ -45,13 +45,13 @@ class TooManyRequests(ProtocolError):
 
 
 class ServerUnavailable(ProtocolError):
-    """The server serves no client at the moment: it is stopping, or its store is away.
+    """-32603: the server serves no client at the moment, because it is stopping or its store is unavailable.
 
     Over HTTP this is a 503 with `Retry-After`. The store may have failed after a handler began, so send a request again
     only if that does no harm.
 
     Attributes:
-        retry_after: Seconds after which a client may try again.
+        retry_after: Seconds after which a client may try again; always 5.
     """
 
     retry_after = 5
@@ -68,14 +68,14 @@ def received(code: int, message: str, data: Any) -> ProtocolError:
 
 
 class SessionRequired(ProtocolError):
-    """This needs a session, and the endpoint keeps none: `HttpApp(..., sessions=False)`."""
+    """-32600: an operation needs a session, and the endpoint keeps none: `HttpApp(..., sessions=False)`."""
 
     def __init__(self, what: str) -> None:
         super().__init__(INVALID_REQUEST, f"{what} needs a session, and this endpoint keeps none (sessions=False)")
 
 
 class MethodNotFound(ProtocolError):
-    """The method does not exist in this revision, or this side does not offer it."""
+    """-32601: the method does not exist in this revision, or this side does not offer it."""
 
     def __init__(self, method: str, data: Any = None) -> None:
         super().__init__(METHOD_NOT_FOUND, f"Method not found: {method}", data)
@@ -89,7 +89,7 @@ class NotInitialized(ProtocolError):
 
 
 class InvalidParams(ProtocolError):
-    """The params do not fit the method; `data` lists the problems with their paths."""
+    """-32602: the params do not fit the method; `data` lists the problems, each with `path` and `problem`."""
 
     def __init__(self, method: str, problems: list[dict[str, str]]) -> None:
         first = problems[0]
@@ -177,7 +177,7 @@ class AuthorizationError(Exception):
 
 
 class RequestTimeout(Exception):
-    """No answer came in time; the other side was told that it is no longer wanted."""
+    """No response came in time; the request was cancelled."""
 
 
 class UnsupportedRevision(Exception):
@@ -185,7 +185,7 @@ class UnsupportedRevision(Exception):
 
     Attributes:
         revision: First revision that the server names; empty if it names none.
-        revisions: All that it says it speaks.
+        revisions: All revisions that the server names.
     """
 
     def __init__(self, ours: str, *theirs: str) -> None:

@@ -242,6 +242,11 @@ class Context(Caller):
         """Send any notification of the method table, or one of your own.
 
         Log messages are sent only if the client wants them; log messages and progress end with the request.
+
+        Raises:
+            RuntimeError: The notification is for subscribers: use `Server.broadcast`.
+            CapabilityMissing: The client did not declare a capability that the notification needs.
+            ConnectionClosed: The connection has ended.
         """
         if method.filter is not None and self.request_id is not None:
             raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
@@ -369,6 +374,7 @@ class Context(Caller):
         Raises:
             NotAnswered: The content of a form does not fit the schema that the form was requested with.
             CapabilityMissing: The client did not declare a capability that the question needs.
+            UnexpectedAnswer: The client answered with one of the method's alternatives.
         """
         self.check(method, params)
         answer: Any = await self._ask(key, method, params)

@@ -141,6 +141,9 @@ class RequestStateSigner:
             serve the same clients share them; by default each process has its own.
         lifetime: Seconds for which a state is valid.
         clock: Returns the time in seconds.
+
+    Raises:
+        ValueError: There is no key, or a key is shorter than 16 bytes.
     """
 
     keys: Sequence[bytes] = field(default_factory=lambda: (secrets.token_bytes(32),), repr=False)
