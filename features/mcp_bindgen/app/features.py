@@ -246,7 +246,7 @@ class Tools(Feature):
         Raises:
             ProtocolError: There is no such tool, or the arguments do not fit it.
             CapabilityMissing: The tool sent a request for which the client lacks the capability, and the revision has
-                an error for this (-32021; MCP 2026-07-28, "Basic"). In other revisions the result has `isError`.
+                an error for this (-32021; MCP 2026-07-28, "Overview"). In other revisions the result has `isError`.
         """
         handler = self.find("tool", params.name, ctx)
         if self.has_tasks_elsewhere and handler.task is not None and handler.task.support == "required":

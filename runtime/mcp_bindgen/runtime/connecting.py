@@ -1,7 +1,7 @@
 """Connections to servers: choice of the transport and of the revision.
 
-A probe comes first, then the handshake if the server does not know the probe (MCP 2026-07-28, "Versioning", "stdio" and
-"Streamable HTTP": Backward Compatibility).
+A probe comes first, then the handshake if the server does not know the probe (MCP 2026-07-28, "Versioning and
+Compatibility", "stdio" and "Streamable HTTP": Backward Compatibility).
 """
 
 from __future__ import annotations

@@ -346,7 +346,9 @@ class HttpClientTransport(ClientTransport):
         return is_answered
 
     async def _resume(self, events: EventDecoder, headers: Mapping[str, str], id_: int | None) -> None:
-        """Open a stream whenever it ends (MCP, "Transports": Resumability), until a request is answered, or for ever.
+        """Open a stream whenever it ends, until a request is answered, or for ever.
+
+        MCP, "Transports": Resumability and Redelivery.
 
         Args:
             events: Decoder of the stream.

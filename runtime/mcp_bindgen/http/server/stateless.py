@@ -211,7 +211,9 @@ class StatelessRequests:
 
 
 class ArgumentSchemas:
-    """JSON Schemas of tools that repeat arguments in headers (MCP 2026-07-28, "Request Metadata").
+    """JSON Schemas of tools that repeat arguments in headers.
+
+    MCP 2026-07-28, "Streamable HTTP": Custom Headers from Tool Parameters.
 
     The server's own list has the schemas. It is read at the first call, and again when a call does not match it or
     names a tool that is not in it.
