@@ -196,10 +196,14 @@ def test_the_runtime_is_typed() -> None:
 
 @pytest.mark.parametrize("package", sorted(path.name for root in (RUNTIME, FEATURES) for path in root.iterdir()))
 def test_the_docstring_of_a_package_lists_its_imports(package: str) -> None:
-    (path,) = [root / package / "__init__.py" for root in (RUNTIME, FEATURES) if (root / package).is_dir()]
-    said = ast.get_docstring(ast.parse(path.read_text("utf-8")))
-    assert said is not None
-    assert package == "runtime" or "Imports `" in said
+    (folder,) = [root / package for root in (RUNTIME, FEATURES) if (root / package).is_dir()]
+    said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+    listed = re.search(r"Imports (`[a-z_`, and\n]+`)", said)
+    nodes = [node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    names = [str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    names += [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    imported = {name.split(".")[1] for name in names if name.startswith(f"{NAMESPACE}.")} - {package}
+    assert imported == set(re.findall(r"`(\w+)`", listed[1] if listed else ""))
 
 
 WRITES = {"cli.terminal", "cli"}

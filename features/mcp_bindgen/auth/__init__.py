@@ -1,6 +1,6 @@
-"""Authorization over HTTP (MCP, "Authorization"; OAuth 2.1), for servers and clients. Imports `runtime`.
+"""Authorization over HTTP (MCP, "Authorization"; OAuth 2.1), for servers and clients.
 
-Needs the extra `auth`.
+Imports `http` and `runtime`; needs the extra `auth`.
 """
 
 from mcp_bindgen.runtime.lazy import lazy_stub

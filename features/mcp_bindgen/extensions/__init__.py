@@ -1,4 +1,6 @@
 """Engines of protocol extensions, where generated code alone is not enough.
 
-Imports `runtime` and `cluster`. Each extension has a folder; generated packages import it as their engine.
+Imports `bridging`, `cluster`, `http` and `runtime`.
+
+`tasks` is the engine of generated packages; `skills` and `apps` read folders and metadata.
 """
