@@ -104,7 +104,7 @@ class ReplayCache(Protocol):
             seconds: Cache time: the proof is expired afterwards, also for a process whose clock is two minutes behind.
 
         Raises:
-            VerifierUnavailable: The cache does not answer, so the response is 503.
+            VerifierUnavailable, StoreUnavailable: The cache does not answer, so the response is 503.
         """
         ...
 
@@ -187,7 +187,7 @@ class ProofVerifier:
         Raises:
             InvalidProof: The proof is not for this request.
             NonceWanted: The proof lacks the nonce.
-            VerifierUnavailable: The cache of used proofs does not answer.
+            VerifierUnavailable, StoreUnavailable: The cache of used proofs does not answer.
         """
         signed = parse_signed(proof) if len(proof) <= _MAX_PROOF_BYTES else None
         if signed is None:

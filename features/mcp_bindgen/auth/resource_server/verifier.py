@@ -81,11 +81,8 @@ class StaticTokens:
     async def verify(self, token: str, resource: str) -> Identity | None:
         """Return the identity of a token in the table."""
         digest = _digest(token)
-        found: Identity | None = None
-        for known, identity in self._known:
-            if hmac.compare_digest(known, digest):
-                found = identity
-        return found
+        found = [identity for known, identity in self._known if hmac.compare_digest(known, digest)]
+        return found[0] if found else None
 
 
 @dataclass(frozen=True)
