@@ -248,6 +248,20 @@ async def test_the_reason_for_a_refusal_is_reported_in_one_harmless_line(kind: s
             assert str(await _lost(transport)) == f"{URL} answered 403 Forbidden{said}"
 
 
+@each("text", ["the key a b/c_d-e is unknown", "no user with p%ssw/rd-1", "y" * 195 + " p%ssw/rd-1"])
+async def test_a_refusal_that_repeats_a_secret_of_the_url_is_not_reported(text: str) -> None:
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(403, content=text.encode())
+
+    url = URL.replace("//", "//ann:p%25ssw%2Frd-1@") + "?key=a%20b%2Fc_d-e&page=no"
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(serve)) as client:
+        for opened in (http, sse):
+            with pytest.raises(Refused) as refused:
+                async with opened(url, client=client) as transport:
+                    raise await _lost(transport)
+            assert str(refused.value) == f"{URL} answered 403 Forbidden"
+
+
 # --- time-outs ------------------------------------------------------------------------------------------------
 
 

@@ -215,12 +215,13 @@ class Endpoint:
         if isinstance(body, Oversized) or _READABLE.fullmatch(type_) is None:
             return words
         text = body[: _MAX_REASON * 8].decode("utf-8", "replace")
-        text = html.unescape(_MARKUP.sub(" ", text)) if type_ == "text/html" else text
-        text = " ".join(text.split())[:_MAX_REASON]
+        text = " ".join((html.unescape(_MARKUP.sub(" ", text)) if type_ == "text/html" else text).split())
         sent = response.request.headers.items()
         credentials = [value.rpartition(" ")[2] for name, value in sent if _CREDENTIALS.search(name)]
+        # shorter parameters, such as flags, occur in other texts by accident
+        credentials += [one for one in (self.url.password, *self.url.params.values()) if len(one) > 7]
         is_harmless = self._is_harmless(text) and not any(value in text for value in filter(None, credentials))
-        return f"{words}: {text}" if text.isprintable() and text and is_harmless else words
+        return f"{words}: {text[:_MAX_REASON]}" if text.isprintable() and text and is_harmless else words
 
     @contextmanager
     def hiding_secrets(self) -> Generator[Self]:
