@@ -8,7 +8,7 @@ from collections.abc import Collection
 _LINK = re.compile(r"`?\{@link(?:code|plain)?\b\s*([^{}]*)\}`?|\[([^\[\]\n]*)\]\{@link(?:code|plain)?\b\s*([^{}]*)\}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _TAG = re.compile(r"^[ \t]*@([A-Za-z][\w-]*)[ \t]*(.*)$", re.MULTILINE)
-_COMMENT = re.compile(r"\A\s*/\*\*+|\*+/\s*\Z")
+_COMMENT = re.compile(r"\A\s*/\*\*+|(?<!\*)\*+/\s*\Z")
 _CAPTION = re.compile(r"<caption>([^<]*)</caption>")
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _MAX_NAME = 200  # characters of the name of a definition that a label may follow directly
