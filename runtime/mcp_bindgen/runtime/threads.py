@@ -63,6 +63,8 @@ async def _run_in_thread(work: Callable[[], T], own: anyio.CapacityLimiter | Non
             begun = True
         try:
             return work()
+        except SystemExit as error:  # it ends a thread only; in the event loop it would leave this thread waiting
+            raise RuntimeError(f"the handler called sys.exit({error.code!r})") from error
         finally:
             blocking.discard(thread)
             with suppress(RuntimeError):  # the event loop is closed
