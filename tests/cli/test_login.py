@@ -189,7 +189,7 @@ def test_the_secret_of_a_client_comes_from_the_environment_or_a_file(
     secret = f"hidden in the {way}"
     options: list[object] = ["--client-id", "desk", "--port", "8097"]
     if way == "file":
-        (tmp_path / "secret").write_text(f"{secret}\n", "utf-8")
+        (tmp_path / "secret").write_text(f"{secret}\n", "utf-8-sig")
         options += ["--client-secret-file", tmp_path / "secret"]
     else:
         monkeypatch.setenv("MCP_BINDGEN_CLIENT_SECRET", secret)

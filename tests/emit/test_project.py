@@ -128,6 +128,11 @@ def test_an_invalid_configuration_gives_a_one_line_error(project: Path, text: st
     assert done.stderr.count("\n") == 1
 
 
+def test_a_configuration_may_begin_with_a_byte_order_mark(project: Path) -> None:
+    (project / "mcp-bindgen.toml").write_text("ignore = ['nothing']", "utf-8-sig")
+    assert "'nothing', which is no rule" in inside("diff", "2024-11-05", "2025-03-26", code=2).stderr
+
+
 @pytest.mark.full
 def test_diff_leaves_out_ignored_rules(project: Path) -> None:
     def rules() -> set[str]:

@@ -451,6 +451,12 @@ async def test_a_bad_configuration_is_reported_in_one_line(document: object, mes
     assert "\n" not in str(found)
 
 
+async def test_a_configuration_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {}}', "utf-8-sig")
+    async with Host.from_config(tmp_path / "mcp.json", client=Client) as host:
+        assert not host.failures
+
+
 def test_a_missing_configuration_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"nope\.json: No such file or directory"):
         Host.from_config(tmp_path / "nope.json", client=Client)

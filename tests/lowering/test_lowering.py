@@ -209,7 +209,7 @@ def test_budgets_of_a_request_are_checked() -> None:
 def test_a_custom_profile_extends_a_built_in_profile(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     entry = '[{0}]\nvalue = {1}\nsource = "a measurement"\ndate = 2026-01-01\n'
-    file.write_text('base = "gemini"\n' + entry.format("max_tools", 3), "utf-8")
+    file.write_text('base = "gemini"\n' + entry.format("max_tools", 3), "utf-8-sig")
     mine = profile(str(file))
     assert (mine.name, mine.max_tools, mine.keywords) == ("mine", 3, profile("gemini").keywords)
     for text, said in [

@@ -186,7 +186,7 @@ def read(path: Path) -> dict[str, Any]:
         BadConfig: The file is missing or has no such JSON.
     """
     try:
-        document = json.loads(path.read_text("utf-8"))
+        document = json.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise BadConfig(error.strerror or "cannot be read") from None
     except RecursionError:

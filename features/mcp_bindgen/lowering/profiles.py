@@ -167,7 +167,7 @@ def profile(name: str) -> Profile:
     elif (file := folder() / f"{name}.toml") and name not in names():
         raise BadProfile(f"unknown profile {name!r}; use a TOML file or one of {', '.join(names())}")
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise BadProfile(f"{file}: {error.strerror}; name an existing file") from None
     except ValueError as error:

@@ -238,7 +238,7 @@ def _secret(file: Path | None) -> str | None:
     if file is None:
         return os.environ.get(SECRET) or None
     try:
-        found = file.read_text("utf-8").strip()
+        found = file.read_text("utf-8-sig").strip()
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "the file is not text"
         raise BadInput(f"cannot be read: {why}", file=file) from None

@@ -19,7 +19,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     Equal files share their tables and lists, so change only the outermost one.
     """
     try:
-        return {**_parsed(path.read_text("utf-8"))}
+        return {**_parsed(path.read_text("utf-8-sig"))}
     except OSError as error:
         raise BadInput(f"cannot be read ({error.strerror})", file=path, fix="give the path of a TOML file") from None
     except UnicodeDecodeError as error:
