@@ -15,7 +15,7 @@ from mcp_bindgen.emit.python.package_scope import engine_of
 from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.model import Extension
 from mcp_bindgen.spec import BadInput, Store
-from tests.support.commands import ROOT, Done, bindgen, inside, snapshot
+from tests.support.commands import ROOT, Done, bindgen, complaint, inside, snapshot
 from tests.support.installation import wheel
 
 EXAMPLE = ROOT / "examples" / "emitter"
@@ -161,6 +161,13 @@ def test_a_custom_template_replaces_the_default_template(site: Path, tmp_path: P
     assert command_of(made["types.py"].decode()).endswith("--templates templates")
     assert with_template("errors.py.jinja", text).stdout.endswith("(unchanged)\n")
     assert not with_template("errors.py.jinja", text + "# more\n").stdout.endswith("(unchanged)\n")
+
+
+def test_a_template_in_another_encoding_is_refused(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "errors.py.jinja").write_bytes(b"# Bj\xf6rn")
+    shown = complaint("generate", "2024-11-05", "--out", "out", "--package", "acme", "--templates", "templates")
+    assert "templates/errors.py.jinja: is not UTF-8 (byte 4); save it as UTF-8" in shown
 
 
 def test_the_templates_are_documented() -> None:

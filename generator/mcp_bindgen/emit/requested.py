@@ -208,7 +208,7 @@ def _read(base: Path, given: Readable) -> tuple[sources.Source, str]:
 
 
 def _check_templates(folder: Path, writer: Emitter) -> None:
-    """Raise `BadInput` if the folder holds a file that is no template of the emitter."""
+    """Raise `BadInput` if the folder holds a file that is no template of the emitter, or no text."""
     if not folder.is_dir():
         raise BadInput("is not a folder", file=folder, fix="name a folder of templates with --templates DIR")
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -216,3 +216,7 @@ def _check_templates(folder: Path, writer: Emitter) -> None:
         if found not in writer.templates:
             known = suggestion(found, writer.templates) if writer.templates else "this emitter has no templates"
             raise BadInput(f"{found!r} is not the name of a template", file=folder, fix=known)
+        try:
+            path.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"is not UTF-8 (byte {error.start})", file=path, fix="save it as UTF-8") from None
