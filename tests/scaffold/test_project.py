@@ -28,7 +28,7 @@ from mcp_bindgen.scaffold.plan import plan
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.testing import Watched
-from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside, save
+from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside, save, snapshot
 from tests.support.effort import cases
 from tests.support.forks import PYTHON
 
@@ -296,6 +296,13 @@ def test_the_help_of_a_server_describes_it_and_shows_an_example(tmp_path: Path) 
     assert done.stdout.startswith("usage: python -m notes [-h]")
     assert "Serve `notes`: its tools." in done.stdout
     assert "example: python -m notes --http 127.0.0.1:8000" in done.stdout
+
+
+def test_a_client_may_come_from_the_file_of_a_contract(tmp_path: Path) -> None:
+    contract = save(tmp_path / "notes.json", {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]})
+    for option in ("--from", "--contract"):
+        scaffolded("client", "notes", option, contract, "--out", tmp_path / option)
+    assert snapshot(tmp_path / "--from") == snapshot(tmp_path / "--contract")
 
 
 @pytest.mark.full

@@ -132,8 +132,13 @@ def client(project: ProjectOptions, from_: From = None, env: Env = None) -> None
     if from_ is not None:
         from mcp_bindgen.contract.text import write as text_of
 
-        contract = offers(from_, Connection(env=env))
-        known = contract, Path("contract.json"), text_of(contract.document)
+        from .contract import is_document
+
+        if is_document(from_):
+            known, from_ = _read(Path(from_)), None
+        else:
+            contract = offers(from_, Connection(env=env))
+            known = contract, Path("contract.json"), text_of(contract.document)
     _start("client", project, known, server=_EVERYTHING if from_ is None or env else from_)
 
 
