@@ -405,6 +405,18 @@ async def test_results_are_validated_against_the_schema(caplog: pytest.LogCaptur
     assert "the tool 'bounded_number' returned structuredContent.result: " in caplog.text
 
 
+async def test_text_that_is_no_unicode_is_reported() -> None:
+    app = App("files")
+
+    @app.tool
+    def names() -> str:
+        return b"caf\xe9".decode("utf-8", "surrogateescape")
+
+    async with served(app) as client:
+        said = "names failed: the tool 'names' returned text with half of a character, such as the name of a file"
+        assert (await failure(client, "names")).startswith(said)
+
+
 async def test_a_tool_in_a_thread_that_exits_fails_alone() -> None:
     app = App("exits")
 

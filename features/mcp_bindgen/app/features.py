@@ -61,6 +61,7 @@ Build: TypeAlias = Callable[[BoundHandler, Any], Any]
 UPDATED = "notifications/resources/updated"
 """The notification that the contents of a resource changed."""
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNEXPECTED = re.compile(
     r"Expected `(?P<wanted>[^`]+)`.*?\[(field_name='(?P<field>\w+)')?.*?input_type=(?P<found>\w+)\]"
 )
@@ -598,6 +599,8 @@ def _validate(handler: BoundHandler, result: Any) -> None:
 def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], Any]) -> list[Any]:
     """Return the wire forms of a text or a sequence of models; raise `InvalidResult` for any other value."""
     if isinstance(returned, str):
+        if not returned.isascii() and _SURROGATE.search(returned):
+            raise handler.invalid("returned text with half of a character, such as the name of a file that is no UTF-8")
         return [from_text(returned)]
     if isinstance(returned, Sequence):
         return blocks([returned] if isinstance(returned, bytes) else returned)  # pyright: ignore[reportUnknownArgumentType]
