@@ -151,7 +151,7 @@ class Endpoint:
                     next_ = response.next_request
                     if next_ is not None and next_.url.origin == self.url.origin and next_.method == method:
                         url, redirects = next_.url, redirects + 1
-                        if redirects == _MAX_REDIRECTS:
+                        if redirects > _MAX_REDIRECTS:
                             raise Refused(307, f"{self.place} redirects without end")
                         continue
                     tried = str(url), response.status_code, response.headers.multi_items()
