@@ -35,7 +35,7 @@ _NODE = re.compile(r"^Node\.js v\d", re.MULTILINE)
 _THROWN = re.compile(r"^((?:Uncaught )?[\w.$]*(?:Error|Exception)\b.*)$", re.MULTILINE)
 """The first line of an error of Node."""
 _NPM = re.compile(r"^npm (?:error|ERR!) (?!code |errno |syscall )(.*)$", re.MULTILINE)
-_PLACE = re.compile(r'^[\s|]*File "([^"\n]+)", line (\d+)', re.MULTILINE)
+_PLACE = re.compile(r'^[ \t|]*File "([^"\n]+)", line (\d+)', re.MULTILINE)
 
 
 def last_words(stderr: str) -> str:
