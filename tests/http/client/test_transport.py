@@ -722,7 +722,7 @@ async def test_a_server_without_a_get_stream_stays_usable(how: str) -> None:
         await eventually(lambda: "GET" in script.names)
         assert await ask(there, request(1)) == answer(1)
         await anyio.sleep(0.1)
-        assert (await ask(there, request(2)), len(script.called("GET"))) == (answer(2), 3 if how == "302" else 1)
+        assert (await ask(there, request(2)), len(script.called("GET"))) == (answer(2), 4 if how == "302" else 1)
 
 
 async def test_the_stream_ends_with_the_session() -> None:
