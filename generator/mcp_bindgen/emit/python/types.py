@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
@@ -67,6 +68,20 @@ _KEYWORDS = {
     "maxItems": "max_length",
     "pattern": "pattern",
 }
+
+_CLASSES = {
+    r"\d": "[0-9]",
+    r"\D": "[^0-9]",
+    r"\w": "[0-9A-Za-z_]",
+    r"\W": "[^0-9A-Za-z_]",
+    r"\s": r"[\s\u{feff}--\u{85}]",
+    r"\S": r"[[^\s\u{feff}]\u{85}]",
+    ".": r"[^\n\r\u{2028}\u{2029}]",
+}
+"""Character class of ECMA-262 -> the same in patterns of pydantic, whose classes are those of Unicode."""
+
+_ESCAPE = re.compile(r"\\.")
+_PART_OF_PATTERN = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.|\.")
 
 
 @dataclass(frozen=True)
@@ -500,8 +515,20 @@ def _refinements(type: Type, protocol: PythonProtocol) -> list[str]:
     """Return the arguments of pydantic's `Field` for constraints that a type expression cannot express."""
     match type:
         case Scalar(constraints=constraints) | Array(constraints=constraints):
-            return [f"{_KEYWORDS[keyword]}={value!r}" for keyword, value in constraints]
+            pairs = [(word, _pattern(value) if word == "pattern" else value) for word, value in constraints]
+            return [f"{_KEYWORDS[word]}={value!r}" for word, value in pairs]
         case Union(members, tag) if tag is not None:
             return [f"discriminator={protocol.attribute(members[0], tag)!r}"]
         case _:
             return []
+
+
+def _pattern(text: str) -> str:
+    """Return a pattern of JSON Schema as a pattern of pydantic."""
+
+    def translated(part: re.Match[str]) -> str:
+        if part[0].startswith("["):  # where a dot is a character
+            return _ESCAPE.sub(lambda escape: _CLASSES.get(escape[0], escape[0]), part[0])
+        return _CLASSES.get(part[0], part[0])
+
+    return _PART_OF_PATTERN.sub(translated, text)
