@@ -45,7 +45,7 @@ from .context import Call, Next, through
 from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
-from .values import ABSENT, adapter, blocks, structured_content, type_name
+from .values import ABSENT, adapter, content_block, structured_content, type_name
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import Skills
@@ -603,7 +603,8 @@ def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], A
             raise handler.invalid("returned text with half of a character, such as the name of a file that is no UTF-8")
         return [from_text(returned)]
     if isinstance(returned, Sequence):
-        return blocks([returned] if isinstance(returned, bytes) else returned)  # pyright: ignore[reportUnknownArgumentType]
+        items: Sequence[object] = [returned] if isinstance(returned, bytes) else returned  # pyright: ignore[reportUnknownVariableType]
+        return [from_text(one) if isinstance(one, str) else content_block(one) for one in items]
     raise handler.invalid(f"returned {type(returned).__name__}")
 
 

@@ -29,7 +29,7 @@ from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_p
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
@@ -320,7 +320,7 @@ class FunctionHandler:
             fix = f"write def {function.__name__}, which runs in a thread, or await a call that does not block"
             self._advise(f"{call} blocks the event loop in async def", fix)
         self._names: dict[str, str] = {}
-        self._is_json = self._is_prompt = False
+        self._is_json = False
         self._input = self._arguments()
 
     # --- entries ----------------------------------------------------------------------------------------------
@@ -346,7 +346,6 @@ class FunctionHandler:
     def prompt(self) -> tuple[HandlerSpec, Entry]:
         """Return the spec and the entry of a prompt, whose arguments are texts."""
         schema = self._schema(self._input, "validation", "the parameters")
-        self._is_prompt = True
         entry: Entry = {"name": self.name, **_known(description=self._about)}
         arguments = [self._argument(name, one, schema) for name, one in schema.get("properties", {}).items()]
         return HandlerSpec("prompt", self.name, self._read), {**entry, **_known(arguments=arguments)}
@@ -451,8 +450,6 @@ class FunctionHandler:
             except ValueError as error:
                 advice = "which JSON cannot express; return a model, a dataclass or a dict"
                 raise InvalidResult(f"{self.name} returned {type(value).__name__}, {advice}", self.function) from error
-        if self._is_prompt and is_array(value):
-            return [_user(item) if isinstance(item, str) else item for item in value]
         return [] if value is None and self._hints.get("return") in (None, type(None)) else value
 
     # --- types ------------------------------------------------------------------------------------------------
@@ -567,11 +564,6 @@ class _Plain(GenerateJsonSchema):
             return to_jsonable_python(dft, by_alias=True)
         except ValueError as error:  # such as bytes that are no UTF-8
             raise PydanticSerializationError(str(error)) from None
-
-
-def _user(text: str) -> dict[str, Any]:
-    """Return the message of a user in wire form."""
-    return {"role": "user", "content": {"type": "text", "text": text}}
 
 
 def _known(**members: object) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 import re
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -254,14 +254,8 @@ def mime_type_of(data: bytes) -> str:
     return next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), _UNKNOWN)
 
 
-def blocks(returned: Sequence[Any]) -> list[Any]:
-    """Return the content blocks of a result in wire form; bytes are an image or a sound if they begin like one."""
-    return [_block(one) for one in returned]
-
-
-def _block(one: Any) -> Any:
-    if isinstance(one, str):
-        return {"type": "text", "text": one}
+def content_block(one: Any) -> Any:
+    """Return a content block or message in wire form; bytes are an image or a sound if they begin like one."""
     if isinstance(one, bytes):
         kinds: dict[str, type[File]] = {"image": Image, "audio": Audio}
         one = kinds.get(mime_type_of(one).partition("/")[0], File)(one)
