@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import anyio
 import pytest
+from pydantic import Field
 
 from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
 from mcp_bindgen.app import (
@@ -213,6 +214,24 @@ def test_enable_and_disable_rules_can_be_limited_to_a_subject() -> None:
     app.disable(tags={"write"})
     app.enable(tags={"write"}, subject="ada")
     assert [app.allows("tool", "drop", {"write"}, subject) for subject in ("ada", "bob", None)] == [True, False, False]
+
+
+async def test_a_default_in_an_annotation_reaches_the_function(package: Any) -> None:
+    app = App("library")
+
+    @app.tool
+    def repeat(count: Annotated[int, Field(default=3)], word: Annotated[str, Field(default_factory=str)]) -> str:
+        """Repeat a word."""
+        return f"{count} {word!r}"
+
+    @app.resource("page://{?number}")
+    def page(number: Annotated[int, Field(default=1)]) -> str:
+        """Return a page."""
+        return f"page {number}"
+
+    async with connected(package.Client(), app) as client:
+        assert [await text_of(client, "repeat"), await text_of(client, "repeat", count=4)] == ["3 ''", "4 ''"]
+        assert (await client.read_resource("page://")).contents[0].text == "page 1"
 
 
 log: list[str] = []

@@ -394,11 +394,13 @@ class FunctionHandler:
         """Return the function as a handler's method: takes the typed arguments, if there are any, and the context."""
         fields, injection = tuple(self._names.items()), self._injection
         is_async = inspect.iscoroutinefunction(self.function)
+        parameters = inspect.signature(self.function).parameters
+        always = {field for name, field in fields if parameters[name].default is _MISSING}  # Annotated has a default
 
         def named(taken: tuple[Any, ...]) -> dict[str, Any]:
             found: dict[str, Any] = dict.fromkeys(injection.contexts, taken[-1])
             if len(taken) > 1:
-                arguments, given = taken[0], taken[0].model_fields_set
+                arguments, given = taken[0], taken[0].model_fields_set | always
                 found |= {name: getattr(arguments, field) for name, field in fields if field in given}
             return found
 
