@@ -209,6 +209,26 @@ async def test_disabled_entries_are_neither_listed_nor_called(package: Any) -> N
         assert await names_of(client) == ["find", "drop"]
 
 
+async def test_clients_are_told_of_disabled_entries_of_apps_at_any_depth() -> None:
+    inner, middle, outer = App("inner"), App("middle"), App("outer", dynamic={"tools"})
+
+    @inner.tool
+    def first() -> None: ...
+
+    middle.mount(inner)
+    outer.mount(middle)
+    changed = anyio.Event()
+
+    class Watching(v2025_11_25.Client):
+        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+            changed.set()
+
+    async with connected(Watching(), outer):
+        inner.disable("first")
+        with anyio.fail_after(5):
+            await changed.wait()
+
+
 def test_enable_and_disable_rules_can_be_limited_to_a_subject() -> None:
     app = books()
     app.disable(tags={"write"})

@@ -481,7 +481,9 @@ class App(InProcess):
 
     def _rule(self, rule: Rule) -> None:
         self._rules = [one for one in self._rules if one[1:] != rule[1:]] + [rule]
-        for app in (self, *(parent for parent, _ in self._parents)):
+        apps = [self]
+        for app in apps:
+            apps += [parent for parent, _ in app._parents]
             for place in KINDS.values():
                 if place.changed in app._contract.announces:
                     app._announce(place.changed)
