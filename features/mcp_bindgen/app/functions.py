@@ -125,6 +125,13 @@ def watched(work: Coroutine[Any, Any, T], function: Callable[..., Any]) -> Gener
             step = partial(work.throw, error)
 
 
+def hints_of(function: Callable[..., Any]) -> dict[str, TypeForm]:
+    """Return the annotations of a function; raise `BadFunction` for any other callable, such as a partial."""
+    if not (inspect.isclass(function) or inspect.isroutine(inspect.unwrap(function))):
+        raise BadFunction(f"{function!r} is no function", "write a def that calls it", place_of(function))
+    return get_type_hints(function, include_extras=True)
+
+
 @dataclass(frozen=True)
 class Depends:
     """Fills a parameter with the value of a function: `db: Annotated[Db, Depends(open_db)]`.
@@ -182,12 +189,11 @@ class Injection:
 class _Dependency:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self._injection = Injection(function, get_type_hints(function, include_extras=True))
+        self._injection = Injection(function, hints_of(function))
         for name, parameter in inspect.signature(function).parameters.items():
             if name not in self._injection and parameter.default is parameter.empty:
-                name_of = getattr(function, "__name__", repr(function))
                 fix = f"annotate it as Context or with Depends(...), or give {name} a default"
-                raise BadFunction(f"{name_of}: nothing fills the parameter {name}", fix, place_of(function))
+                raise BadFunction(f"{function.__name__}: nothing fills the parameter {name}", fix, place_of(function))
 
     async def value(self, ctx: Context, known: dict[Any, Any], stack: AsyncExitStack) -> Any:
         """Return the value; the stack closes it."""
@@ -299,7 +305,7 @@ class FunctionHandler:
         import docstring_parser
 
         self.function = function
-        self.name: str = name or function.__name__
+        self.name: str = name or getattr(function, "__name__", "")
         self.advice: list[str] = []
         self._debug = debug
         if self.name == "<lambda>":
@@ -307,12 +313,12 @@ class FunctionHandler:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise self.bad("yields values one by one", "return a list")
         with self._checking("the annotations"):
-            self._hints = get_type_hints(function, include_extras=True)
+            self._hints = hints_of(function)
+            self._injection = Injection(function, self._hints)
         parsed = docstring_parser.parse(inspect.getdoc(function) or "")
         self._descriptions = {one.arg_name: _line(one.description) for one in parsed.params}
         self._about = (parsed.description or "").strip()
         self._returned = _line(parsed.returns.description) if parsed.returns is not None else ""
-        self._injection = Injection(function, self._hints)
         for call in unawaited(function, self._injection.contexts) if self._injection.contexts else ():
             start = "write" if inspect.iscoroutinefunction(function) else f"write async def {function.__name__}, and"
             raise self.bad(f"{call} is a coroutine function, and nothing awaits it", f"{start} await {call}(...)")

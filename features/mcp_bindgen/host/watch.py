@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 import anyio
@@ -77,9 +76,7 @@ class StderrTail:
         self._loop.add_reader(self._reader, self._read)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Close the pipe."""
         self._loop.remove_reader(self._reader)
         os.close(self._reader)
