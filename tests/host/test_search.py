@@ -52,6 +52,10 @@ def test_search_limits_its_results_and_accepts_an_empty_list() -> None:
     assert search("x", []) == []
 
 
+def test_tools_without_words_are_not_found() -> None:
+    assert search("anything", [{"name": "_", "inputSchema": {}}]) == []
+
+
 @pytest.mark.full
 async def test_a_host_searches_the_tools_of_all_servers(tmp_path: Path) -> None:
     for name in ("forecast", "mail"):

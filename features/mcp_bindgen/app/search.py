@@ -32,7 +32,7 @@ def search(words: str, tools: Sequence[Mapping[str, Any]], limit: int = 10) -> l
         limit: The largest number of results.
     """
     counts = [_counts(tool) for tool in tools]
-    average = sum(one.total() for one in counts) / max(1, len(counts))
+    average = sum(one.total() for one in counts) / max(1, len(counts)) or 1
     scores = [0.0] * len(counts)
     for word in dict.fromkeys(_words(words[:_MAX_CHARACTERS])):
         found = [sum(number for known, number in one.items() if _fits(word, known)) for one in counts]
