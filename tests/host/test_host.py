@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -509,6 +510,26 @@ async def test_the_failure_of_a_hanging_server_includes_the_end_of_its_stderr() 
     assert said.startswith("not ready within 1 s; its stderr ends: line 6 ")
     assert said.count("line") == 3
     assert said.isprintable()
+
+
+async def test_a_host_can_run_again_and_forgets_earlier_failures() -> None:
+    starts = 0
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        nonlocal starts
+        starts += 1
+        if starts == 1:
+            raise OSError("no database")
+        yield
+
+    host = Host({"db": App("db", lifespan=lifespan)}, Client)
+    async with host:
+        assert str(host.failures["db"]) == "no database"
+    async with host:
+        assert (host.status("db"), dict(host.failures)) == (Status("db", "ready"), {})
+    await refused(host.add("late", App("late")), ValueError, "the host does not run")
+    assert not host.clients
 
 
 @pytest.mark.full

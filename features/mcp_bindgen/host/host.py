@@ -280,7 +280,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
         """Start all servers at once, and stop them at the end; wait for the start unless in the background."""
         raised: Exception | None = None
-        self._servers = {}
+        self._failures.clear()
         async with anyio.create_task_group() as self._tasks:
             try:
                 async with anyio.create_task_group() as starting:
@@ -294,7 +294,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             finally:
                 self._servers = {}
                 self._tasks.cancel_scope.cancel()
-        self._clients.clear()
+        self._tasks, self._clients = None, {}
         for watcher in self._watchers:
             watcher.close()
         if raised is not None:
@@ -400,10 +400,9 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
 
     async def _start(self, name: str, server: _Server) -> None:
         """Start a server; return when it is ready, has failed or was too slow."""
-        tasks = self._tasks
         if self._servers.get(name) is not server:  # it was removed before its start; another server may have its name
             return
-        assert tasks is not None
+        assert self._tasks is not None
         self._notify(name, "starting")
         scope = server.scope = anyio.CancelScope()
         if server.settled.is_set():
@@ -416,7 +415,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             self._fail(name, scope, error)
             server.settled.set()
             return
-        tasks.start_soon(self._keep, name, server, auth, scope, server.settled)
+        self._tasks.start_soon(self._keep, name, server, auth, scope, server.settled)
         with pauses.move_on_after(self._start_timeout):
             await server.settled.wait()
         if not server.settled.is_set():
