@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio
 import pytest
@@ -252,6 +252,38 @@ async def test_a_default_in_an_annotation_reaches_the_function(package: Any) -> 
     async with connected(package.Client(), app) as client:
         assert [await text_of(client, "repeat"), await text_of(client, "repeat", count=4)] == ["3 ''", "4 ''"]
         assert (await client.read_resource("page://")).contents[0].text == "page 1"
+
+
+async def test_a_tool_in_a_thread_that_exits_fails_and_the_server_goes_on(package: Any) -> None:
+    app = App("library")
+
+    @app.tool
+    def leave(code: int) -> str:
+        """Call a library that ends the program."""
+        raise SystemExit(code)
+
+    async with connected(package.Client(), app) as client:
+        expected = "leave failed: RuntimeError: the handler called sys.exit(3)"
+        assert [await text_of(client, "leave", code=3) for _ in range(2)] == [expected] * 2
+
+
+async def test_each_variable_of_a_template_can_be_completed(package: Any) -> None:
+    app = App("library")
+
+    @app.resource("shelf://{genre}/{title}")
+    def shelved(genre: Literal["novel", "poem"], title: str) -> str:
+        return title
+
+    @app.completion("shelf://{genre}/{title}", "title")
+    def titles(asked: Completion) -> list[str]:
+        return ["Emma", "Faust"]
+
+    template = package.types.ResourceTemplateReference(uri="shelf://{genre}/{title}")
+    async with connected(package.Client(), app) as client:
+        found = [await client.complete(template, {"name": name, "value": ""}) for name in ("genre", "title")]
+        assert [one.completion.values for one in found] == [["novel", "poem"], ["Emma", "Faust"]]
+        unknown = client.complete(template, {"name": "author", "value": ""})
+        await refused(unknown, ProtocolError, "The template shelf://{genre}/{title} has no such argument")
 
 
 log: list[str] = []

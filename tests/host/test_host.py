@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.app import App
 from mcp_bindgen.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.host.configuration import entry as read_entry
 from mcp_bindgen.http import HttpApp

@@ -321,8 +321,7 @@ class App(InProcess):
         method, shown_by, callers = handler.method(), options.get("ui"), options.get("visibility", ())
         if (word := options.get("task")) is not None:
             method = as_task(word)(method)
-        served = self._served
-        if marked(method) is not None and served and not any(server.has_tasks for server in served):
+        if marked(method) is not None and self._served and not any(server.has_tasks for server in self._served):
             raise ValueError(f"{handler.name!r} is a task, but no tool was a task when the app was first served")
         meta = options.get("meta")
         if shown_by is not None or callers:

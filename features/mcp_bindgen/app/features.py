@@ -421,7 +421,9 @@ class Completions(Feature):
         of: Literal["prompt", "template"] = "prompt" if params.ref.type == "ref/prompt" else "template"
         name = params.ref.name if of == "prompt" else params.ref.uri
         handler = self.find(of, name, ctx)
-        names: list[Any] = [argument.get("name") for argument in _arguments(handler.entry)]
+        templates = (template for template, one in self.contract.templates if one is handler)
+        names: list[Any] = [variable.name for template in templates for variable in template.variables]
+        names = names or [argument.get("name") for argument in _arguments(handler.entry)]
         if names and params.argument.name not in names:
             raise ProtocolError(INVALID_PARAMS, f"The {of} {name} has no such argument")
         context: Any = getattr(params, "context", None)  # revisions since 2025-06-18 have it

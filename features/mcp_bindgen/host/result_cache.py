@@ -113,10 +113,8 @@ class ResultCache:
     def _find(self, key: _Key) -> Any:
         """Return a copy of the result, or `None`."""
         entry = self._entries.get(key)
-        if entry is None:
-            return None
-        if entry.until <= self._clock():
-            del self._entries[key]
+        if entry is None or entry.until <= self._clock():
+            self._entries.pop(key, None)
             return None
         self._entries.move_to_end(key)
         return entry.result.model_copy(deep=True)

@@ -413,10 +413,9 @@ class Context(Caller):
             total: Total amount, if known.
             message: Description of the current step (from 2025-03-26).
         """
+        self._token = self.meta.get("progressToken") if self._token is None else self._token
         if self._token is None:
-            self._token = self.meta.get("progressToken")
-            if self._token is None:
-                return
+            return
         wire = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
         await self._notify(self._words.progress, wire)
 
