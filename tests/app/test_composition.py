@@ -196,6 +196,16 @@ async def test_a_live_mount_follows_changes_and_a_static_mount_does_not() -> Non
         assert await names_of(client) == ["first"]
 
 
+def test_tools_can_swap_names_and_keep_the_order_of_the_new_names() -> None:
+    app = App("library")
+    names = [f"tool_{number}" for number in range(8)]
+    for number, name in enumerate(names):
+        app.add_tool(shelf, name=name, title=str(number))
+    app.rename_tools(dict(zip(names, reversed(names), strict=True)))
+    found = [(tool["name"], tool["title"]) for tool in app.document["tools"]]
+    assert found == [(name, str(number)) for number, name in enumerate(reversed(names))]
+
+
 async def test_disabled_entries_are_neither_listed_nor_called(package: Any) -> None:
     app = App("library")
     app.mount(books())

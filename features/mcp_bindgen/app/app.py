@@ -457,9 +457,11 @@ class App(InProcess):
     def rename_tools(self, names: Mapping[str, str]) -> None:
         """Offer tools under other names, also tools that are added later: `{"find": "search_books"}`."""
         self._renamed |= names
-        for name in names.keys() & self._contract.handlers["tool"].keys():
-            handler = self._contract.handlers["tool"][name]
-            self._remove("tool", name)
+        handlers = self._contract.handlers["tool"]
+        moved = [handlers[name] for name in names if name in handlers]
+        for handler in moved:  # all before the first new name, as two tools may swap names
+            self._remove("tool", handler.spec.name)
+        for handler in moved:
             self._put(handler)
 
     def disable(self, *names: str, tags: Collection[str] = (), subject: str | None = None) -> None:

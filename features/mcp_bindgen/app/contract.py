@@ -225,7 +225,6 @@ class ChangeNotifier:
         self.servers: Sequence[Server] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[tuple[str, str | None], None] = {}
-        self._arrived = asyncio.Event()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

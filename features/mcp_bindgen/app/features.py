@@ -421,9 +421,8 @@ class Completions(Feature):
         of: Literal["prompt", "template"] = "prompt" if params.ref.type == "ref/prompt" else "template"
         name = params.ref.name if of == "prompt" else params.ref.uri
         handler = self.find(of, name, ctx)
-        templates = (template for template, one in self.contract.templates if one is handler)
-        names: list[Any] = [variable.name for template in templates for variable in template.variables]
-        names = names or [argument.get("name") for argument in _arguments(handler.entry)]
+        variables = {one: template.variables for template, one in self.contract.templates}.get(handler, ())
+        names: list[Any] = [one.name for one in variables] or [one.get("name") for one in _arguments(handler.entry)]
         if names and params.argument.name not in names:
             raise ProtocolError(INVALID_PARAMS, f"The {of} {name} has no such argument")
         context: Any = getattr(params, "context", None)  # revisions since 2025-06-18 have it
