@@ -33,9 +33,9 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 5193
+MAX_KERNEL_LINES = 5205
 MAX_HTTP_LINES = 3829
-MAX_LINES = 23608
+MAX_LINES = 23607
 """Lines of code of the kernel, of its HTTP transports, and of these and the features together."""
 
 MAX_BARE_ANY_SHARE = 0.04

@@ -477,8 +477,8 @@ async def test_log_level_and_subscriptions_are_restored_after_a_lost_session() -
             await client.call_tool("x", meta=level)
         await client.call_tool("x", meta=level)
     subscribe, unsubscribe, level_set = "resources/subscribe", "resources/unsubscribe", "logging/setLevel"
-    once, again = [subscribe, level_set, "tools/call"], [level_set, subscribe, "tools/call"]
-    assert [one for one in said if not one.startswith("notifications/")] == [*once, *again, unsubscribe, "tools/call"]
+    once = [subscribe, level_set, "tools/call"]
+    assert [one for one in said if not one.startswith("notifications/")] == [*once, *once, unsubscribe, "tools/call"]
 
 
 async def test_a_client_with_a_refused_listen_stream_continues() -> None:

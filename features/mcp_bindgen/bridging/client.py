@@ -132,11 +132,6 @@ class ClientBridge:
         self._begun.set()
         return home
 
-    async def resume(self) -> None:
-        """Repeat what the server forgot with its session."""
-        if self._begun.is_set():
-            await self._adapter.resume()
-
     # --- from the client to the server ------------------------------------------------------------------------
 
     async def request(
@@ -246,10 +241,7 @@ def _wire_client_class(bridge: ClientBridge, native: type[Client]) -> type[Clien
     def extra_capabilities(self: Client) -> Mapping[str, Any]:
         return home.extra_capabilities()
 
-    async def resume(self: Client) -> None:
-        await bridge.resume()
-
-    members: dict[str, Any] = {"extra_capabilities": extra_capabilities, "_resume": resume}
+    members: dict[str, Any] = {"extra_capabilities": extra_capabilities}
     for route in [*dispatcher.routes.values(), *dispatcher.embedded.values()]:
         found = ours.routes.get(route.method.name) or ours.embedded.get(route.method.name)
         if found is not None and _is_for(home, ours, found):

@@ -32,9 +32,6 @@ from .converter import fields_of, implementation, plain
 Answer = Callable[[dict[str, Any], Client], Awaitable[dict[str, Any]]]
 """Answers a request, given its params in wire form and the wire client with its options; returns the wire form."""
 
-Ask = Callable[[Any, Any], Awaitable[Any]]
-"""Sends a request, given the method and its params."""
-
 _UNSUBSCRIBE_SECONDS = 1.0
 
 
@@ -80,9 +77,6 @@ class EraAdapter:
 
     def start(self) -> None:
         """Begin after the handshake or discovery."""
-
-    async def resume(self) -> None:
-        """Repeat what the server forgot with its session."""
 
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
         """Return the `_meta` of a request as the wire revision needs it."""
@@ -245,7 +239,7 @@ class StatelessClient(EraAdapter):
         if level is not None and level != self._level and methods.SET_LEVEL in self._wire.methods:
             method = self._wire.request(methods.SET_LEVEL)
             if is_declared(self._wire_client.server_capabilities, *method.capabilities["client"][1:]):
-                await self._send_level(level, self._wire_client.call)
+                await self._send_level(level)
         keys = self._home.meta_keys.values()
         return {key: value for key, value in meta.items() if key not in keys}
 
@@ -281,20 +275,12 @@ class StatelessClient(EraAdapter):
             finally:
                 self._open = [one for one in self._open if one is not index]
 
-    async def resume(self) -> None:
-        """Send the log level and the subscriptions again, which the server forgot with its session."""
-        level, self._level = self._level, None
-        if level is not None:
-            await self._send_level(level, self._wire_client.link.request)
-        for uri, *_ in list(self._uris.values()):
-            await self._send(methods.SUBSCRIBE, uri, self._wire_client.link.request)
-
-    async def _send_level(self, level: str, ask: Ask) -> None:
+    async def _send_level(self, level: str) -> None:
         """Send the log level to the server; a level that it refuses is not sent again."""
         method = self._wire.request(methods.SET_LEVEL)
         self._level = level
         try:
-            await ask(method, jsonrpc.typed_params(method, {"level": level}))
+            await self._wire_client.call(method, jsonrpc.typed_params(method, {"level": level}))
         except ProtocolError as error:
             log.info("the server refuses the log level: %s", error)
         except BaseException:
@@ -305,7 +291,7 @@ class StatelessClient(EraAdapter):
         """Subscribe to a resource, unless the client follows it already; return True if the server agrees."""
         key = followed_key(uri)
         async with self._changing:
-            if key not in self._uris and not await self._send(methods.SUBSCRIBE, uri, self._wire_client.call):
+            if key not in self._uris and not await self._send(methods.SUBSCRIBE, uri):
                 return False
             self._uris.setdefault(key, []).append(uri)
             return True
@@ -319,12 +305,12 @@ class StatelessClient(EraAdapter):
                 del self._uris[key]
                 if not self._wire_client.link.closed.is_set():
                     with suppress(ConnectionClosed, errors.RequestTimeout):
-                        await self._send(methods.UNSUBSCRIBE, first, self._wire_client.call)
+                        await self._send(methods.UNSUBSCRIBE, first)
 
-    async def _send(self, name: str, uri: str, ask: Ask) -> bool:
+    async def _send(self, name: str, uri: str) -> bool:
         method = self._wire.request(name)
         try:
-            await ask(method, jsonrpc.typed_params(method, {"uri": uri}))
+            await self._wire_client.call(method, jsonrpc.typed_params(method, {"uri": uri}))
         except ProtocolError as error:
             log.info("%s %s: %s", name, uri, error)
             return False

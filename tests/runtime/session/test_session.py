@@ -18,7 +18,8 @@ import pytest
 
 from mcp_bindgen import runtime
 from mcp_bindgen.http import HttpApp
-from mcp_bindgen.runtime.protocol.transport import Transport
+from mcp_bindgen.runtime.protocol.errors import SessionLost
+from mcp_bindgen.runtime.protocol.transport import Lost, Transport
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as Latest
@@ -1208,3 +1209,32 @@ def test_a_large_response_in_a_session_does_not_block() -> None:
             assert sum(len(part.get("body", b"")) for part in answer) > 1_500_000
 
     asyncio.run(talk())
+
+
+# --- lost HTTP sessions ---------------------------------------------------------------------------------------
+
+
+async def test_subscriptions_and_the_log_level_are_sent_again_after_a_lost_session() -> None:
+    heard = list[str]()
+    capabilities = {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
+
+    async def forgetful(raw: Raw) -> None:
+        await raw.welcome(capabilities)
+        while heard.count("tools/call") < 2:
+            asked = await raw.receive()
+            heard.append(asked["method"])
+            if heard.count("tools/call") == 1 and asked["method"] == "tools/call":
+                await raw.send(Lost(asked["id"], SessionLost("forgotten")))
+                await raw.welcome(capabilities)
+            else:
+                await raw.send(answer(asked["id"], {"content": []} if asked["method"] == "tools/call" else {}))
+
+    async with scripted(Latest(), forgetful) as client:
+        await client.set_level("error")
+        for uri in ("note://1", "note://2"):
+            await client.subscribe(uri)
+        await client.set_level("info")
+        await client.unsubscribe("note://1")
+        await client.call_tool("x")
+    again = heard[heard.index("tools/call") + 1 :]
+    assert again == ["logging/setLevel", "resources/subscribe", "tools/call"]

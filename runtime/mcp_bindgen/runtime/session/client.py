@@ -9,7 +9,7 @@ import copy
 import math
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from types import EllipsisType
 from typing import Any, Protocol, Self, TypeVar, Unpack, cast
@@ -47,6 +47,9 @@ from ..protocol.methods import (
     INITIALIZED,
     LISTEN,
     PING,
+    SET_LEVEL,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
     Method,
     Notification,
     Request,
@@ -274,6 +277,8 @@ class Client(Caller, Side):
         except (SessionLost, ProtocolError) as error:
             await self._recover(method, error, known)
             answer = await ask()
+        if self._bridge is None:
+            self._note(method, params)
         if self.mirror is not None:
             answer = self.mirror.learn(method, answer, self.link.peer.record_invalid)
         answer = understood(method, answer)
@@ -300,10 +305,16 @@ class Client(Caller, Side):
             if known == self.link.introductions:
                 await _shake_hands(self, self.link)  # only revisions with a handshake have sessions
                 self.link.introductions += 1
-                await self._resume()
+                for lost, params in list(self.link.lasting.values()):
+                    with suppress(ProtocolError):
+                        await self.link.request(lost, params, self.options)
 
-    async def _resume(self) -> None:
-        """Repeat the state that the server has lost, after a new introduction."""
+    def _note(self, method: Request[Any, Any], params: Any) -> None:
+        """Note a request that the server has answered, if its effect ends with the session."""
+        if method.name == UNSUBSCRIBE:
+            self.link.lasting.pop(params.uri, None)
+        elif method.name in (SUBSCRIBE, SET_LEVEL):
+            self.link.lasting[params.uri if method.name == SUBSCRIBE else SET_LEVEL] = method, params
 
     async def relearn(self, method: Request[Any, Any]) -> None:
         """Read all pages of a list again; its entries may ask for other headers now."""

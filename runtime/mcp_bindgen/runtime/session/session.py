@@ -226,6 +226,7 @@ class Session(Link):
         headers: Returns the HTTP headers of a message; `None` if it needs none.
         threads: Limit of threads that several connections share; by default each has its own.
         introductions: How often this side has introduced itself again, because the other one forgot it.
+        lasting: Key -> request that the other side answered, with its params, whose effect ends with the HTTP session.
         closed: Set when the connection is over.
     """
 
@@ -242,6 +243,7 @@ class Session(Link):
         self.origin: RequestOrigin = transport.origin
         self.threads: anyio.CapacityLimiter | None = None
         self.introductions = 0
+        self.lasting: dict[str, tuple[Request[Any, Any], Any]] = {}
         self._endless: set[Callable[[], object]] = set()
         self.closed: anyio.Event = anyio.Event()
         self._find = find
