@@ -140,6 +140,27 @@ def test_each_schema_change_gets_its_verdict(old: Schema, new: Schema, status: s
         require_witness(pair, found)
 
 
+NEEDS_A: Schema = {"properties": {"a": TEXT}, "required": ["a"]}
+ANY_ITEM: Schema = {"type": "array", "items": RECORD, "contains": {"properties": {"b": {}}, "required": ["b"]}}
+DRAFT_07 = {"$schema": "http://json-schema.org/draft-07/schema#"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"type": "object", "anyOf": [NEEDS_A]}, fields(a={"type": "integer"})),
+        ({"type": "object", "$ref": "#/$defs/x", "$defs": {"x": NEEDS_A}}, fields(a={"type": "integer"})),
+        (fields(m={"required": ["z"], "anyOf": [NEEDS_A]}), fields(m={"type": "null"})),
+        (fields(m={"oneOf": [NEEDS_A], "anyOf": [fields(b=TEXT)]}), fields(m={"type": "array"})),
+        (fields(m=ANY_ITEM), fields(m={"type": "array", "maxItems": 0})),
+        (DRAFT_07 | fields(a=TEXT) | {"dependencies": {"a": fields(b=TEXT)}}, DRAFT_07 | fields(a={"type": "null"})),
+    ],
+    ids=["anyOf", "$ref", "required beside anyOf", "oneOf beside anyOf", "contains", "dependencies"],
+)
+def test_no_keyword_hides_the_members_of_another_one(old: Schema, new: Schema) -> None:
+    assert checked(Pair(tool(old), tool(new))).verdict.status >= LockStatus.UNPROVEN
+
+
 def test_a_witness_contains_only_the_member_that_breaks() -> None:
     old: Schema = {"type": "object", "properties": {name: {"type": "string"} for name in "abcdef"}}
     new = {**old, "properties": {**old["properties"], "c": {"type": "string", "maxLength": 3}}}

@@ -37,10 +37,17 @@ UNDECLARED = "undeclared-member"
 """Member that stands for all members that a schema does not declare."""
 
 _TANGLED: Set[str] = {
-    *("allOf", "not", "if", "then", "else", "dependentSchemas", "patternProperties", "propertyNames"),
-    *("unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
+    *("allOf", "not", "if", "then", "else", "dependentSchemas", "dependencies", "patternProperties", "propertyNames"),
+    *("contains", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
 }
 """Keywords that change their meaning if the object is closed."""
+
+_BRANCHES: Set[str] = {"anyOf", "oneOf", "$ref"}
+
+_ABOUT_MEMBERS: Set[str] = {
+    *("properties", "additionalProperties", "required", "minProperties", "maxProperties", "dependentRequired"),
+}
+"""Keywords that hold for members which a branch of the same object does not declare."""
 
 _VALUES = frozenset({"const", "enum", "default", "examples", "required", "type"})
 """Keywords with values that are no schemas."""
@@ -87,7 +94,8 @@ def sent(schema: object) -> Any:
 
     def close(node: dict[str, Any], found: dict[str, Any]) -> None:
         """Close an object, unless it has `additionalProperties`, or is a free map below the top."""
-        is_record = is_object(node.get("properties")) or (node is schema and node.get("type") == "object")
+        is_root = node is schema and node.get("type") == "object" and node.keys().isdisjoint(_BRANCHES)
+        is_record = is_root or is_object(node.get("properties"))
         if is_record and "additionalProperties" not in node:
             needed = [name for name in node.get("required") or () if isinstance(name, str)]
             found["properties"] = {**dict.fromkeys([UNDECLARED, *needed], True), **found.get("properties", {})}
@@ -99,7 +107,8 @@ def sent(schema: object) -> Any:
 def can_be_closed(node: object) -> bool:
     """Return whether closing the objects of a schema keeps the meaning of its keywords."""
     if is_object(node):
-        mixed = "properties" in node and node.keys() & {"anyOf", "oneOf", "$ref"}
+        branches = node.keys() & _BRANCHES
+        mixed = len(branches) > 1 or (branches and node.keys() & _ABOUT_MEMBERS)
         return not (mixed or node.keys() & _TANGLED) and all(map(can_be_closed, node.values()))
     return all(map(can_be_closed, node)) if is_array(node) else True
 
