@@ -161,6 +161,27 @@ def test_no_keyword_hides_the_members_of_another_one(old: Schema, new: Schema) -
     assert checked(Pair(tool(old), tool(new))).verdict.status >= LockStatus.UNPROVEN
 
 
+DATE: Schema = {"type": "string", "format": "date"}
+DAY = "1999-12-31"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_open"),
+    [
+        (DATE | {"const": DAY}, {"type": "integer"}, False),
+        (DATE | {"enum": [DAY, ""]}, TEXT | {"enum": [""]}, False),
+        (DATE | {"anyOf": [{"const": DAY}, {"minLength": 99}]}, {"type": "integer"}, False),
+        (DATE, {"not": {"const": DAY}}, False),
+        (DATE, {"oneOf": [DATE, {"const": DAY}]}, False),
+        (DATE | {"const": DAY}, DATE | {"enum": [DAY, "2000-01-01"]}, True),
+        (DATE | {"enum": [DAY, "x" * 1_000_000]}, {"type": "integer"}, False),
+    ],
+)
+def test_a_constant_counts_if_it_has_the_format(old: Schema, new: Schema, is_open: bool) -> None:
+    found = checked(Pair(tool(fields(a=old)), tool(fields(a=new, b={}))))
+    assert found.verdict.status.is_open is is_open
+
+
 def test_a_witness_contains_only_the_member_that_breaks() -> None:
     old: Schema = {"type": "object", "properties": {name: {"type": "string"} for name in "abcdef"}}
     new = {**old, "properties": {**old["properties"], "c": {"type": "string", "maxLength": 3}}}

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from enum import Enum
+from functools import cache
 from typing import Any
 
 import jsonschema_rs
@@ -22,6 +23,9 @@ TIMEOUT_SECONDS = 5.0
 
 _MAX_ALTERNATIVES = 20
 """Maximum number of alternatives for a proof in this process; with more it may never end."""
+
+_MAX_FORMAT_CHARACTERS = 1_000_000
+"""Maximum number of characters that constants add to the schemas, to express formats."""
 
 _PROVE = """
 import json, sys, jsonschema_rs
@@ -77,7 +81,7 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: 
     """
     stated = [(sent(sender), receiver) for sender, receiver in pairs]
     if formats:
-        stated = [(_edited(sender, _assert_format), _edited(receiver, _assert_format)) for sender, receiver in stated]
+        stated = [_with_formats(sender, receiver) for sender, receiver in stated]
     found: list[Answer] = []
     if isolated or any(_alternatives(one) + _alternatives(other) > _MAX_ALTERNATIVES for one, other in stated):
         found = _isolated(stated)
@@ -157,12 +161,42 @@ def _edited(node: object, edit: Callable[[dict[str, Any], dict[str, Any]], None]
     return found
 
 
-def _assert_format(node: dict[str, Any], found: dict[str, Any]) -> None:
-    """Express the `format` of texts as a condition."""
-    if isinstance(node.get("format"), str):
+def _with_formats(*schemas: Any) -> tuple[Any, Any]:
+    """Return two schemas with each `format` of texts as a condition.
+
+    The condition is a pattern that no other text fits, or a constant of the schemas that has the format. With too many
+    constants, the schemas are replaced by a pair that proves nothing.
+    """
+    constants = sorted({text for schema in schemas for text in _constants(schema)})
+    if json.dumps(schemas).count('"format"') * sum(map(len, constants)) > _MAX_FORMAT_CHARACTERS:
+        return True, False
+
+    @cache
+    def known_texts(format: str) -> list[str]:
+        return list(filter(jsonschema_rs.validator_for({"format": format}, validate_formats=True).is_valid, constants))
+
+    def assert_format(node: dict[str, Any], found: dict[str, Any]) -> None:
+        if not isinstance(format := node.get("format"), str):
+            return
         del found["format"]
-        condition = f"^\x00format {node['format']}$"
-        if "pattern" in found:
-            found["allOf"] = [*found.get("allOf", []), {"pattern": condition}]
-        else:
-            found["pattern"] = condition
+        condition: dict[str, Any] = {"pattern": f"^\x00format {format}$"}
+        if known := known_texts(format):
+            condition = {"anyOf": [condition, {"enum": known}]}
+        if known or "pattern" in found:
+            condition = {"allOf": [*found.get("allOf", []), condition]}
+        found |= condition
+
+    sender, receiver = (_edited(schema, assert_format) for schema in schemas)
+    return sender, receiver
+
+
+def _constants(node: object, *, is_constant: bool = False) -> Iterator[str]:
+    """Yield the texts in the constants of a schema."""
+    if is_object(node):
+        for key, value in node.items():
+            yield from _constants(value, is_constant=is_constant or key in ("const", "enum"))
+    elif is_array(node):
+        for value in node:
+            yield from _constants(value, is_constant=is_constant)
+    elif isinstance(node, str) and is_constant:
+        yield node
