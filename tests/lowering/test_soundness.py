@@ -58,3 +58,15 @@ def _random_tools(count: int) -> Iterator[tuple[Lowered, dict[str, Any]]]:
         tool = Schemas(random.Random(seed)).tool()
         for known in PROFILES:
             yield lower(tool, known), tool
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "conditions of undeclared members": {"additionalProperties": {"not": {"type": "string", "maxLength": 3}}},
+}
+
+
+@pytest.mark.parametrize("members", ODD.values(), ids=ODD.keys())
+def test_no_value_contradicts_a_verdict_on_an_odd_schema(members: dict[str, Any]) -> None:
+    tool = {"name": "tool", "inputSchema": {"type": "object", **members}}
+    for known in PROFILES:
+        assert not list(judged(tool, known, random.Random(1), 100, Tally())), known.name

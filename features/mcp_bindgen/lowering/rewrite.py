@@ -663,7 +663,7 @@ def _as_constants(one: Alternative) -> Alternative:
 
 
 def _is_free(shape: Shape) -> bool:
-    return len(shape) == 1 and shape[0].kind == "any" and not shape[0].limits
+    return len(shape) == 1 and shape[0].kind == "any" and not shape[0].limits and not shape[0].reasons
 
 
 def _is_boolean(values: Iterable[Any]) -> bool:
