@@ -62,6 +62,9 @@ def _random_tools(count: int) -> Iterator[tuple[Lowered, dict[str, Any]]]:
 
 ODD: dict[str, dict[str, Any]] = {
     "conditions of undeclared members": {"additionalProperties": {"not": {"type": "string", "maxLength": 3}}},
+    "an anchor in a constant": {
+        "properties": {"a": {"$ref": "#x"}, "b": {"$anchor": "x", "type": "string"}, "c": {"const": {"$anchor": "x"}}}
+    },
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .codecs import Json
-from .shapes import Schema, below
+from .shapes import Schema, nodes, parts
 
 
 class BadProfile(ValueError):
@@ -196,13 +196,6 @@ def _fact(file: Path, key: str, table: Any) -> Fact:
     return Fact(**table)
 
 
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_PARTS = (
-    *("items", "additionalProperties", "propertyNames", "not", "if", "then", "else", "contains"),
-    *("additionalItems", "unevaluatedItems", "unevaluatedProperties", "contentSchema"),
-)
-_CONTAINERS = frozenset({*_MAPS, *_LISTS, *_PARTS})
 _LINKED = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -212,27 +205,6 @@ class Violation:
 
     pointer: str
     problem: str
-
-
-def parts(schema: Schema) -> Iterator[tuple[str, Any]]:
-    """Yield the subschemas of a schema and their pointers."""
-    if schema.keys().isdisjoint(_CONTAINERS):
-        return
-    for keyword, value in schema.items():
-        if keyword in _MAPS and is_object(value):
-            yield from ((below("", keyword, name), part) for name, part in value.items())
-        elif keyword in _LISTS or (keyword == "items" and is_array(value)):
-            yield from ((below("", keyword, index), part) for index, part in enumerate(value))
-        elif keyword in _PARTS:
-            yield below("", keyword), value
-
-
-def nodes(schema: Json, pointer: str = "") -> Iterator[tuple[str, Schema]]:
-    """Yield all schema objects and their pointers; names of properties and constants are not entered."""
-    if is_object(schema):
-        yield pointer, schema
-        for step, part in parts(schema):
-            yield from nodes(part, pointer + step)
 
 
 def is_free_of_references(schema: Json) -> bool:

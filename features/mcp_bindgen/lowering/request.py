@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .codecs import IDENTITY, Codec, Json, Lost, Undecodable, key
-from .profiles import Profile, excesses, nodes
+from .profiles import Profile, excesses
 from .profiles import depth as depth_of
 from .profiles import profile as profile_named
 from .rewrite import Rewriter
 from .rules import Effect, Reason, Refused, Verdict, reason, verdict
-from .shapes import Document, Schema, require_valid
+from .shapes import Document, Schema, nodes, require_valid
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator as CompiledSchema

@@ -15,10 +15,10 @@ from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from . import codecs
 from .codecs import IDENTITY, Codec, Json, key
-from .profiles import Profile, is_free_of_references, nodes, violations
+from .profiles import Profile, is_free_of_references, violations
 from .profiles import depth as depth_of
 from .rules import Reason, Refused, reason
-from .shapes import Alternative, Conj, Document, Located, Schema, Shape, is_of, tokens
+from .shapes import Alternative, Conj, Document, Located, Schema, Shape, is_of, nodes, tokens
 
 UNROLLED = 2
 """How often a recursive definition is repeated inside of itself where recursion is not allowed."""

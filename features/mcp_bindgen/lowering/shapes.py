@@ -58,6 +58,14 @@ FORMATS: Set[str] = {
 }
 """Formats that JSON Schema defines; a validator may assert them. Any other format is a note for readers."""
 
+_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_PARTS = (
+    *("items", "additionalProperties", "propertyNames", "not", "if", "then", "else", "contains"),
+    *("additionalItems", "unevaluatedItems", "unevaluatedProperties", "contentSchema"),
+)
+_CONTAINERS = frozenset({*_MAPS, *_LISTS, *_PARTS})
+
 MAX_CASES = 64
 """Maximum of alternatives of a place."""
 
@@ -186,8 +194,8 @@ class Document:
 
     @cached_property
     def _anchors(self) -> dict[str, Located]:
-        nodes = _nodes(self.schema, self.root.pointer)
-        return {str(node["$anchor"]): Located(node, place) for node, place in nodes if "$anchor" in node}
+        found = nodes(self.schema, self.root.pointer)
+        return {str(node["$anchor"]): Located(node, place) for place, node in found if "$anchor" in node}
 
     def at(self, pointer: str) -> Located | None:
         """Return the schema at a pointer."""
@@ -214,8 +222,8 @@ class Document:
 
     def _links(self, target: str) -> list[str]:
         found = self.at(target)
-        nodes = _nodes(found.schema, target) if found is not None else ()
-        return [self.resolve(node["$ref"], place).pointer for node, place in nodes if isinstance(node.get("$ref"), str)]
+        inner = nodes(found.schema, target) if found is not None else ()
+        return [self.resolve(node["$ref"], place).pointer for place, node in inner if isinstance(node.get("$ref"), str)]
 
     # --- normal form ----------------------------------------------------------------------------------------------
 
@@ -623,14 +631,25 @@ def _description(schema: Json) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _nodes(node: Json, pointer: str) -> Iterator[tuple[Schema, str]]:
-    if is_object(node):
-        yield node, pointer
-        for name, part in node.items():
-            yield from _nodes(part, below(pointer, name))
-    elif is_array(node):
-        for index, part in enumerate(node):
-            yield from _nodes(part, below(pointer, index))
+def parts(schema: Schema) -> Iterator[tuple[str, Any]]:
+    """Yield the subschemas of a schema and their pointers."""
+    if schema.keys().isdisjoint(_CONTAINERS):
+        return
+    for keyword, value in schema.items():
+        if keyword in _MAPS and is_object(value):
+            yield from ((below("", keyword, name), part) for name, part in value.items())
+        elif keyword in _LISTS or (keyword == "items" and is_array(value)):
+            yield from ((below("", keyword, index), part) for index, part in enumerate(value))
+        elif keyword in _PARTS:
+            yield below("", keyword), value
+
+
+def nodes(schema: Json, pointer: str = "") -> Iterator[tuple[str, Schema]]:
+    """Yield all schema objects and their pointers; names of properties and constants are not entered."""
+    if is_object(schema):
+        yield pointer, schema
+        for step, part in parts(schema):
+            yield from nodes(part, pointer + step)
 
 
 def _in_place(schema: Json) -> Iterator[Schema]:
