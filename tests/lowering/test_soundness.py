@@ -65,6 +65,10 @@ ODD: dict[str, dict[str, Any]] = {
     "an anchor in a constant": {
         "properties": {"a": {"$ref": "#x"}, "b": {"$anchor": "x", "type": "string"}, "c": {"const": {"$anchor": "x"}}}
     },
+    "a reference below another $id": {
+        "properties": {"a": {"$id": "https://a.example/", "$ref": "#/$defs/x", "$defs": {"x": {"type": "string"}}}},
+        "$defs": {"x": {"type": "integer"}},
+    },
 }
 
 

@@ -179,6 +179,8 @@ class Document:
     def resolve(self, reference: Json, pointer: str) -> Located:
         """Return the target of a local reference."""
         base, _, fragment = reference.partition("#")
+        if any(f"{pointer}/".startswith(f"{place}/") for place in self._bases):
+            raise Refused("unsupported", pointer, "a reference below another $id")
         if base and base != self.schema.get("$id"):
             raise Refused("unsupported", pointer, f"the reference to {base!r}")
         if fragment and not fragment.startswith("/"):
@@ -191,6 +193,13 @@ class Document:
             require_valid(target.schema, target.pointer)
             self._valid.add(id(target.schema))
         return target
+
+    @cached_property
+    def _bases(self) -> list[str]:
+        """Pointers of the schemas below the root that have a base URI of their own."""
+        found = nodes(self.schema, self.root.pointer)
+        ids = [(place, node.get("$id")) for place, node in found if place != self.root.pointer]
+        return [place for place, one in ids if isinstance(one, str) and not one.startswith("#")]
 
     @cached_property
     def _anchors(self) -> dict[str, Located]:
