@@ -69,6 +69,7 @@ ODD: dict[str, dict[str, Any]] = {
         "properties": {"a": {"$id": "https://a.example/", "$ref": "#/$defs/x", "$defs": {"x": {"type": "string"}}}},
         "$defs": {"x": {"type": "integer"}},
     },
+    "a forbidden member with a name that is not allowed": {"properties": {"a b": False, "a": False}},
 }
 
 

@@ -468,7 +468,7 @@ class Rewriter:
             if not self._add_member(record, one, one.member(name), name, depth, root=root) and name in one.required:
                 return Piece(None, reasons=tuple(record.reasons))
         schema: Schema = {"type": "object", "properties": record.properties, "required": record.required}
-        rest = self._add_rest(record, one, schema, entries, depth)
+        rest = self._add_rest(record, one, schema, entries, depth, root=root)
         closed = schema.get("additionalProperties") is False and not record.entries
         if closed and one.limits.get("minProperties", 0) > len(record.properties):
             return Piece(None, reasons=tuple(record.reasons))
@@ -522,7 +522,9 @@ class Rewriter:
         record.required += [wire] * is_required
         return True
 
-    def _add_rest(self, record: _Record, one: Alternative, schema: Schema, entries: Piece, depth: int) -> Codec | None:
+    def _add_rest(
+        self, record: _Record, one: Alternative, schema: Schema, entries: Piece, depth: int, *, root: bool
+    ) -> Codec | None:
         """Enter the members without a name of their own; return their codec if they stay members."""
         closed = not one.patterns and one.rest is not None and not self.document.head(one.rest)
         if entries.schema is not None:
@@ -538,7 +540,7 @@ class Rewriter:
 
             record.reasons.append(reason("close-object", one.pointer, example=example))
         elif not closed and not self._needs_entries(one, root=True):
-            return self._open(record, one, schema, depth)
+            return self._open(record, one, schema, depth, root=root)
         elif not self.profile.takes("additionalProperties"):
             record.reasons.append(reason("drop-unknown", one.pointer))
         schema["additionalProperties"] = False
@@ -549,12 +551,15 @@ class Rewriter:
         allowed = profile.takes("additionalProperties") and not profile.closed_objects
         return allowed and (not one.patterns or profile.takes("patternProperties"))
 
-    def _open(self, record: _Record, one: Alternative, schema: Schema, depth: int) -> Codec | None:
+    def _open(self, record: _Record, one: Alternative, schema: Schema, depth: int, *, root: bool) -> Codec | None:
         """Enter the schemas of other members; return their codec."""
         codec: Codec | None = IDENTITY
         if self.profile.takes("not") and self.profile.untyped:
-            record.properties |= dict.fromkeys(record.hidden, False)
-            record.hidden.clear()
+            stated = {name for name in record.hidden if self.profile.takes_member(name, root=root)}
+            record.properties |= dict.fromkeys(stated, False)
+            record.hidden -= stated
+        if record.hidden:
+            record.reasons.append(reason("drop-unknown", one.pointer))
         if one.rest is not None and not _is_free(self.document.head(one.rest)):
             piece = self.place(one.rest, depth + 1)
             schema["additionalProperties"] = False if piece.schema is None else piece.schema
