@@ -150,6 +150,12 @@ def test_a_condition_at_the_root_is_guarded() -> None:
         found.decode({"a": 1, "b": 2})
 
 
+@pytest.mark.parametrize("profile", ["azure-strict", "openai-strict", "gemini"])
+def test_a_true_schema_is_lowered_like_an_empty_one(profile: str) -> None:
+    boolean, empty = (lowered(profile, a=part, b={"type": "array", "items": part}) for part in (True, {}))
+    assert (boolean.verdict, boolean.schema) == (empty.verdict, empty.schema)
+
+
 def test_dropped_defaults_are_added_to_the_description() -> None:
     found = lowered("openai-strict", {"required": []}, count={"type": "integer", "default": 5})
     assert found.schema is not None

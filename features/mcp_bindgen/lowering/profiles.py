@@ -219,6 +219,9 @@ def violations(schema: Json, profile: Profile, *, root: bool = True) -> Iterator
     for pointer, node in nodes(schema):
         at_root = root and not pointer
         yield from (Violation(pointer, problem) for problem in _problems(node, profile, at_root))
+        for step, part in () if profile.untyped else parts(node):
+            if isinstance(part, bool) and step != "/additionalProperties":
+                yield Violation(pointer + step, "a boolean schema is not allowed")
 
 
 def _problems(node: Schema, profile: Profile, root: bool) -> Iterator[str]:
