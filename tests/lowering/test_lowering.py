@@ -152,7 +152,8 @@ def test_a_condition_at_the_root_is_guarded() -> None:
 
 @pytest.mark.parametrize("profile", ["azure-strict", "openai-strict", "gemini"])
 def test_a_true_schema_is_lowered_like_an_empty_one(profile: str) -> None:
-    boolean, empty = (lowered(profile, a=part, b={"type": "array", "items": part}) for part in (True, {}))
+    parts: list[Any] = [True, {}]
+    boolean, empty = (lowered(profile, a=part, b={"type": "array", "items": part}) for part in parts)
     assert (boolean.verdict, boolean.schema) == (empty.verdict, empty.schema)
 
 
