@@ -69,6 +69,10 @@ ODD: dict[str, dict[str, Any]] = {
         "properties": {"a": {"$id": "https://a.example/", "$ref": "#/$defs/x", "$defs": {"x": {"type": "string"}}}},
         "$defs": {"x": {"type": "integer"}},
     },
+    "a pattern that fits the new name of a member": {
+        "properties": {"~": {"type": "boolean"}},
+        "patternProperties": {"^[a-z_]+$": {"type": "string"}},
+    },
     "a forbidden member with a name that is not allowed": {"properties": {"a b": False, "a": False}},
 }
 

@@ -565,9 +565,11 @@ class Rewriter:
             schema["additionalProperties"] = False if piece.schema is None else piece.schema
             codec = None if piece.schema is None else piece.codec
             record.reasons += piece.reasons
+        renamed = [wire for wire, each in record.members.items() if wire != each.name]
         for pattern, conj in one.patterns.items():
             piece = self.place(conj, depth + 1)
-            if piece.codec is not IDENTITY or codec not in (None, IDENTITY):
+            is_ambiguous = any(Alternative("object", "", patterns={pattern: conj}).member(wire) for wire in renamed)
+            if piece.codec is not IDENTITY or codec not in (None, IDENTITY) or is_ambiguous:
                 record.reasons.append(reason("drop-keyword", one.pointer + "/patternProperties", "a patternProperties"))
                 piece = Piece({}, reasons=piece.reasons)
             schema.setdefault("patternProperties", {})[pattern] = False if piece.schema is None else piece.schema
