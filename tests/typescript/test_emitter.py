@@ -120,6 +120,7 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
         Odd=Const((None, 1.5, "\u2028")),
         object=Scalar("string", (("minLength", 2), ("pattern", "^a"))),
         Object=AnyValue(),
+        Set=Object((Field("a", TEXT, required=False),), extra=None),
     )
     every = json.dumps(dict.fromkeys(names, "x"))
     faults = {
@@ -134,6 +135,7 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
         ("Tobject", '"a\U0001f600"'): None,
         ("Tobject", '"a"'): "object: breaks the limit minLength 2",
         ("Object", "null"): None,
+        ("Set", '{"b": 1}'): "Set/b: is not a member of the type",
         ("Number", "1.0"): None,
         ("Number", "1e400"): "Number: must be a number, not a value of type infinite number",
         ("Tree", f"{'[' * 20_000}{']' * 20_000}"): "Tree: is nested too deeply",

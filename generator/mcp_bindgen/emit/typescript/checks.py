@@ -39,7 +39,7 @@ class Checks:
         steps = [step for field in type.fields for step in self._field(field)]
         others = "v.unknownMember" if type.extra is None else self._function(type.extra)
         if others != "v.any":
-            known = self._constant(f"new Set({json.dumps([field.wire for field in type.fields])})")
+            known = self._constant(f"new globalThis.Set({json.dumps([field.wire for field in type.fields])})")
             steps.append(f"v.others(x, {known}, {others})")
         return steps
 
