@@ -143,6 +143,17 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
     assert verdicts(folder, *faults) == [*faults.values()]
 
 
+def test_a_required_member_without_a_schema_has_the_schema_of_undeclared_members(tmp_path: Path) -> None:
+    counts = {"type": "object", "required": ["n"], "additionalProperties": {"type": "integer"}}
+    schema = draft()
+    schema["$defs"]["Counts"] = counts
+    file = save(tmp_path / "draft.json", schema)
+    assert generate("--schema", file, "--revision", "draft", out=tmp_path).returncode == 0
+    cases = [("Counts", '{"n": 1}'), ("Counts", '{"n": "x"}')]
+    fault = "Counts/n: must be an integer, not a value of type string"
+    assert verdicts(tmp_path / "mcp-draft", *cases) == [None, fault]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_damaged_schema_is_emitted_or_refused(seed: int, tmp_path: Path) -> None:
     file = save(tmp_path / "draft.json", damaged(draft(), Random(seed)))

@@ -59,18 +59,22 @@ class _Reader:
         self.lose(schema, ("properties", "required", "additionalProperties"), pointer)
         properties: dict[str, Any] = schema.get("properties", {})
         required = set(schema.get("required", ()))
+        others = None if schema.get("additionalProperties") is False else self.others(schema, pointer)
+        undeclared = AnyValue() if others is None or "additionalProperties" not in schema else others
         return Object(
             fields=tuple(
                 Field(
                     wire=wire,
-                    type=self.type(properties.get(wire, True), join(pointer, "properties", wire)),
+                    type=self.type(properties[wire], join(pointer, "properties", wire))
+                    if wire in properties
+                    else undeclared,
                     required=wire in required,
                     doc=self.doc(properties.get(wire)),
                     fallback=_fallback(properties.get(wire)),
                 )
                 for wire in sorted({*properties, *required})
             ),
-            extra=None if schema.get("additionalProperties") is False else self.others(schema, pointer),
+            extra=others,
         )
 
     def others(self, schema: Schema, pointer: str) -> Type:
