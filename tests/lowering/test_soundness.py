@@ -73,6 +73,10 @@ ODD: dict[str, dict[str, Any]] = {
         "properties": {"~": {"type": "boolean"}},
         "patternProperties": {"^[a-z_]+$": {"type": "string"}},
     },
+    "a format of a later dialect": {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"a": {"format": "uuid", "enum": ["b", "c"]}},
+    },
     "a forbidden member with a name that is not allowed": {"properties": {"a b": False, "a": False}},
 }
 

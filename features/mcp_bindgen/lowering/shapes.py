@@ -487,6 +487,8 @@ class Document:
         if not is_of(alternative.kind, value) or (is_object(value) or is_array(value)):
             return False
         limits = {word: limit for word, limit in alternative.limits.items() if word != "format" or self.is_old}
+        if "format" in limits:  # each dialect has its own formats
+            limits["$schema"] = self.schema["$schema"]
         return fits({"type": alternative.kind, **limits}, value)
 
     def apart(self, left: Shape, right: Shape, depth: int = 4) -> bool:
