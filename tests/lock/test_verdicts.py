@@ -175,6 +175,7 @@ DAY = "1999-12-31"
         (DATE, {"oneOf": [DATE, {"const": DAY}]}, False),
         (DATE | {"const": DAY}, DATE | {"enum": [DAY, "2000-01-01"]}, True),
         (DATE | {"enum": [DAY, "x" * 1_000_000]}, {"type": "integer"}, False),
+        (DATE | {"enum": [DAY, "\ud800"]}, {"type": "integer"}, False),
     ],
 )
 def test_a_constant_counts_if_it_has_the_format(old: Schema, new: Schema, is_open: bool) -> None:

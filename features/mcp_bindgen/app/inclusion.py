@@ -165,11 +165,11 @@ def _with_formats(*schemas: Any) -> tuple[Any, Any]:
     """Return two schemas with each `format` of texts as a condition.
 
     The condition is a pattern that no other text fits, or a constant of the schemas that has the format. With too many
-    constants, the schemas are replaced by a pair that proves nothing.
+    constants, and with text that is no Unicode, the schemas are replaced by None, which proves nothing.
     """
     constants = sorted({text for schema in schemas for text in _constants(schema)})
     if json.dumps(schemas).count('"format"') * sum(map(len, constants)) > _MAX_FORMAT_CHARACTERS:
-        return True, False
+        return None, None
 
     @cache
     def known_texts(format: str) -> list[str]:
@@ -186,7 +186,10 @@ def _with_formats(*schemas: Any) -> tuple[Any, Any]:
             condition = {"allOf": [*found.get("allOf", []), condition]}
         found |= condition
 
-    sender, receiver = (_edited(schema, assert_format) for schema in schemas)
+    try:
+        sender, receiver = (_edited(schema, assert_format) for schema in schemas)
+    except ValueError:
+        return None, None
     return sender, receiver
 
 
