@@ -169,6 +169,11 @@ def test_an_unknown_revision_gives_a_suggestion(tmp_path: Path) -> None:
         assert all(revision in line for revision in REVISIONS)
 
 
+def test_the_json_schema_of_a_report_is_not_printed_beside_revisions() -> None:
+    for command in ("diff", "model"):
+        assert "--json-schema" in complaint(command, REVISION, "--json-schema")
+
+
 TO_X = "--out x --package acme"
 
 

@@ -111,6 +111,8 @@ def diff(
     `mcp-bindgen diff 2025-11-25 draft.json --accept accepted.toml --format github` annotates the schema file.
     """
     if json_schema:
+        if revisions:
+            raise BadInput("--json-schema compares nothing", fix="leave the revisions out")
         from mcp_bindgen.report.comparison_json import json_schema as schema_of_report
 
         print_json(schema_of_report())
