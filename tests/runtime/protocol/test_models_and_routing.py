@@ -73,6 +73,7 @@ class FakeLink(runtime.Link):
 
     def __init__(self, answer: Any = None, metadata: Mapping[str, Any] | None = None) -> None:
         self.answer, self.meta, self.introductions = answer, metadata or {}, 0
+        self.lasting: dict[str, Any] = {}
         self.sent: list[tuple[str, Any]] = []
 
     async def request(self, method: Any, params: Any, options: object = None, *, related: object = None) -> Any:
