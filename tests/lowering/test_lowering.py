@@ -213,6 +213,19 @@ def test_budgets_of_a_request_are_checked() -> None:
     )
 
 
+def test_a_small_schema_that_multiplies_is_refused_after_a_limited_number_of_steps() -> None:
+    """Each member contains all members again, with one more requirement: ten levels have 6 ** 10 places."""
+    members = {name: {"$ref": "#/$defs/node", "required": [name]} for name in "abcdef"}
+    node = {"type": "object", "properties": members}
+    tool = {
+        "name": "t",
+        "inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}},
+    }
+    found = lower(tool, "openai-strict")
+    assert found.schema is None
+    assert found.reasons[-1].text == "lowering takes more than 2000 steps"
+
+
 def test_a_custom_profile_extends_a_built_in_profile(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     entry = '[{0}]\nvalue = {1}\nsource = "a measurement"\ndate = 2026-01-01\n'

@@ -141,6 +141,7 @@ class Rewriter:
 
     def place(self, conj: Conj, depth: int) -> Piece:
         """Return the lowered form of a place; a schema that conforms stays as it is."""
+        self.document.count_step()
         if len(conj) == 1 and self._can_stay(schema := conj[0].schema, depth):
             return Piece(schema)
         piece = self.union(self.document.head(conj), depth)

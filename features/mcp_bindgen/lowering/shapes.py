@@ -69,6 +69,9 @@ _CONTAINERS = frozenset({*_MAPS, *_LISTS, *_PARTS})
 MAX_CASES = 64
 """Maximum of alternatives of a place."""
 
+MAX_STEPS = 2000
+"""Maximum of places and of pairs of schemas that lowering a tool looks at: a tool must not hold the event loop up."""
+
 _OLD = re.compile(r"draft-0[3-7]")
 
 
@@ -172,6 +175,7 @@ class Document:
         self._valid: set[int] = set()
         self.is_old: bool = _OLD.search(str(schema.get("$schema", ""))) is not None
         self._loops: dict[str, bool] = {}
+        self._steps = 0
         self._expanded: dict[tuple[int, str], tuple[Any, Shape]] = {}
 
     # --- places ---------------------------------------------------------------------------------------------------
@@ -233,6 +237,12 @@ class Document:
         found = self.at(target)
         inner = nodes(found.schema, target) if found is not None else ()
         return [self.resolve(node["$ref"], place).pointer for place, node in inner if isinstance(node.get("$ref"), str)]
+
+    def count_step(self) -> None:
+        """Raise `Refused` once too many places and pairs of schemas have been looked at."""
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise Refused("limit", self.root.pointer, f"lowering takes more than {MAX_STEPS} steps")
 
     # --- normal form ----------------------------------------------------------------------------------------------
 
@@ -403,6 +413,7 @@ class Document:
 
     def meet(self, left: Shape, right: Shape) -> Shape:
         """Return the alternatives of the values that both shapes accept."""
+        self.count_step()
         if len(left) * len(right) > MAX_CASES:
             return noted(left, reason("too-many-cases", (right or left)[0].pointer))
         return [one for a in left for b in right for one in self._meet(a, b)]
