@@ -417,19 +417,6 @@ async def test_text_that_is_no_unicode_is_reported() -> None:
         assert (await failure(client, "names")).startswith(said)
 
 
-async def test_a_tool_in_a_thread_that_exits_fails_alone() -> None:
-    app = App("exits")
-
-    @app.tool
-    def leave(code: int) -> int:
-        raise SystemExit(code)
-
-    async with served(app) as client:
-        for code in (0, 3):
-            said = f"leave failed: RuntimeError: the handler called sys.exit({code})"
-            assert (await failure(client, "leave", code=code)).startswith(said)
-
-
 @pytest.mark.parametrize("hide", [None, True])
 async def test_a_wrong_prompt_return_type_is_reported_unless_errors_are_hidden(
     hide: bool | None, revision: str, caplog: pytest.LogCaptureFixture

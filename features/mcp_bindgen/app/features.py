@@ -604,7 +604,7 @@ def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], A
             raise handler.invalid("returned text with half of a character, such as the name of a file that is no UTF-8")
         return [from_text(returned)]
     if isinstance(returned, Sequence):
-        items: Sequence[object] = [returned] if isinstance(returned, bytes) else returned  # pyright: ignore[reportUnknownVariableType]
+        items = [returned] if isinstance(returned, bytes) else cast(Sequence[object], returned)
         return [from_text(one) if isinstance(one, str) else content_block(one) for one in items]
     raise handler.invalid(f"returned {type(returned).__name__}")
 

@@ -278,8 +278,8 @@ class AsgiApp(ABC):
             return
         request_fields.set(None)  # a connection may keep the context of the request before
         scope["headers"] = list(scope["headers"])  # some ASGI servers append trailers to theirs
-        logged, scope = scope, {**scope}
-        logged["query_string"] = b""  # access logs are written later, and show it
+        if scope.get("query_string"):  # access logs are written later, and show it
+            scope["query_string"], scope = b"", {**scope}
         if scope["path"].endswith("z") and await self.probes.respond(Call(scope, receive, send, {})):
             return
         call = Call(scope, receive, send, {}, self._principal(scope))
