@@ -24,7 +24,7 @@ test: $(READY) ## a quick test of every feature and every transport, to run all 
 coverage: $(READY) ## how much of the code `make test` runs, by branch
 	$(PYTEST) --cov --cov-report=term
 
-test-all: $(READY) ## the whole suite, with more examples
+test-all: $(DOCS) ## the whole suite, with more examples
 	$(PYTEST) -m 'not slow' --hypothesis-profile=full $(EXAMPLES)
 
 conformance: $(READY) $(SUITE) ## the official conformance suite, on the server and the client in examples/
