@@ -361,6 +361,26 @@ async def test_bound_tokens_use_nonces_of_both_servers_and_survive_a_restart(giv
     assert given.queries[0]["dpop_jkt"] == given.tokens[renewed]["jkt"] is not None
 
 
+async def test_concurrent_requests_with_an_old_nonce_keep_their_token(given: World) -> None:
+    given.nonce = "nonce-1"
+    auth = oauth(dpop=True)
+    await call(given.url, auth)
+    given.nonce = "nonce-2"
+    heard_all, heard_before = anyio.Event(), given.counts("POST /mcp")
+
+    async def together(heard: Heard) -> None:
+        if given.counts("POST /mcp") == heard_before + 3:
+            heard_all.set()
+        await heard_all.wait()
+        await given.serve(heard)
+
+    given.answer_mcp = together
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(call, given.url, auth)
+    assert (given.counts("token refresh_token"), given.counts("POST /mcp") - heard_before) == (0, 6)
+
+
 async def test_an_unbound_token_is_refused_if_dpop_is_required(given: World) -> None:
     given.edit_token = lambda answer: answer | {"token_type": "Bearer"}
     await given.denied(oauth(dpop=True), "not bound to our key")

@@ -116,6 +116,7 @@ class ServerAuthorizer:
 
     Attributes:
         pauses: Stops time limits while a user logs in.
+        nonce: Nonce for the next proof, if the server has named one.
     """
 
     def __init__(self, url: str, source: TokenSource) -> None:
@@ -138,7 +139,7 @@ class ServerAuthorizer:
         self._grant: Grant | None = None
         self._key: ProofKey | None = None
         self._server: ServerMetadata | None = None
-        self._nonce: str | None = None
+        self.nonce: str | None = None
         self._obtained: dict[tuple[str, ...], float] = {}  # issuer and scopes -> time of the last token
 
     @property
@@ -198,15 +199,8 @@ class ServerAuthorizer:
         if grant.scheme == "DPoP" and grant.key is not None:
             if self._key is None or self._key.dump() != grant.key:
                 self._key = ProofKey.load(grant.key)
-            headers[HEADER] = self._key.prove(method, url, token=grant.access_token, nonce=self._nonce)
+            headers[HEADER] = self._key.prove(method, url, token=grant.access_token, nonce=self.nonce)
         return headers
-
-    def note_nonce(self, nonce: str | None) -> bool:
-        """Keep the nonce of a response for the next proof; return True if it is new."""
-        is_new = nonce is not None and nonce != self._nonce and len(nonce) < _MAX_HEADER_CHARACTERS
-        if is_new:
-            self._nonce = nonce
-        return is_new
 
     # --- new tokens -------------------------------------------------------------------------------------------
 
@@ -432,22 +426,26 @@ class _Attempt:
     def __init__(self, authorizer: ServerAuthorizer, may_ask: bool) -> None:
         self._authorizer, self._may_ask = authorizer, may_ask
         self._sent: Grant | None = None
+        self._used_nonce: str | None = None
         self._nonces = self._renewals = self._step_ups = 0
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
         self._sent = await self._authorizer.current()
+        self._used_nonce = self._authorizer.nonce
         return {} if self._sent is None else self._authorizer.authorization(self._sent, method, url)
 
     async def again(self, url: str, status: int, headers: Sequence[tuple[str, str]]) -> bool:
         nonce = next((value for name, value in headers if name.lower() == NONCE), None)
-        is_new = self._authorizer.note_nonce(nonce)
+        if nonce is not None and len(nonce) < _MAX_HEADER_CHARACTERS:
+            self._authorizer.nonce = nonce
         if status not in (401, 403):
             return False
         challenges = parse(value for name, value in headers if name.lower() == "www-authenticate")
         ours = [one for one in challenges if one.scheme in ("bearer", "dpop")]
         if status == 401:
             errors = {one.parameters.get("error") for one in ours}
-            if "use_dpop_nonce" in errors and self._sent is not None and is_new:
+            has_new_nonce = self._authorizer.nonce != self._used_nonce  # also if another request got it first
+            if "use_dpop_nonce" in errors and self._sent is not None and has_new_nonce:
                 self._nonces += 1
                 return self._nonces <= _MAX_NONCES
             self._renewals += 1
