@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -563,6 +564,24 @@ async def test_logging_out_revokes_tokens_refreshed_by_another_process(given: Wo
     assert not [key for key in await store.keys() if key.resource]
     assert not given.tokens
     assert all(one["used"] for one in given.refreshes.values())  # the newest refresh token is revoked
+
+
+@pytest.mark.parametrize("revokes", [True, False])
+async def test_a_running_client_does_not_undo_the_logout_of_another_process(
+    given: World, passes: Passes, revokes: bool
+) -> None:
+    dropped = set() if revokes else {"revocation_endpoint"}
+    given.edit_server = lambda document: {name: document[name] for name in document.keys() - dropped}
+    store = MemoryStore()
+    await call(given.url, oauth(store))
+    running = oauth(store, login=None)
+    await call(given.url, running)
+    with nullcontext() if revokes else pytest.raises(AuthorizationError, match="cannot revoke tokens"):
+        await oauth(store).logout(given.url)
+    passes(3600)
+    await call(given.url, running)
+    assert not [key for key in await store.keys() if key.resource]
+    assert given.counts("token refresh_token") == 0
 
 
 async def test_concurrent_requests_share_one_login(given: World) -> None:

@@ -314,9 +314,9 @@ class ServerAuthorizer:
         async with store.lock(key):
             record = await store.load(key)
             stored = Grant.load(record)
-            if stored is not None and stored != grant:
-                self._grant = stored
-                return True
+            if record is None or (stored is not None and stored != grant):
+                self._grant = stored  # None after a logout, which a refresh would undo
+                return stored is not None
             server = await self._server_of(grant)
             client = await self._source.client_of(grant, server)
             if client is None:
