@@ -227,13 +227,16 @@ async def test_a_client_of_one_issuer_is_not_used_with_another_issuer(given: Wor
 
 async def test_a_changed_issuer_requires_a_new_registration_and_token(given: World, other: World) -> None:
     auth = oauth()
+    given.challenge = {"scope": "scope-of-given"}
     await call(given.url, auth)
     tokens = dict(given.tokens)
     given.edit_resource = adding(authorization_servers=[other.issuer])
+    given.challenge = {"scope": "scope-of-other"}
     given.tokens, given.families = other.tokens, other.families
     assert await given.let_in(auth) in other.tokens
     assert len(given.registered) == len(other.registered) == 1
     assert [form["grant_type"] for form in other.forms] == ["authorization_code"]
+    assert other.queries[0]["scope"] == "scope-of-other"
     sent = " ".join(str(form) for form in other.forms)
     assert not any(one in sent for one in (*tokens, *given.refreshes))
 

@@ -228,7 +228,7 @@ class ServerAuthorizer:
                 return True
             if self._source.is_interactive and not may_ask:
                 return False
-            before = self._grant.scopes if self._grant is not None else ()
+            before = self._grant.scopes if is_same and self._grant is not None else ()
             if not await self._obtain(server, resource, union(before, self._scopes(challenge, resource)), challenge):
                 raise AuthorizationError(f"{shown(self._url)} refuses the tokens that {server.issuer} issues for it")
             return True
