@@ -266,6 +266,43 @@ async def test_a_registration_unknown_to_the_server_is_repeated(given: World) ->
     assert len(given.registered) == 2
 
 
+async def test_a_refresh_by_an_unknown_client_is_followed_by_a_registration(given: World) -> None:
+    store = MemoryStore()
+    await call(given.url, oauth(store))
+    given.tokens.clear()
+    unknown = (401, {"error": "invalid_client"})
+    given.answer_token = lambda form, heard: unknown if form.get("client_id") == "client-1" else None
+    await given.let_in(oauth(store))
+    assert [query["client_id"] for query in given.queries] == ["client-1", "client-2"]
+
+
+async def test_a_refused_client_of_the_user_does_not_delete_a_registration(given: World) -> None:
+    store = MemoryStore()
+    await call(given.url, oauth(store))
+    given.answer_token = lambda form, heard: (401, {"error": "invalid_client"})
+    await given.denied(oauth(store, client=KnownClient("mistyped")), "invalid_client")
+    given.answer_token = lambda form, heard: None
+    given.tokens.clear()
+    await given.let_in(oauth(store, login=None))
+
+
+@pytest.mark.parametrize("method", ["none", "client_secret_post"])
+async def test_tokens_are_refreshed_by_the_registration_that_they_were_issued_to(
+    given: World, other: World, method: str
+) -> None:
+    """Another redirect URI, for example because a port is taken, makes another registration at the same issuer."""
+    given.edit_server = adding(token_endpoint_auth_methods_supported=[method])
+    other.edit_resource = adding(authorization_servers=[given.issuer])
+    other.tokens, other.families = given.tokens, given.families
+    store = MemoryStore()
+    await call(given.url, oauth(store))
+    await call(other.url, oauth(store, login=Manual(agree, "http://127.0.0.1:7778/callback")))
+    assert len(given.registered) == 2
+    given.tokens.clear()
+    for one in (given, other):
+        await one.let_in(oauth(store, login=None))
+
+
 # --- quirks of servers ----------------------------------------------------------------------------------------
 
 

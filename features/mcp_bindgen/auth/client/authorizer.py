@@ -91,6 +91,10 @@ class TokenSource(ABC):
     async def client_of(self, grant: Grant, server: ServerMetadata) -> KnownClient | None:
         """Return the client of a grant, to refresh or revoke it; `None` if it is no longer known."""
 
+    async def note_refusal(self, error: TokenRefused, client: KnownClient, server: ServerMetadata) -> bool:
+        """Take note that a server refuses a client; return True if the client has to register again."""
+        return False
+
     async def bind(self, client: KnownClient, server: ServerMetadata) -> None:
         """Restrict a client without an issuer to its first authorization server; raises `AuthorizationError`."""
         if client.issuer is not None:
@@ -329,6 +333,7 @@ class ServerAuthorizer:
                     newer = await request.send(client, form)
                 except TokenRefused as error:
                     log.info("a refresh token is no longer good: %s", error)
+                    await self._source.note_refusal(error, client, server)
                     self._grant = replace(grant, refresh_token=None)
                     await store.replace(key, record, self._grant.dump())
                     return False

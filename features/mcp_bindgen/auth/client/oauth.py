@@ -15,7 +15,7 @@ from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from ..keyring_store import default_store
 from ..metadata import ServerMetadata
-from ..store import Key
+from ..store import Key, put
 from .authorizer import TokenSource
 from .clients import DEVICE_GRANT, KnownClient, is_document_url, load_client, read_registration, registration_request
 from .login import AuthorizationRequest, Browser, DeviceLogin, Login, device_code
@@ -95,9 +95,9 @@ class OAuth(TokenSource):
                     return await self._by_device(login, server.device_authorization_endpoint, request)
                 return await self._by_redirect(login, request)
             except TokenRefused as error:
-                if error.error != "invalid_client" or is_last or not await self._unregister(server):
+                client = self._known(server) or await self._registered(server)
+                if is_last or client is None or not await self.note_refusal(error, client, server):
                     raise
-                log.info("%s does not know this client any more; the client registers again", server.issuer)
         raise AssertionError
 
     async def _by_redirect(self, login: Login, request: TokenRequest) -> Grant:
@@ -145,8 +145,11 @@ class OAuth(TokenSource):
                 return known
         if grant.client_id == self._document_url:
             return KnownClient(grant.client_id)
-        registered = await self._registered(server)
-        return registered if registered is not None and registered.id == grant.client_id else None
+        for name in (grant.client_id, self._client_name):
+            registered = await self._registered(server, name)
+            if registered is not None and registered.id == grant.client_id:
+                return registered
+        return None
 
     async def _identify(self, request: TokenRequest, redirect_uri: str | None) -> KnownClient:
         """Return the client by the first available way of MCP 2026-07-28, "Client Registration"."""
@@ -172,7 +175,7 @@ class OAuth(TokenSource):
 
     async def _register(self, request: TokenRequest, endpoint: str, redirect_uri: str | None) -> KnownClient:
         """Register the client, unless it is registered for the same redirect URI (RFC 7591)."""
-        server, key = request.server, self._registration_key(request.server)
+        server, key = request.server, Key(request.server.issuer, "", self._client_name)
         before = await self.store.load(key)
         known = load_client(server.issuer, before)
         if known is not None and known.redirect_uri == redirect_uri:
@@ -180,20 +183,29 @@ class OAuth(TokenSource):
         wanted = registration_request(server, self._client_name, redirect_uri)
         response = await request.endpoints.fetcher.post_json(endpoint, wanted)
         record = read_registration(server, response, redirect_uri, wanted["token_endpoint_auth_method"])
-        await self.store.replace(key, before, record)
+        if known is not None:  # its tokens may still be in use
+            await put(self.store, Key(server.issuer, "", known.id), before)
+        if not await self.store.replace(key, before, record):  # another login was first
+            await put(self.store, Key(server.issuer, "", record["id"]), record)
         client = load_client(server.issuer, record)
         if client is None:
             raise AuthorizationError(f"{server.issuer} issued a client secret that has expired")
         return client
 
-    async def _registered(self, server: ServerMetadata) -> KnownClient | None:
-        return load_client(server.issuer, await self.store.load(self._registration_key(server)))
+    async def _registered(self, server: ServerMetadata, name: str | None = None) -> KnownClient | None:
+        """Return a replaced client by its identifier; without it, the current client."""
+        return load_client(server.issuer, await self.store.load(Key(server.issuer, "", name or self._client_name)))
 
-    async def _unregister(self, server: ServerMetadata) -> bool:
-        """Delete the registration; return True if there was one."""
-        key = self._registration_key(server)
-        record = await self.store.load(key)
-        return record is not None and await self.store.replace(key, record, None)
-
-    def _registration_key(self, server: ServerMetadata) -> Key:
-        return Key(server.issuer, "", self._client_name)
+    async def note_refusal(self, error: TokenRefused, client: KnownClient, server: ServerMetadata) -> bool:
+        """Forget a registration that the server does not know any more; return True if there was one."""
+        if error.error != "invalid_client":
+            return False
+        is_gone = False
+        for name in (client.id, self._client_name):
+            key = Key(server.issuer, "", name)
+            record = await self.store.load(key)
+            if record is not None and record.get("id") == client.id:
+                is_gone |= await self.store.replace(key, record, None)
+        if is_gone:
+            log.info("%s does not know this client any more; the client registers again", server.issuer)
+        return is_gone
