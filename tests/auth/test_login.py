@@ -303,6 +303,22 @@ async def test_tokens_are_refreshed_by_the_registration_that_they_were_issued_to
         await one.let_in(oauth(store, login=None))
 
 
+async def test_the_client_that_a_user_named_refreshes_its_tokens(given: World) -> None:
+    given.edit_server = without("registration_endpoint")
+    asked: list[str] = []
+
+    async def ask(*question: str) -> KnownClient:
+        asked.extend(question)
+        return KnownClient("named")
+
+    auth = oauth(ask_client=ask)
+    await given.let_in(auth)
+    given.tokens.clear()
+    await given.let_in(auth)
+    assert asked == [given.issuer, CALLBACK]
+    assert [form["grant_type"] for form in given.forms] == ["authorization_code", "refresh_token"]
+
+
 # --- quirks of servers ----------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ MCP 2026-07-28, "Authorization Flow Steps"; OAuth 2.1, section 4.1; RFC 8628.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Unpack
 
 import anyio
@@ -70,6 +71,7 @@ class OAuth(TokenSource):
         self.has_login: bool = login is not None and login.is_enabled
         self._clients, self._document_url, self._client_name = clients, client_metadata_url, client_name
         self._login, self._ask_client = login, ask_client
+        self._asked: list[KnownClient] = []
         self._parameters = parameters or {}
 
     async def logout(self, url: str) -> None:
@@ -140,7 +142,7 @@ class OAuth(TokenSource):
 
     async def client_of(self, grant: Grant, server: ServerMetadata) -> KnownClient | None:
         """Return the client of a grant; `None` if it is no longer known."""
-        for known in self._clients:
+        for known in (*self._clients, *reversed(self._asked)):
             if known.id == grant.client_id and known.issuer in (None, server.issuer):
                 return known
         if grant.client_id == self._document_url:
@@ -163,7 +165,9 @@ class OAuth(TokenSource):
         if server.registration_endpoint is not None:
             return await self._register(request, server.registration_endpoint, redirect_uri)
         if self._ask_client is not None:
-            return await self._ask_client(server.issuer, redirect_uri or "")
+            asked = await self._ask_client(server.issuer, redirect_uri or "")
+            self._asked.append(replace(asked, issuer=server.issuer))
+            return asked
         raise AuthorizationError(
             f"{server.issuer} lets no client register itself; register a client there "
             f"with the redirect URI {redirect_uri}, and name it: OAuth(KnownClient(id))"
