@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import anyio
 import pytest
+from anyio import to_thread
 
-from mcp_bindgen.auth import Manual, OAuth, keyring_store
+from mcp_bindgen.auth import Browser, Headless, Manual, OAuth, keyring_store
 from mcp_bindgen.auth.store import MemoryStore
 from mcp_bindgen.host import BadConfig, Host
 from mcp_bindgen.host.authorization import AuthSettings, LoginNeeded
@@ -23,9 +26,10 @@ from mcp_bindgen.runtime import ConnectionClosed, connect
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2026_07_28 import Client as Stateless
-from tests.support.authorization_world import CALLBACK, agree
+from tests.support.authorization_world import CALLBACK, agree, visit
 from tests.support.checked_connections import refused
 from tests.support.guarded import Guarded, guarded
+from tests.support.processes import free_port
 
 PROGRAM = {"clientId": "robot", "clientSecret": "${ROBOT}", "type": "client_credentials"}
 
@@ -288,6 +292,24 @@ def test_credentials_in_an_entry_replace_a_login() -> None:
 def test_auth_settings_of_a_program_are_refused() -> None:
     with pytest.raises(BadConfig, match='"auth" is for URLs; a program takes its credentials from "env"'):
         read_entry("x", {"command": "x", "auth": {}})
+
+
+@pytest.mark.parametrize("place", ["http://localhost:PORT/cb", "http://127.0.0.1:PORT"])
+async def test_a_configured_redirect_uri_is_used_with_and_without_a_browser(servers: Guarded, place: str) -> None:
+    shown: list[str] = []
+
+    async def paste(prompt: str) -> str:
+        return await to_thread.run_sync(visit, shown[-1].splitlines()[-1])
+
+    def open_(url: str) -> bool:
+        threading.Thread(target=lambda: urlopen(visit(url)).close()).start()
+        return True
+
+    uri = place.replace("PORT", str(free_port()))
+    settings = AuthSettings(client_id="a", redirect_uri=uri)
+    for login in (Headless(shown.append, paste), Browser(open=open_)):
+        assert await log_in(Entry(url=servers.url), settings, login, MemoryStore())
+        assert servers.world.queries[-1]["redirect_uri"] == uri
 
 
 SECRETS: dict[str, Any] = {"client_id": "a", "client_secret": "hidden", "issuer": "c"}

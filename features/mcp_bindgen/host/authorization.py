@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -161,7 +161,7 @@ class AuthSettings:
         plain = not (parts.query or parts.fragment or "@" in parts.netloc)
         if parts.scheme != "http" or host not in ("127.0.0.1", "localhost") or not port or not plain:
             raise ValueError('"redirectUri" must be like http://127.0.0.1:8765/callback, with a port of this machine')
-        return host, port, parts.path or "/"
+        return host, port, parts.path
 
     def auth(self, *, login: Login | None = None, store: Store | None = None) -> Auth:
         """Return what authorizes requests by these settings.
@@ -195,10 +195,8 @@ class AuthSettings:
         if self.type != "oauth":
             return self._machine(client, options)
         host, port, path = self.place()
-        if self.redirect_uri is not None and isinstance(login, Browser):
-            login = Browser(port, path, host, login.open, login.seconds)
-        elif self.redirect_uri is not None and isinstance(login, Headless):
-            login = Headless(login.tell, login.ask, port)
+        if self.redirect_uri is not None and isinstance(login, Browser | Headless):
+            login = replace(login, port=port, path=path, host=host)
         options["store"] = store
         known = () if self.client_id is None else client
         return OAuth(known, client_metadata_url=self.client_metadata_url, login=login, **options)

@@ -128,7 +128,8 @@ class AuthorizationRequest:
         """Return True if an address belongs to this request: it has the same path and the same state, once."""
         states = [value for name, value in _query(address) if name == "state"]
         is_same = len(states) == 1 and compare_digest(states[0].encode(), self.state.encode())
-        return is_same and address.partition("?")[0] == self.redirect_uri.partition("?")[0]
+        places = {one.partition("?")[0].removesuffix("/") for one in (address, self.redirect_uri)}
+        return is_same and len(places) == 1  # browsers add a slash to an address without a path
 
     def code(self, address: str) -> str:
         """Return the code in the address that the user returned to.
@@ -419,18 +420,22 @@ class Headless:
         tell: Shows a text to the user.
         ask: Asks the user for a line.
         port: Port in the redirect URI; no program listens there.
+        path: Path of the redirect URI.
+        host: Host of the redirect URI: `127.0.0.1` or `localhost`.
     """
 
     tell: Callable[[str], object] = _print
     ask: Callable[[str], Awaitable[str]] = _input
     port: int = 8765
+    path: str = "/callback"
+    host: str = "127.0.0.1"
 
     is_enabled = True
 
     @asynccontextmanager
     async def redirect(self, preferred: str | None) -> AsyncGenerator[Redirect]:
         """Return an address for the user to copy."""
-        yield Redirect(f"http://127.0.0.1:{self.port}/callback", self._paste)
+        yield Redirect(f"http://{self.host}:{self.port}{self.path}", self._paste)
 
     async def show_device(self, code: DeviceCode) -> None:
         """Tell the user which code to enter at which URL."""
