@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import anyio
 import keyring.backend
@@ -14,7 +16,7 @@ import keyring.errors
 import pytest
 
 from mcp_bindgen.auth.keyring_store import KeyringStore
-from mcp_bindgen.auth.store import FileStore, Key, MemoryStore, Store
+from mcp_bindgen.auth.store import FileStore, Key, MemoryStore, Store, put
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.checked_connections import refused
 from tests.support.commands import ROOT, execute
@@ -191,6 +193,18 @@ async def test_a_link_is_not_followed(tmp_path: Path) -> None:
 async def test_a_folder_writable_by_other_users_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o770)
     await refused(FileStore(tmp_path).replace(KEY, None, {}), AuthorizationError, "can be changed by others")
+
+
+@posix
+async def test_a_file_system_without_locks_or_that_is_read_only_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = await kept(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", mock.Mock(side_effect=OSError(errno.EROFS, "Read-only file system")))
+        await refused(put(store, KEY, None), AuthorizationError, "Read-only file system")
+    monkeypatch.setattr("fcntl.flock", mock.Mock(side_effect=OSError(errno.ENOLCK, "No locks available")))
+    await refused(put(store, KEY, None), AuthorizationError, "No locks available")
 
 
 BROKEN = [b"", b"{", b"[]", b'{"record": 1}', b"\xff\xfe", b'{"record": {}, "key": {}}']

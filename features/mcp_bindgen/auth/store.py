@@ -25,6 +25,7 @@ Record = Mapping[str, Any]
 """A stored JSON object."""
 
 _LOCK_POLL_SECONDS = 0.02
+_LOCKED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
 if sys.platform == "win32":
     import msvcrt
@@ -189,9 +190,12 @@ class SharedStore(ABC):
                 raise _unusable(path, error) from None
             try:
                 while True:
-                    with suppress(OSError):
+                    try:
                         _lock_file(file)
                         break
+                    except OSError as error:
+                        if error.errno not in _LOCKED:  # some file systems have no locks
+                            raise _unusable(path, error) from None
                     await anyio.sleep(_LOCK_POLL_SECONDS)
                 yield
             finally:
@@ -230,11 +234,11 @@ class FileStore(SharedStore):
 
     async def _write(self, key: Key, record: Record | None) -> None:
         path = self._path(key)
-        if record is None:
-            path.unlink(missing_ok=True)
-            return
         temporary: Path | None = None
         try:
+            if record is None:
+                path.unlink(missing_ok=True)
+                return
             file, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # readable by its owner only
             temporary = Path(name)
             with os.fdopen(file, "w", encoding="utf-8") as opened:
