@@ -15,7 +15,7 @@ import keyring.backend
 import keyring.errors
 import pytest
 
-from mcp_bindgen.auth.keyring_store import KeyringStore
+from mcp_bindgen.auth.keyring_store import KeyringStore, default_store
 from mcp_bindgen.auth.store import FileStore, Key, MemoryStore, Store, put
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.checked_connections import refused
@@ -242,12 +242,13 @@ async def test_a_damaged_keyring_entry_is_reported_and_other_entries_are_read(tm
     assert await store.keys() == [Key("a", "b", "c")]
 
 
-async def test_the_error_of_an_unusable_keyring_contains_no_secret(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [keyring.errors.KeyringLocked, ConnectionResetError])
+async def test_the_error_of_an_unusable_keyring_contains_no_secret(tmp_path: Path, error: type[Exception]) -> None:
     class Locked(Ring):
         def get_password(self, service: str, username: str) -> str | None:
-            raise keyring.errors.KeyringLocked("secret")
+            raise error("secret")
 
-    with pytest.raises(AuthorizationError, match="the keyring cannot be used: KeyringLocked") as caught:
+    with pytest.raises(AuthorizationError, match=f"the keyring cannot be used: {error.__name__}") as caught:
         await KeyringStore(Locked(), tmp_path).load(KEY)
     assert "secret" not in str(caught.value)
 
@@ -259,3 +260,9 @@ def test_the_default_store_uses_files_without_a_keyring(tmp_path: Path) -> None:
         environment = {"PYTHON_KEYRING_BACKEND": ring, "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
         ran = execute(sys.executable, "-c", code, cwd=ROOT, code=None, **environment)
         assert expected in ran.stdout, ran.stderr
+
+
+def test_a_configured_keyring_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyring, "get_keyring", mock.Mock(side_effect=RuntimeError("no session bus")))
+    with pytest.raises(AuthorizationError, match="the configured keyring cannot be used: no session bus"):
+        default_store()

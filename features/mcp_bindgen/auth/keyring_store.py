@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import keyring
 from anyio import to_thread
 from keyring.backend import KeyringBackend
-from keyring.errors import KeyringError, PasswordDeleteError
+from keyring.errors import PasswordDeleteError
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
@@ -91,7 +91,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
     """Call the keyring, which blocks, in a thread."""
     try:
         return await to_thread.run_sync(work)
-    except KeyringError as error:
+    except Exception as error:  # backends let errors of D-Bus and of the system through; their texts may hold secrets
         raise AuthorizationError(f"the keyring cannot be used: {type(error).__name__}") from None
 
 
@@ -102,6 +102,13 @@ def _count(head: str) -> int:
 
 
 def default_store() -> Store:
-    """Return the keyring of this machine, or files where there is none."""
-    backend = keyring.get_keyring()
-    return KeyringStore(backend) if backend.priority >= 1 else FileStore()
+    """Return the keyring of this machine, or files where there is none.
+
+    Raises:
+        AuthorizationError: The keyring that the user has configured cannot be used.
+    """
+    try:
+        backend = keyring.get_keyring()
+        return KeyringStore(backend) if backend.priority >= 1 else FileStore()
+    except Exception as error:  # backends raise errors of many types
+        raise AuthorizationError(f"the configured keyring cannot be used: {error}") from None
