@@ -197,7 +197,7 @@ class Fetcher:
             raise FetchError(f"{place} did not answer within {self.timeout:g} seconds", is_temporary=True) from None
         except httpx2.DecodingError as error:
             raise FetchError(f"no usable answer from {place}: {reason(error)}") from None
-        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError, ValueError) as error:
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, ImportError, OSError, ValueError) as error:
             raise FetchError(f"no answer from {place}: {reason(error)}", is_temporary=True) from None
         if isinstance(body, Oversized):
             raise FetchError(f"{place} answered with more than {self.limit} bytes")

@@ -354,6 +354,14 @@ async def test_invalid_urls_are_refused(url: str) -> None:
             pass
 
 
+@each("proxy", ["socks5://127.0.0.1:1", "ftp://127.0.0.1:1", "http://[::1"])
+async def test_an_unusable_proxy_of_the_environment_is_reported(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(ConnectionClosed, match="the proxy of the environment cannot be used"):
+        async with http("https://example.com/mcp"):
+            pass
+
+
 async def test_invalid_headers_are_refused() -> None:
     with pytest.raises(ConnectionClosed):
         async with http("http://127.0.0.1:1/", headers={"é\u2028": "x"}):

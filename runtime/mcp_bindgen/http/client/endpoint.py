@@ -260,7 +260,10 @@ async def open_endpoint(
         if client is None:
             limits = httpx2.Limits(max_keepalive_connections=connections, keepalive_expiry=_IDLE_SECONDS)
             is_direct = authorizer is not None and _LOCAL.match(url) is not None  # a proxy would read the token
-            opened = httpx2.AsyncClient(verify=certificates(), limits=limits, trust_env=not is_direct)
+            try:
+                opened = httpx2.AsyncClient(verify=certificates(), limits=limits, trust_env=not is_direct)
+            except (ImportError, httpx2.InvalidURL, ValueError) as error:
+                raise ConnectionClosed(f"the proxy of the environment cannot be used: {reason(error)}") from None
             client = await stack.enter_async_context(opened)
         endpoint = Endpoint(url, client, headers or {}, timeout, limit, min_retry, authorizer)
         yield stack.enter_context(endpoint.hiding_secrets())
