@@ -5,8 +5,12 @@ from __future__ import annotations
 import gzip
 import ipaddress
 import json
+import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
@@ -90,6 +94,26 @@ async def test_the_checked_address_is_used_for_the_connection() -> None:
         assert (await local(resolve=resolve).get_json(url)).document == {"host": url.split("/")[2]}
         assert asked == ["localhost"]
         assert (await refused(local(resolve=resolving("10.0.0.1")), url)).is_refused
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one local address")
+async def test_an_address_that_does_not_answer_leaves_time_for_the_next() -> None:
+    async with serving(lambda heard: heard.json({})) as script:
+        silent = ("127.0.0.2", urlsplit(script.url).port or 0)
+        with ExitStack() as stack:
+            stack.enter_context(socket.create_server(silent, backlog=0))
+            for _ in range(3):  # more than the system keeps for a server that accepts none
+                waiting = stack.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(silent)
+            fetcher = local(timeout=2, resolve=resolving("127.0.0.2", "127.0.0.1"))
+            assert (await fetcher.get_json(script.url.replace("127.0.0.1", "localhost"))).is_success
+
+
+@each("proxy", ["socks5://127.0.0.1:1", "ftp://127.0.0.1:1", "http://[::1"])
+async def test_an_unusable_proxy_is_reported(proxy: str) -> None:
+    assert "no answer from https://example.com/x" in str(await refused(Fetcher(proxy=proxy), "https://example.com/x"))
 
 
 async def test_a_trusted_host_may_have_an_internal_address() -> None:

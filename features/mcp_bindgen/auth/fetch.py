@@ -214,10 +214,12 @@ class Fetcher:
         host = url.netloc.decode("ascii")
         sent = {"accept": "application/json", "accept-encoding": "identity", **headers, "host": host}
         proxy = self.proxy or _environment_proxy(url)
-        verify, seconds = self.verify or certificates(), self.timeout
-        async with httpx2.AsyncClient(verify=verify, proxy=proxy, trust_env=False, timeout=seconds) as client:
+        addresses = [url] if proxy else await self._pinned(url)
+        verify = self.verify or certificates()
+        timeout = httpx2.Timeout(self.timeout, connect=self.timeout / max(1, len(addresses)))
+        async with httpx2.AsyncClient(verify=verify, proxy=proxy, trust_env=False, timeout=timeout) as client:
             failure: Exception | None = None
-            for pinned in [url] if proxy else await self._pinned(url):
+            for pinned in addresses:
                 request = client.build_request(method, pinned, headers=sent, content=content)
                 if pinned is not url:
                     request.extensions = {**request.extensions, "sni_hostname": _host(url)}
