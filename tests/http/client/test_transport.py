@@ -1012,7 +1012,10 @@ async def test_a_url_that_cannot_be_split_is_malformed() -> None:
 
 async def test_no_log_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     async def play(heard: Heard) -> None:
-        await (heard.end(405) if heard.name == "DELETE" else heard.result(mcp_session_id="session-secret"))
+        if heard.path == "/moved":
+            await heard.end(307, location="/mcp?token=redirected")
+        else:
+            await (heard.end(405) if heard.name == "DELETE" else heard.result(mcp_session_id="session-secret"))
 
     with caplog.at_level(logging.DEBUG):
         async with serving(play) as script:
@@ -1023,7 +1026,10 @@ async def test_no_log_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
             assert script.heard[1].headers["authorization"].startswith("Basic ")
             async with http(script.url) as there:
                 await ask(there, request(1))
-    for secret in ("password", "token=query", "session-secret"):
+            async with http(script.url.replace("/mcp", "/moved")) as there:
+                await ask(there, request(1))
+            assert script.heard[-1].query == "token=redirected"
+    for secret in ("password", "token=query", "session-secret", "redirected"):
         assert secret not in caplog.text
     assert "HTTP Request: POST http://127.0.0.1" in caplog.text
     filters = [

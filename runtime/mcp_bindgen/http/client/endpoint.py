@@ -35,6 +35,7 @@ _CREDENTIALS = re.compile(r"auth|cookie|dpop|key|secret|session|token")  # in na
 _MAX_DRAINED = 64 * 1024  # bytes of an unused body that are read so that the connection can be used again
 _DRAIN_SECONDS = 1.0
 _LOCAL = re.compile(r"http://(?:localhost\.?|127(?:\.[0-9]+){3}|\[::1\])(?::[0-9]+)?(?:[/?#]|$)", re.IGNORECASE)
+_SECRET_HEADERS = (SESSION_ID, "b'location'")  # as the log of the HTTP client writes them
 _LOGGERS = ("httpx2", "httpcore2.http11", "httpcore2.http2")
 
 
@@ -229,7 +230,10 @@ class Endpoint:
 
         def is_harmless(record: logging.LogRecord) -> bool:
             text = record.getMessage()
-            return SESSION_ID not in text.lower() and self._is_harmless(text)
+            urls = [one for one in record.args or () if isinstance(one, httpx2.URL)]
+            if any(one.query and one.origin == self.url.origin for one in urls):  # the server redirected the request
+                return False
+            return not any(name in text.lower() for name in _SECRET_HEADERS) and self._is_harmless(text)
 
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(is_harmless)
