@@ -22,6 +22,7 @@ from mcp_bindgen.auth import (
     Bearer,
     ClientCredentials,
     ClientSecret,
+    EnterpriseManaged,
     KnownClient,
     Manual,
     PrivateKeyJwt,
@@ -537,6 +538,15 @@ async def test_a_secret_without_a_configured_issuer_is_bound_to_the_first_issuer
     for one in (given, other):  # a server that changes its issuer, and another server
         await one.denied(auth, "name the issuer")
     assert not other.forms
+
+
+async def test_a_configured_identity_provider_may_be_inside_of_a_network(given: World) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.9"]
+
+    clients = KnownClient("there"), KnownClient("here", given.issuer)
+    auth = EnterpriseManaged("token", "https://idp.corp:1", *clients, fetcher=Fetcher(resolve=resolve))
+    await given.denied(auth, "no answer from https://idp.corp:1")  # a connection was attempted
 
 
 async def test_logging_out_revokes_and_deletes_tokens(given: World) -> None:

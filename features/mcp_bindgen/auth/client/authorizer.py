@@ -53,11 +53,13 @@ class TokenSource(ABC):
         extensions: Extensions of MCP that the source implements.
         is_interactive: True if a user has to log in.
         has_login: True if a user can log in now.
+        providers: Further servers that the user has named, which may be inside of a network.
     """
 
     extensions: Mapping[str, Any] = {}
     is_interactive = False
     has_login = False
+    providers: Sequence[str] = ()
 
     def __init__(
         self, name: str, issuers: Iterable[str | None], default_store: Callable[[], Store], options: Options
@@ -132,7 +134,8 @@ class ServerAuthorizer:
         except ValueError:
             raise AuthorizationError(f"{shown(url)} is not the URL of a server") from None
         metadata.check_confidential(url)
-        named = {urlsplit(one).hostname or "" for one in (url, *source.issuers)}  # chosen by the user
+        chosen = (url, *source.issuers, *source.providers)  # by the user
+        named = {urlsplit(one).hostname or "" for one in chosen}
         loopback = source.fetcher.loopback or any(map(is_loopback, named))
         self._fetcher = replace(source.fetcher, trusted=source.fetcher.trusted | named, loopback=loopback)
         self._endpoints = Endpoints(self._fetcher)
