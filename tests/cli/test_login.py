@@ -236,6 +236,9 @@ def test_bad_input_is_refused_in_one_line(servers: Guarded, browser: Browser) ->
         (["URL", "--client-secret-file", "/nonexistent", "--client-id", "a"], "/nonexistent: cannot be read"),
         (["URL", "--omit-resource"], 'for one "issuer": name it'),
         (["URL", "--issuer", "https://a.example"], '"issuer" needs "clientId"'),
+        (["URL", "--issuer", "https://[a", "--client-id", "a"], "an issuer in its settings, is malformed"),
+        (["https://[::1"], "the URL of the server, or of an issuer"),
+        (["https://a.example:99999/mcp"], "the URL of the server, or of an issuer"),
         (["http://example.com/mcp"], "tokens are only sent over https"),
         (["https://example.invalid/mcp"], "no answer from https://example.invalid/mcp"),
     ]:

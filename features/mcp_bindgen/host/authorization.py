@@ -308,16 +308,16 @@ async def names_issuer(url: str, challenges: Sequence[str]) -> bool:
     from mcp_bindgen.auth.fetch import Fetcher, is_loopback
     from mcp_bindgen.auth.metadata import assumed_server, find_legacy_server, find_resource
 
-    host = urlsplit(url).hostname or ""
-    fetcher = Fetcher(trusted=frozenset([host]), loopback=is_loopback(host))
     parameters = (one.parameters.get("resource_metadata") for one in parse(challenges))
     named = next(filter(None, parameters), None)
     try:
+        host = urlsplit(url).hostname or ""
+        fetcher = Fetcher(trusted=frozenset([host]), loopback=is_loopback(host))
         resource = await find_resource(fetcher, url, named)
         if resource is not None and resource.authorization_servers:
             return True
         return await find_legacy_server(fetcher, url) != assumed_server(url)
-    except AuthorizationError:  # its absence is not certain
+    except (AuthorizationError, ValueError):  # its absence is not certain
         return True
 
 

@@ -105,7 +105,7 @@ async def log_out(url: str, settings: AuthSettings | None, store: Store) -> tupl
     try:
         resource = canonical(url)
     except ValueError:
-        raise AuthorizationError("a stored login is for an invalid URL") from None
+        raise AuthorizationError("a login to an invalid URL cannot be revoked") from None
     problems: list[AuthorizationError] = []
     keys = [key for key in await store.keys() if key.resource == resource]
     try:

@@ -131,11 +131,11 @@ class ServerAuthorizer:
         try:
             self._resource = metadata.canonical(url)
             self._origin = metadata.origin(url)
+            chosen = (url, *source.issuers, *source.providers)  # by the user
+            named = {urlsplit(one).hostname or "" for one in chosen}
         except ValueError:
-            raise AuthorizationError(f"{shown(url)} is not the URL of a server") from None
+            raise AuthorizationError("the URL of the server, or of an issuer in its settings, is malformed") from None
         metadata.check_confidential(url)
-        chosen = (url, *source.issuers, *source.providers)  # by the user
-        named = {urlsplit(one).hostname or "" for one in chosen}
         loopback = source.fetcher.loopback or any(map(is_loopback, named))
         self._fetcher = replace(source.fetcher, trusted=source.fetcher.trusted | named, loopback=loopback)
         self._endpoints = Endpoints(self._fetcher)
