@@ -162,7 +162,7 @@ CLAIMS: dict[str, list[dict[str, Any]]] = {
     "the token is not valid yet": [{"nbf": At(1200)}],
     "the nbf of the token is not a time": [{"nbf": "soon"}],
     "the token was issued in the future": [{"iat": At(1200), "exp": At(2400)}],
-    "the token does not name its subject": [{"sub": ..., "client_id": ...}, {"sub": "", "client_id": 1}],
+    "the token does not name its subject": [{"sub": ..., "client_id": ...}, {"sub": "", "client_id": 1}, {"sub": 42}],
     "the token is no access token": [{"nonce": "n"}, {"at_hash": "h"}, {"typ": "ID"}],
     "the token is unknown here": [{"iss": "https://elsewhere.example.org"}, {"iss": ...}, {"iss": "/"}, {"iss": []}],
 }

@@ -117,7 +117,7 @@ class ClaimRules:
         """
         client = _text(claims, "client_id") or _text(claims, "azp") or _text(claims, "appid")
         subject = _text(claims, "sub") or client
-        if subject is None:
+        if subject is None or not isinstance(claims.get("sub"), str | None):  # users would share the client's sessions
             raise InvalidToken("the token does not name its subject")
         expires, begins, issued = (_time(claims, name) for name in ("exp", "nbf", "iat"))
         found = Identity(
