@@ -156,6 +156,12 @@ async def test_keys_that_cannot_verify_are_left_out(entry: Any) -> None:
     assert await both.verify(issuer.token(RESOURCE), RESOURCE) is not None
 
 
+@each("keys", [{}, {"keys": None}, Issuer().jwks()["keys"][0]])
+def test_keys_that_are_no_set_are_refused(keys: Any) -> None:
+    with pytest.raises(ValueError, match="no JWK Set"):
+        JwtVerifier("https://auth.example.org", keys=keys)
+
+
 async def test_short_keys_are_left_out(recwarn: pytest.WarningsRecorder) -> None:
     issuer = Issuer()
     issuer.keys["k1"] = issuer.key = RSAKey.generate_key(1024)

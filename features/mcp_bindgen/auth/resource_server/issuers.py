@@ -21,7 +21,7 @@ from mcp_bindgen.runtime.protocol.access import SKEW, Identity
 from ..challenges import basic_credentials
 from ..fetch import Fetcher, FetchError, is_loopback
 from ..metadata import find_document
-from .signatures import ALGORITHMS, BadSignature, IssuerKeys, check_header, parse_signed, verify
+from .signatures import ALGORITHMS, BadSignature, IssuerKeys, check_header, parse_signed, public_keys, verify
 from .verifier import ClaimRules, InvalidToken, VerifierUnavailable
 
 ACCESS_TOKEN = "at+jwt"  # noqa: S105 - it is the name of a type
@@ -135,6 +135,8 @@ class JwtVerifier(_IssuerVerifier):
             raise ValueError(f"algorithms of signatures are {', '.join(ALGORITHMS)}; not {', '.join(sorted(unknown))}")
         if audience_claim != "aud" and options.get("audience") is None:
             raise ValueError("name the clients whose tokens are accepted: audience=[...]")
+        if keys is not None:
+            public_keys(keys)
         super().__init__(issuer, jwks_uri, options, audience_claim)
         self._types = tuple(name.lower().removeprefix("application/") for name in types)
         self._algorithms = frozenset(algorithms)

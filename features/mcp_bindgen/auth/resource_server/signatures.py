@@ -152,7 +152,7 @@ def import_public_key(entry: Mapping[str, Any]) -> Key | None:
     return key if isinstance(key, ECKey | OKPKey) else None
 
 
-def _public_keys(document: object) -> list[PublicKey]:
+def public_keys(document: object) -> list[PublicKey]:
     """Return the keys of a JWK Set that can verify signatures (RFC 7517); raise `ValueError` if it is none."""
     entries = document.get("keys") if is_object(document) else None
     if not is_array(entries):
@@ -231,7 +231,7 @@ class IssuerKeys:
     async def _refresh(self) -> None:
         try:
             with anyio.fail_after(_FETCH_TIMEOUT):
-                keys = _public_keys(await self._load())
+                keys = public_keys(await self._load())
         except Exception as error:
             log.warning("the keys of %s could not be fetched: %s", self._issuer, error or type(error).__name__)
             return
