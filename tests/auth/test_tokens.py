@@ -35,7 +35,7 @@ from mcp_bindgen.auth.client.login import device_code
 from mcp_bindgen.auth.client.tokens import Endpoints, Grant, TokenRequest
 from mcp_bindgen.auth.fetch import Fetched, Fetcher
 from mcp_bindgen.auth.metadata import ServerMetadata
-from mcp_bindgen.auth.store import FileStore, MemoryStore
+from mcp_bindgen.auth.store import FileStore, MemoryStore, put
 from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, Refused
@@ -178,6 +178,24 @@ async def test_a_cancelled_refresh_does_not_lose_the_refresh_token(given: World)
     given.edit_token = lambda answer: answer
     await given.let_in(oauth(store, login=None))
     assert given.families
+
+
+async def test_a_refresh_does_not_overwrite_a_login_of_another_process(given: World) -> None:
+    store, elsewhere = MemoryStore(), MemoryStore()
+    await call(given.url, oauth(store))
+    await call(given.url, oauth(elsewhere))
+    (key,) = [one for one in await store.keys() if one.resource and one.issuer]
+    play = given.issuing.play
+
+    async def log_in_meanwhile(heard: Heard) -> None:
+        if heard.path == "/token":
+            await put(store, key, await elsewhere.load(key))
+        await play(heard)
+
+    given.tokens.clear()
+    given.issuing.play = log_in_meanwhile
+    await call(given.url, oauth(store, login=None))
+    assert await store.load(key) == await elsewhere.load(key)
 
 
 def late(answer: dict[str, Any]) -> dict[str, Any]:

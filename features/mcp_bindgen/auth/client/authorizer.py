@@ -340,7 +340,9 @@ class ServerAuthorizer:
                     self._grant = replace(grant, refresh_token=None)
                     await store.replace(key, record, self._grant.dump())
                     return False
-                await self._keep(grant.renewed(newer))
+                self._grant = grant.renewed(newer)
+                if not await store.replace(key, record, self._grant.dump()):  # a login has replaced it meanwhile
+                    await self._load()
             return True
 
     def _request(
