@@ -109,6 +109,7 @@ def default_store() -> Store:
     """
     try:
         backend = keyring.get_keyring()
-        return KeyringStore(backend) if backend.priority >= 1 else FileStore()
+        is_usable = backend.priority >= 1
     except Exception as error:  # backends raise errors of many types
         raise AuthorizationError(f"the configured keyring cannot be used: {error}") from None
+    return KeyringStore(backend) if is_usable else FileStore()
