@@ -144,6 +144,14 @@ def test_an_error_about_a_missing_scope_contains_the_login_command(
     assert whoami(servers).stdout == "ada\n"
 
 
+def test_the_shown_scopes_are_the_granted_ones(
+    login: Callable[..., Done], servers: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers.world, "edit_token", lambda answer: {**answer, "scope": "mcp:read"})
+    assert " with mcp:read, renewed" in login("--scope", FILES).stdout
+    assert kept()[-1]["scopes"] == ["mcp:read"]
+
+
 def test_a_failed_login_keeps_the_previous_login(
     login: Callable[..., Done], servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:

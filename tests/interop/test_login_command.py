@@ -163,7 +163,7 @@ def test_a_user_logs_in_steps_up_and_logs_out(user: User, issuer: str, example: 
     shown.append(user.run("auth", "list", "--json"))
     (grant,) = (one for one in json.loads(shown[-1].stdout) if one["server"] == url)
     assert (grant["issuer"], grant["refreshable"]) == (issuer, True)
-    assert set(grant["scopes"]) == {"mcp:read", "mcp:write", "offline_access"}
+    assert set(grant["scopes"]) == {"mcp:read", "mcp:write"}
 
     kept = [json.loads(path.read_text())["record"] for path in user.store.glob("*.json")]
     (used,) = (record for record in kept if "refresh_token" in record)

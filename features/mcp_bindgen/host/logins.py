@@ -151,8 +151,9 @@ async def kept(store: Store) -> list[Kept]:
         if not key.resource:
             found.append(Kept(key.issuer, None, str(record.get("id", key.client))))
         elif grant is not None:
-            state = grant.scopes, grant.expires_at, grant.refresh_token is not None, grant.key is not None
-            found.append(Kept(key.issuer, key.resource, grant.client_id, *state))
+            state = grant.expires_at, grant.refresh_token is not None, grant.key is not None
+            scopes = grant.granted or grant.scopes
+            found.append(Kept(key.issuer, key.resource, grant.client_id, scopes, *state))
     return found
 
 

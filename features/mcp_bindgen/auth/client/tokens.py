@@ -113,6 +113,7 @@ class Grant:
         expires_at: End of the access token in seconds since 1970, if the server names it.
         refresh_token: The refresh token, if there is one.
         key: Private key that the tokens are bound to, as `ProofKey.dump` writes it, if they are.
+        granted: Granted scopes, if the server names them.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -127,6 +128,7 @@ class Grant:
     expires_at: _Time | None = None
     refresh_token: str | None = field(default=None, repr=False)
     key: str | None = field(default=None, repr=False)
+    granted: tuple[str, ...] = ()
 
     @property
     def is_fresh(self) -> bool:
@@ -143,7 +145,7 @@ class Grant:
 
     def dump(self) -> dict[str, Any]:
         """Return the record of the grant for a store."""
-        return {**asdict(self), "scopes": list(self.scopes)}
+        return {**asdict(self), "scopes": list(self.scopes), "granted": list(self.granted)}
 
     @classmethod
     def load(cls, record: Mapping[str, Any] | None) -> Grant | None:
@@ -156,7 +158,7 @@ class Grant:
     def renewed(self, newer: Grant) -> Grant:
         """Return the grant of a refresh, with the old refresh token if the server issued no new one."""
         refresh_token, scopes = newer.refresh_token or self.refresh_token, newer.scopes or self.scopes
-        return replace(newer, refresh_token=refresh_token, scopes=scopes)
+        return replace(newer, refresh_token=refresh_token, scopes=scopes, granted=newer.granted or self.granted)
 
 
 _GRANTS = TypeAdapter(Grant)
@@ -220,6 +222,7 @@ class TokenRequest:
         if scheme == "Bearer" and self.must_bind:
             raise AuthorizationError(f"{issuer} issued an access token that is not bound to our key")
         refresh, scope = document.get("refresh_token"), document.get("scope")
+        granted = split(scope) if isinstance(scope, str) else ()
         now, lifetime = time.time(), _seconds(document.get("expires_in"))
         return Grant(
             issuer=issuer,
@@ -227,11 +230,12 @@ class TokenRequest:
             client_id=client.id,
             access_token=token,
             scheme=scheme,
-            scopes=union(self.scopes, split(scope) if isinstance(scope, str) else ()),
+            scopes=union(self.scopes, granted),
             issued_at=now,
             expires_at=None if lifetime is None else now + lifetime,
             refresh_token=refresh if isinstance(refresh, str) and refresh else None,
             key=None if self.key is None else self.key.dump(),
+            granted=granted,
         )
 
 
