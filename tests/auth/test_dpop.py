@@ -53,6 +53,7 @@ def test_a_key_is_stored_as_text_and_absent_from_errors_and_repr() -> None:
         ("http://LOCALHOST:80", "http://localhost/"),
         ("https://a.example:8443/x/?y#z", "https://a.example:8443/x/"),
         ("https://[::1]:443/x", "https://[::1]/x"),
+        ("https://BÜCHER.example/x", "https://xn--bcher-kva.example/x"),
     ],
 )
 def test_target_uris_are_normalized_for_comparison(url: str, expected: str) -> None:

@@ -99,6 +99,7 @@ def target_uri(url: str) -> str:
     """
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
+    host = host if host.isascii() else host.encode("idna").decode()  # as HTTP clients send it
     host = f"[{host}]" if ":" in host else host
     scheme = parts.scheme.lower()
     port = "" if parts.port in (None, _PORTS.get(scheme)) else f":{parts.port}"
