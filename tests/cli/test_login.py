@@ -120,6 +120,7 @@ def test_commands_use_the_login_until_the_logout(
 def test_a_logout_without_a_login_succeeds_and_reports_it(servers: Guarded) -> None:
     done = inside("logout", servers.url)
     assert (done.returncode, done.stdout) == (0, f"There is no login to {servers.url}.\n")
+    assert "secret" not in inside("logout", f"{servers.url}#secret").stdout
     done = inside("auth", "list")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "There are no logins.\n")
     assert kept() == []

@@ -26,7 +26,7 @@ from mcp_bindgen.spec import BadInput
 from .groups import Commands
 from .options import Json, Port
 from .output import print_json, print_table
-from .servers import named
+from .servers import named, public
 from .terminal import say, write
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _server_entry(server: str) -> Entry:
 
 def _shown_url(entry: Entry) -> str:
     """Return the URL of an entry without secrets."""
-    return harmless((entry.url or "").partition("?")[0])
+    return public(entry.url or "")
 
 
 SECRET = "MCP_BINDGEN_CLIENT_SECRET"  # noqa: S105 - the name of a variable
