@@ -160,6 +160,16 @@ async def test_a_temporary_refresh_error_keeps_the_stored_tokens(given: World, s
     await given.let_in(oauth(store, login=None))
 
 
+async def test_a_refused_secret_keeps_the_refresh_token_until_it_is_corrected(given: World) -> None:
+    store = MemoryStore()
+    await call(given.url, oauth(store, client=ClientSecret("known", secret=SECRET)))
+    given.tokens.clear()
+    refusal = (401, {"error": "invalid_client"})
+    given.answer_token = lambda form, heard: None if form["client_secret"] == SECRET else refusal
+    await given.denied(oauth(store, client=ClientSecret("known", secret="wrong"), login=None), "no user may be asked")
+    await given.let_in(oauth(store, client=ClientSecret("known", secret=SECRET), login=None))
+
+
 async def test_a_valid_token_is_used_when_its_early_refresh_fails(given: World, passes: Passes) -> None:
     auth = oauth()
     first = await call(given.url, auth)

@@ -335,10 +335,11 @@ class ServerAuthorizer:
                 try:
                     newer = await request.send(client, form)
                 except TokenRefused as error:
-                    log.info("a refresh token is no longer good: %s", error)
-                    await self._source.note_refusal(error, client, server)
-                    self._grant = replace(grant, refresh_token=None)
-                    await store.replace(key, record, self._grant.dump())
+                    log.info("a token could not be refreshed: %s", error)
+                    is_unknown = await self._source.note_refusal(error, client, server)
+                    if is_unknown or error.error == "invalid_grant":  # otherwise the settings may be mended
+                        self._grant = replace(grant, refresh_token=None)
+                        await store.replace(key, record, self._grant.dump())
                     return False
                 self._grant = grant.renewed(newer)
                 if not await store.replace(key, record, self._grant.dump()):  # a login has replaced it meanwhile
