@@ -370,6 +370,13 @@ async def test_a_secret_echoed_in_an_error_is_not_shown(given: World, method: st
         assert (echoed in str(error)) == (echoed == pair and method == "client_secret_post")  # not sent
 
 
+async def test_an_error_may_name_the_client_and_its_scopes(given: World) -> None:
+    reason = "the application machine-one is not granted reports:read"
+    given.answer_token = lambda form, heard: (400, {"error": "invalid_scope", "error_description": reason})
+    client = ClientSecret("machine-one", given.issuer, secret=SECRET)
+    await given.denied(ClientCredentials(client, scopes=["reports:read"]), reason)
+
+
 async def test_concurrent_processes_bind_a_client_to_the_same_issuer(given: World) -> None:
     """The second process to store the issuer of a client detects the conflict."""
 

@@ -38,6 +38,7 @@ _MAX_LIFETIME = 10.0 * 365 * 86400  # seconds
 _MAX_TIME = 32503680000.0  # the year 3000 in seconds since 1970
 _MAX_NONCES = 2  # nonces that a server may request for one token request
 _MAX_NONCE_CHARACTERS = 1024
+_PUBLIC_FIELDS = ("audience", "client_id", "redirect_uri", "resource", "scope", "token_type_hint")
 _MIN_SECRET_CHARACTERS = 8  # shorter values occur in error messages by accident
 
 _Time = Annotated[float, Field(ge=0, lt=_MAX_TIME)]
@@ -313,7 +314,7 @@ class Endpoints:
             return document or {}
         if document is None:
             raise AuthorizationError(f"{server.issuer} answered {fetched.status} without a JSON object")
-        hidden = [value for name, value in sent.items() if name not in ("grant_type", "resource")]
+        hidden = [value for name, value in sent.items() if name not in _PUBLIC_FIELDS and not name.endswith("_type")]
         hidden += [credentials.secret, *(value.rpartition(" ")[2] for value in headers.values())]
         code, reason = document.get("error"), error_text(document) or "no reason"
         raw = f"{code} {document.get('error_description')}"
