@@ -153,6 +153,18 @@ async def test_fixed_answers_replace_samples() -> None:
     assert [name for name, _ in app.calls] == ["find", "find", "find", "find", "buy"]
 
 
+async def test_a_list_of_content_is_structured_if_the_output_schema_has_it() -> None:
+    lines = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    schema = {**ANY, "properties": {"content": lines, "isError": {"type": "boolean"}}, "required": ["content"]}
+    tool = {"name": "read", "inputSchema": ANY, "outputSchema": schema}
+    answers = {"read": [{"arguments": {"n": 1}, "result": {"content": ["one"]}}]}
+    async with client_of(mock(answers, tools=[tool])) as client:
+        for given_number, is_fixed in ((1, True), (1.0, True), (True, False)):
+            read = await client.call_tool("read", {"n": given_number})
+            assert isinstance(read.structured_content["content"][0], str)
+            assert (read.structured_content == {"content": ["one"]}) is is_fixed
+
+
 @pytest.mark.parametrize(
     ("answers", "pointer", "problem"),
     [

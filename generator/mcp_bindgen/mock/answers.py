@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
+
 from mcp_bindgen.app.validation import Validator
 from mcp_bindgen.contract import text
 from mcp_bindgen.contract.model import Contract, Entry
@@ -34,8 +36,8 @@ class Answer:
     error: str | Mapping[str, Any] | None = None
 
     def fits(self, arguments: Mapping[str, Any]) -> bool:
-        """Return True if it answers a call with these arguments."""
-        return self.arguments is None or self.arguments == arguments
+        """Return True if it answers a call with these arguments; to JSON, `true` differs from 1."""
+        return self.arguments is None or jsonschema_rs.is_valid({"const": self.arguments}, arguments)
 
 
 def read_answers(path: Path, contract: Contract) -> dict[str, list[Answer]]:
@@ -80,14 +82,16 @@ def _answer(tool: Entry, raw: Any, pointer: str) -> Answer:
         _check(tool.raw["inputSchema"], answer.arguments, join(pointer, "arguments"))
     if "error" in raw:
         _check_error(answer.error, join(pointer, "error"))
-    elif not is_whole(answer.result) and "outputSchema" in tool.raw:
+    elif not is_whole(tool, answer.result) and "outputSchema" in tool.raw:
         _check(tool.raw["outputSchema"], answer.result, join(pointer, "result"))
     return answer
 
 
-def is_whole(result: Any) -> bool:
-    """Return True if a result is a whole `CallToolResult`."""
-    return is_object(result) and is_array(result.get("content"))
+def is_whole(tool: Entry, result: Any) -> bool:
+    """Return True if a fixed result of a tool is a whole `CallToolResult`, and not structured content."""
+    if not (is_object(result) and is_array(result.get("content"))):
+        return False
+    return "outputSchema" not in tool.raw or "structuredContent" in result or result.get("isError") is True
 
 
 def _check_error(error: Any, pointer: str) -> None:

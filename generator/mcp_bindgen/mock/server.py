@@ -102,14 +102,12 @@ class Mock(App):
             raise ProtocolError(fixed.error["code"], fixed.error["message"], fixed.error.get("data"))
         if fixed.error is not None:
             raise ToolError(str(fixed.error))
-        return self._result(tool, fixed.result)
+        return self._result(tool, fixed.result, is_wire=is_whole(tool, fixed.result))
 
-    def _result(self, tool: ContractEntry, value: Any) -> Any:
-        """Return a value as the result of a tool in the revision of the contract."""
-        wire: dict[str, Any]
-        if is_whole(value):
-            wire = value
-        else:
+    def _result(self, tool: ContractEntry, value: Any, *, is_wire: bool = False) -> Any:
+        """Return a value, which may be a whole result, as the result of a tool in the revision of the contract."""
+        wire: dict[str, Any] = value
+        if not is_wire:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             wire = {"content": [{"type": "text", "text": text}]}
             if "outputSchema" in tool.raw:
