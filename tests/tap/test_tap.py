@@ -205,7 +205,8 @@ def test_seeded_violations_are_found(revision: str, method: str, result: Any, po
 
 
 def test_an_invalid_message_is_a_violation() -> None:
-    for text in [b"{", b"1", b"[]", b"{}", b'{"jsonrpc": "2.0", "id": 9, "result": {}}', b"\xff"]:
+    half = b'{"jsonrpc": "2.0", "method": "notifications/initialized", "params": {"_meta": {"\\ud800": 1}}}'
+    for text in [b"{", b"1", b"[]", b"{}", b'{"jsonrpc": "2.0", "id": 9, "result": {}}', b"\xff", half]:
         seen = list[TracedMessage]()
         Trace(seen.append, "2025-11-25").record("server", text)
         assert [len(message.violations) for message in seen] == [1]

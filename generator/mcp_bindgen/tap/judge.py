@@ -109,7 +109,10 @@ class MessageJudge:
     def _check(self, value: Any, pointer: str, *names: str) -> list[Violation]:
         """Return the violation of a value that none of the definitions accepts; report the closest error."""
         known = [name for name in names if name in self._definitions]
-        errors = [next(iter(self._validator(name).iter_errors(value)), None) for name in known]
+        try:
+            errors = [next(iter(self._validator(name).iter_errors(value)), None) for name in known]
+        except UnicodeEncodeError:
+            return [Violation(pointer, "JSON", "a text has half of a character, which no UTF-8 has")]
         found = [_closest(error) for error in errors if error is not None]
         if len(found) < len(errors) or not found:
             return []
