@@ -246,8 +246,12 @@ LIMITED: dict[str, Any] = {
         "s": {"type": "string", "minLength": 2, "maxLength": 3},
         "a": {"type": "array", "items": {"$ref": "#"}, "maxItems": 2},
         "e": {"enum": ["x", None, 1]},
+        "t": {"$ref": "Time"},
     },
-    "required": ["n", "m", "s"],
+    "required": ["n", "m", "s", "t"],
+    "$defs": {
+        "Time": {"$id": "Time", "type": "object", "properties": {"day": {"type": "string"}}, "required": ["day"]}
+    },
     "additionalProperties": False,
 }
 

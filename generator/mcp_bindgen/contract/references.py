@@ -163,11 +163,35 @@ class Root:
         return BadInput(message, pointer=self.pointer + place, fix=fix)
 
 
-def resolve(root: Any, reference: str) -> Any:
-    """Return the target of a local reference, or `None` if there is none."""
-    place = unquote(reference.removeprefix("#"))
-    is_pointer = reference.startswith("#") and (place == "" or place.startswith("/"))
-    return value_at(root, place) if is_pointer else None
+class Targets:
+    """Targets of the references of a schema.
+
+    Args:
+        root: The schema.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    def find(self, reference: str) -> Any:
+        """Return the target of a local reference, by pointer, anchor or id, or `None` if there is none."""
+        base, _, fragment = reference.partition("#")
+        fragment = unquote(fragment)
+        if fragment and not fragment.startswith("/"):
+            return self._named.get(f"#{fragment}")
+        return value_at(self._named.get(base) if base else self._root, fragment)
+
+    @cached_property
+    def _named(self) -> dict[str, Any]:
+        """`#` and anchor, or id -> schema."""
+        found: dict[str, Any] = {}
+        pending = [self._root]
+        for node in pending:  # grows in the loop
+            if is_object(node):
+                pending.extend(child for _, _, child in _children(node, ""))
+                found |= {f"#{node[key]}": node for key in ("$anchor", "$dynamicAnchor") if key in node}
+                found |= {str(node[key]): node for key in ("$id", "id") if key in node}
+        return found
 
 
 def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]]:

@@ -23,7 +23,7 @@ from mcp_bindgen.protocol.model import (
 )
 from mcp_bindgen.spec.json import is_object, listed
 
-from .references import resolve
+from .references import Targets
 
 _KINDS = ["object", "string", "integer", "number", "boolean", "array", "null"]
 _MEMBERS = ("anyOf", "oneOf", "allOf")
@@ -62,7 +62,7 @@ class SchemaTypes:
     """Types of a JSON Schema for sample values: less exact than contract types, but with all limits and conditions."""
 
     def __init__(self, schema: Any) -> None:
-        self._schema = schema
+        self._targets = Targets(schema)
         self._definitions: dict[str, Definition] = {}
         self.root = self._type(schema)
         self.protocol = Protocol("", "", "", self._definitions, ())
@@ -99,7 +99,7 @@ class SchemaTypes:
     def _referred(self, reference: str) -> Ref:
         if reference not in self._definitions:
             self._definitions[reference] = Definition(reference, AnyValue())
-            self._definitions[reference] = Definition(reference, self._type(resolve(self._schema, reference)))
+            self._definitions[reference] = Definition(reference, self._type(self._targets.find(reference)))
         return Ref(reference)
 
     def _of_kind(self, kind: str, schema: dict[str, Any]) -> Type:

@@ -6,6 +6,7 @@ References are followed: moving a schema to `$defs` is not a difference.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from mcp_bindgen.protocol.model import Scalar
 from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
 from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, PROSE
 
-from ..references import resolve
+from ..references import Targets
 
 Schema = Mapping[str, Any]
 
@@ -68,7 +69,7 @@ class _Walk:
     """Parallel walk through two documents; recursive schemas are visited once."""
 
     def __init__(self, old: Schema, new: Schema) -> None:
-        self.roots = old, new
+        self.targets = Targets(old), Targets(new)
         self.seen: set[tuple[int, int]] = set()
         self.known: dict[tuple[int, int], frozenset[str]] = {}
         self.kept: list[Any] = []  # keeps ids of objects unique
@@ -143,7 +144,8 @@ class _Walk:
         """Compare lists of schemas: remove common schemas, and pair the remaining ones."""
         ours = [(self.text("", member, 0), member) for member in old]
         theirs = [(self.text("", member, 1), member) for member in new]
-        texts = {text for text, _ in ours} & {text for text, _ in theirs}
+        before, after = (Counter(text for text, _ in side) for side in (ours, theirs))
+        texts = {text for text in before if text in after and (keyword != "oneOf" or before[text] == after[text])}
         gone = [member for text, member in ours if text not in texts]
         come = [member for text, member in theirs if text not in texts]
         if len(gone) == len(come):
@@ -186,8 +188,10 @@ class _Walk:
         found, seen = dict(schema), set[str]()
         while isinstance(found.get("$ref"), str) and found["$ref"] not in seen:
             seen.add(found["$ref"])
-            target = resolve(self.roots[side], found["$ref"])
+            target = self.targets[side].find(found["$ref"])
             rest = {key: value for key, value in found.items() if key != "$ref"}
+            if isinstance(target, bool):
+                target = self.opened(target, side)
             if not is_object(target):
                 return found
             if rest.keys() & target.keys() - WORDS - HINTS:
@@ -206,7 +210,7 @@ class _Walk:
         while pending:
             for reference in _references(pending.pop()):
                 if reference not in found:
-                    target = resolve(self.roots[side], reference)
+                    target = self.targets[side].find(reference)
                     found[reference] = _plain(target)
                     pending.append(target)
         return _plain(value) + json.dumps(found, sort_keys=True)
