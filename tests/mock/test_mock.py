@@ -243,8 +243,8 @@ LIMITED: dict[str, Any] = {
     "properties": {
         "n": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
         "m": {"type": "integer", "multipleOf": 5, "minimum": -7, "maximum": 7},
-        "s": {"type": "string", "minLength": 2, "maxLength": 3},
-        "a": {"type": "array", "items": {"$ref": "#"}, "maxItems": 2},
+        "s": {"type": "string", "minLength": 2.0, "maxLength": 3},
+        "a": {"type": "array", "items": {"$ref": "#"}, "maxItems": 2.0},
         "e": {"enum": ["x", None, 1]},
         "t": {"$ref": "Time"},
     },

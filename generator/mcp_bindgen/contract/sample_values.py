@@ -28,6 +28,7 @@ from .references import Targets
 _KINDS = ["object", "string", "integer", "number", "boolean", "array", "null"]
 _MEMBERS = ("anyOf", "oneOf", "allOf")
 _CONDITIONS = ("not", "if", "then", "else")
+_MAX_FLOAT_COUNT = 2**53
 _EVERYWHERE = (
     "text",
     "",
@@ -103,7 +104,7 @@ class SchemaTypes:
         return Ref(reference)
 
     def _of_kind(self, kind: str, schema: dict[str, Any]) -> Type:
-        limits = tuple((keyword, schema[keyword]) for keyword in APPLIES.get(kind, ()) if keyword in schema)
+        limits = tuple((keyword, _count(schema[keyword])) for keyword in APPLIES.get(kind, ()) if keyword in schema)
         match kind:
             case "object":
                 needed = schema.get("required", ())
@@ -117,3 +118,8 @@ class SchemaTypes:
                 return Scalar(kind, limits)
             case _:
                 return AnyValue()
+
+
+def _count(limit: Any) -> Any:
+    """Return a limit; a count may be a float in JSON, such as `2.0`."""
+    return int(limit) if isinstance(limit, float) and limit.is_integer() and abs(limit) < _MAX_FLOAT_COUNT else limit

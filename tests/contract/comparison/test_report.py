@@ -284,12 +284,13 @@ def test_an_inclusion_proof_stops_at_the_timeout(monkeypatch: pytest.MonkeyPatch
     assert inclusion.included(sender, receiver).answer is not Answer.YES
 
 
-def test_breaks_below_references_and_in_equal_alternatives_are_found() -> None:
+def test_breaks_below_references_in_equal_alternatives_and_of_float_counts_are_found() -> None:
     sides: list[Any] = [
         (record(x={"$ref": "#it"}) | {"$defs": {"It": {"$anchor": "it", **kind}}} for kind in (WHOLE, TEXT)),
         (record(x={"$ref": "It"}) | {"$defs": {"It": {"$id": "It", **kind}}} for kind in (WHOLE, TEXT)),
         (record(x={"$ref": "#/$defs/It"}) | {"$defs": {"It": kind}} for kind in (True, False)),
         (record(x={"oneOf": [WHOLE, *strings]}) for strings in ([TEXT], [TEXT, {**TEXT, "title": "Id"}])),
+        (record(x={**TEXT, "minLength": least}) for least in (2.0, 3.0)),
     ]
     for old, new in sides:
         assert [levels.split()[0] for _, levels in said(forecast(old), forecast(new))] == ["breaking"]
