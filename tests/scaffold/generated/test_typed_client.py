@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import os
 import shlex
 import sys
 from collections.abc import AsyncGenerator, Iterator
@@ -39,12 +40,13 @@ from tests.scaffold.generated.test_contract_package import (
     write,
 )
 from tests.support import hostile_contract as hostile
-from tests.support.commands import execute, inside, save, snapshot
+from tests.support.commands import ROOT, execute, inside, save, snapshot
 from tests.support.contract_strategies import inputs
 from tests.support.effort import examples
 from tests.support.forks import PYTHON
 from tests.support.raw_client import LISTS
 from tests.support.small_schemas import record
+from tests.support.type_checkers import strict_cache
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 NULLABLE: dict[str, Any] = {
@@ -260,6 +262,10 @@ def test_every_client_type_checks_strictly(clients: Path, tmp_path: Path) -> Non
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
     assert pyright(tmp_path) == []
+    roots = os.pathsep.join(str(ROOT / name) for name in ("generator", "runtime", "features", "generated"))
+    options = ["--explicit-package-bases", "--strict", strict_cache(tmp_path / "cache")]
+    newest = tmp_path / f"c{naming.package(NEWEST)}" / "weather.py"
+    execute(sys.executable, "-m", "mypy", *options, newest, cwd=tmp_path, MYPYPATH=roots, code=0)
 
 
 @pytest.mark.full

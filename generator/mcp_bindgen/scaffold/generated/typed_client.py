@@ -48,6 +48,7 @@ class _Method:
         returns: Annotation of its result.
         doc: Its docstring, as source code.
         body: The expression that it returns.
+        is_any: True if type checkers read the expression as `Any`.
     """
 
     name: str
@@ -55,6 +56,7 @@ class _Method:
     returns: str
     doc: str
     body: str
+    is_any: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,7 @@ class _Client:
             returns=typed or self._blocks,
             doc=_doc(self._demanding(tool), about),
             body=f"app.structured({call}, {typed})" if typed else f"app.succeeded({call}).content",
+            is_any=bool(typed) and not isinstance(self._types.definitions[typed].type, Object),
         )
 
     def _demanding(self, tool: Entry) -> str:
