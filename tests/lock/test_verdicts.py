@@ -127,6 +127,7 @@ CASES = [
     ("free map with conditions", *(fields(m={"type": "object"}), fields(m=fields(x={"type": "integer"})), "UNPROVEN")),
     ("format", RECORD, fields(a={"type": "string", "format": "uri"}), "UNPROVEN"),
     ("first argument", {"type": "object"}, RECORD, "COMPATIBLE"),
+    ("true in place of 1", fields(a={"const": 1}), fields(a={"const": True}), "BREAKING"),
     ("recursion", RECORD, fields(a=TEXT, b={"$ref": "#"}), "COMPATIBLE"),
 ]
 
@@ -138,6 +139,12 @@ def test_each_schema_change_gets_its_verdict(old: Schema, new: Schema, status: s
     assert found.verdict.status.name == status
     if status == "BREAKING":
         require_witness(pair, found)
+
+
+def test_a_lock_with_1_is_updated_to_true() -> None:
+    old, new = (snapshot(tool(fields(a={"default": value}))) for value in (1, True))
+    assert checked(Pair(old.entries["tool"]["t"], new.entries["tool"]["t"])).texts
+    assert LockedServer({}, old).updated({}, new, 5).current.digest == new.digest
 
 
 NEEDS_A: Schema = {"properties": {"a": TEXT}, "required": ["a"]}

@@ -85,9 +85,9 @@ class LockedServer:
 
     def updated(self, asked: Mapping[str, str], live: Snapshot, keep: int) -> LockedServer:
         """Return the server with another reviewed contract; at most `keep` earlier contracts are kept."""
-        known = self.current.entries
+        known = {digest(one): one for all_ in self.current.entries.values() for one in all_.values()}
         entries = {
-            kind: {name: one if known[kind].get(name) != one else known[kind][name] for name, one in all_.items()}
+            kind: {name: known.get(digest(one), one) for name, one in all_.items()}
             for kind, all_ in live.entries.items()
         }  # equal entries keep the order of their members
         is_same = live.digest == self.current.digest
@@ -153,7 +153,7 @@ class Lock:
 
 
 def digest(value: object) -> str:
-    """Return the digest of a JSON value; the order of members has no influence."""
+    """Return the digest of a JSON value; the order of members has no influence, and `true` differs from 1."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return f"sha256:{sha256(text.encode()).hexdigest()}"
 

@@ -22,7 +22,7 @@ from mcp_bindgen.runtime.protocol.methods import Method, Request
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.client import Client
 
-from .document import NO_INFO, Lock, Snapshot
+from .document import NO_INFO, Lock, Snapshot, digest
 from .verdict import LockStatus, Verdict, judge, judge_server
 
 C = TypeVar("C", bound=Client)
@@ -67,7 +67,7 @@ class Guard:
         self._locked = self._lock.server(server).current
         self._verdicts: dict[tuple[Kind, str], Verdict] = {}
         self._judged_at: dict[tuple[Kind, str], int] = {}
-        self._known: dict[tuple[Kind, str], tuple[Entry, Verdict]] = {}
+        self._known: dict[tuple[Kind, str], tuple[str, Verdict]] = {}
         self._listing = anyio.Lock()
         self._reported: set[tuple[Kind, str]] = set()
         self._of_server: Verdict | None = None
@@ -156,13 +156,13 @@ class Guard:
         due: list[tuple[Kind, str, Entry, Entry]] = []
         for name, (_, live) in found.items():
             seen = self._known.get((kind, name))
-            if seen is not None and seen[0] == live:
+            if seen is not None and seen[0] == digest(live):
                 self._verdicts[kind, name] = seen[1]
             else:
                 due.append((kind, name, locked[name], live))
         judged = await anyio.to_thread.run_sync(partial(judge, due, isolated=True)) if due else []
         for (_, name, _, live), verdict in zip(due, judged, strict=True):
-            self._known[kind, name] = live, verdict
+            self._known[kind, name] = digest(live), verdict
             self._verdicts[kind, name] = verdict
             self._report(verdict)
         self._judged_at |= dict.fromkeys(((kind, name) for name in found), changes)

@@ -19,7 +19,7 @@ from mcp_bindgen.app.inclusion import Answer, prove
 from mcp_bindgen.app.validation import is_larger
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
-from .document import Snapshot
+from .document import Snapshot, digest
 
 # A change of a text can steer a model, under any keyword. So the names of machines are listed here, and all other texts
 # count, also those of unknown keywords.
@@ -252,7 +252,7 @@ def judge(pairs: Sequence[tuple[Kind, str, Entry, Entry]], *, isolated: bool = F
 
 def drift(kind: Kind, name: str, old: Entry, new: Entry) -> Drift:
     """Return the differences between a locked and a live entry, for clients of the locked one."""
-    if old == new:
+    if digest(old) == digest(new):
         return Drift(kind, name, is_same=True)
     if is_larger(new, MAX_PARTS):
         return Drift(kind, name, is_same=False, broken=[f"it has more than {MAX_PARTS} parts"])
@@ -272,7 +272,7 @@ def drift(kind: Kind, name: str, old: Entry, new: Entry) -> Drift:
             was, now = old.get("mimeType"), new.get("mimeType")
             if was is not None and was != now:
                 broken.append(f"its media type was {was}, is {now or 'not stated'}")
-    different = [one for one in questions if one.sender != one.receiver]
+    different = [one for one in questions if digest(one.sender) != digest(one.receiver)]
     return Drift(kind, name, is_same=False, texts=changed_texts(kind, old, new), broken=broken, questions=different)
 
 
