@@ -166,7 +166,13 @@ def test_a_file_that_is_not_a_recording_is_reported_in_one_line(text: str, tmp_p
 
 # --- comparison -----------------------------------------------------------------------------------------------
 
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+PAIR = {"type": "array", "items": [{"type": "integer"}, {"type": "string"}]}
+SCHEMA = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "pair": PAIR},
+    "required": ["n"],
+}
 TOOL: dict[str, Any] = {
     "name": "t",
     "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}},
@@ -187,6 +193,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "text": ({"content": [{"text": "a"}]}, {"content": [{"text": "b"}]}, "different", '/0/text: was "a", is "b"'),
     "absent": ({"content": [], "isError": True}, {"content": []}, "different", "/result/isError: was true, is absent"),
     "fits": (structured({"n": 1}), structured({"n": 2}), "fits", "/result/structuredContent/n: was 1, is 2"),
+    "tuple": (structured({"n": 1, "pair": [1]}), structured({"n": 1, "pair": [2]}), "fits", "/pair/0: was 1, is 2"),
     "does not fit": (structured({"n": 1}), structured({"n": "2"}), "different", "/result/structuredContent/n"),
     "other text": (structured({"n": 1}), {**structured({"n": 2}), "content": []}, "different", "/result/content"),
     "cursor": ({"content": [], "nextCursor": "x"}, {"content": [], "nextCursor": "y"}, "same", ""),

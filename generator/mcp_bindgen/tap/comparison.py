@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jsonschema_rs import Draft202012Validator, ValidationError
+import jsonschema_rs
 
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.document import contract_of_valid
@@ -156,8 +156,9 @@ class Comparison:
         if schema is None or not is_object(result):
             return False
         try:
-            return Draft202012Validator(schema, offline=True).is_valid(result.get("structuredContent"))
-        except (ValueError, ValidationError):
+            validator = jsonschema_rs.validator_for(schema, validate_formats=False, offline=True)
+            return validator.is_valid(result.get("structuredContent"))
+        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
             return False
 
     def _values(self, old: Any, new: Any, path: list[str]) -> Iterator[Difference]:
