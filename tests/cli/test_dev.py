@@ -305,10 +305,17 @@ def test_ctrl_c_ends_dev_and_its_server(tmp_path: Path) -> None:
     started, code = tmp_path / "pid", "import os, pathlib\npathlib.Path('pid').write_text(str(os.getpid()))\n"
     (tmp_path / "server.py").write_text(code + SERVER, "utf-8")
     command = [str(COMMAND), "dev", "server.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
-        while not started.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        process.send_signal(2)
-        assert process.wait(20) in (0, 130)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, text=True, **pipes) as process:
+        assert process.stdout is not None
+        origin, _, token = process.stdout.readline().split()[-1].partition("/?token=")
+        with httpx2.stream("GET", f"{origin}/events", headers={"x-dev-token": token}, timeout=60) as open_page:
+            lines = open_page.iter_lines()  # its end closes the page
+            assert "starting" in next(lines)
+            deadline = time.monotonic() + 60
+            while not started.exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.send_signal(2)
+            assert process.wait(20) in (0, 130)
+        assert process.communicate()[1] == ""
     assert not alive(int(started.read_text()))

@@ -291,10 +291,31 @@ async def serve_page(bench: Bench, port: int, ready: Callable[[str], None]) -> N
         lifespan="off",
         timeout_graceful_shutdown=1,
     )
-    server = uvicorn.Server(config)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(bench.run)
-        ready(f"http://127.0.0.1:{port}/?token={bench.token}")
-        await server.serve([listener])
+    scope = anyio.CancelScope()
+
+    async def run() -> None:
+        with scope:
+            await bench.run()
+
+    def close() -> None:
+        scope.cancel()
         bench.close()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        ready(f"http://127.0.0.1:{port}/?token={bench.token}")
+        await _PageServer(config, close).serve([listener])
         tasks.cancel_scope.cancel()
+
+
+class _PageServer(uvicorn.Server):
+    """Server of the page, which ends its work before it waits for the connections that show it."""
+
+    def __init__(self, config: uvicorn.Config, close: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._close = close
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what the connections wait for, and then the connections."""
+        self._close()
+        await super().shutdown(sockets)
