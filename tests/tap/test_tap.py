@@ -73,6 +73,7 @@ STRANGE = {
     "deep secret": (b'{"token": ' + b"[" * 300 + b"]" * 300 + b"}", "nested deeper"),
     "lone surrogate": (b'{"a": "\\ud800"}', None),
     "no number": (b'{"a": NaN}', "NaN is no JSON value"),
+    "large number": (b'{"a": 1e999}', "1e999 is too large for a number"),
 }
 
 

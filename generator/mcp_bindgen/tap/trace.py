@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -26,6 +27,7 @@ MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 
 _TOO_LONG = f"longer than {MAX_MESSAGE_BYTES} bytes; not checked"
 _MAX_PENDING = 10_000  # requests without a response
+_MAX_NUMBER_CHARS = 20  # of a number in a reason
 _VERSION = "protocolVersion"
 _ANSWERED = (200, 202)
 _MARKS = {"client": ">", "server": "<"}
@@ -138,7 +140,7 @@ class Trace:
             yield self._unread(sender, len(text), seconds, _TOO_LONG)
             return
         try:
-            value: Any = json.loads(text, parse_constant=_refuse_constant)
+            value: Any = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             shown = "" if may_contain_secrets(text) else text[:1000].decode("utf-8", "replace")
             yield self._unread(sender, len(text), seconds, f"not JSON: {error}", shown)
@@ -229,6 +231,13 @@ def _without_values(found: list[Violation], shown: list[Violation]) -> list[Viol
     """Return violations with the reasons that they have where secrets are replaced, as a reason may quote the value."""
     reasons = {(one.pointer, one.rule): one.reason for one in shown}
     return [replace(one, reason=reasons.get((one.pointer, one.rule), "the value does not fit")) for one in found]
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):  # would be `Infinity` in the recording
+        raise ValueError(f"{text[:_MAX_NUMBER_CHARS]} is too large for a number")
+    return number
 
 
 def _refuse_constant(name: str) -> NoReturn:
