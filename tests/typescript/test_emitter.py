@@ -12,7 +12,7 @@ import pytest
 from mcp_bindgen.emit import Model, Options
 from mcp_bindgen.emit.typescript.plugin import EMITTER
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Definition, Field, Object, Ref, Scalar, Type
+from mcp_bindgen.protocol.model import AnyValue, Array, Const, Definition, Field, Object, Ref, Scalar, Type, Union
 from tests.interop.processes import node
 from tests.support.commands import ROOT, Done, inside, save
 from tests.support.schema_damage import damaged
@@ -121,6 +121,8 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
         object=Scalar("string", (("minLength", 2), ("pattern", "^a"))),
         Object=AnyValue(),
         Set=Object((Field("a", TEXT, required=False),), extra=None),
+        Map=Union((Ref("Book"),), tag="form"),
+        Book=Object((Field("form", Const(("book",)), required=True),)),
     )
     every = json.dumps(dict.fromkeys(names, "x"))
     faults = {
@@ -136,6 +138,7 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
         ("Tobject", '"a"'): "object: breaks the limit minLength 2",
         ("Object", "null"): None,
         ("Set", '{"b": 1}'): "Set/b: is not a member of the type",
+        ("Map", '{"form": "book"}'): None,
         ("Number", "1.0"): None,
         ("Number", "1e400"): "Number: must be a number, not a value of type infinite number",
         ("Tree", f"{'[' * 20_000}{']' * 20_000}"): "Tree: is nested too deeply",

@@ -70,7 +70,8 @@ class Checks:
                 return _limited(f"v.{_SCALARS.get(kind, kind)}({value})", value, constraints)
             case Union(members, tag):
                 if tag is not None:
-                    cases = self._constant(f"new Map([{', '.join(self._case(member, tag) for member in members)}])")
+                    cases = ", ".join(self._case(member, tag) for member in members)
+                    cases = self._constant(f"new globalThis.Map([{cases}])")
                     return f"v.tagged({value}, {json.dumps(tag)}, {cases})"
                 checks = ", ".join(self._function(member) for member in members)
                 return f"v.either({value}, {self._constant(f'[{checks}]')})"
