@@ -123,6 +123,7 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
         Set=Object((Field("a", TEXT, required=False),), extra=None),
         Map=Union((Ref("Book"),), tag="form"),
         Book=Object((Field("form", Const(("book",)), required=True),)),
+        Dash=Scalar("string", (("pattern", r"^a\-b$"),)),
     )
     every = json.dumps(dict.fromkeys(names, "x"))
     faults = {
@@ -139,6 +140,8 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
         ("Object", "null"): None,
         ("Set", '{"b": 1}'): "Set/b: is not a member of the type",
         ("Map", '{"form": "book"}'): None,
+        ("Dash", '"a-b"'): None,
+        ("Dash", '"ab"'): r"Dash: breaks the limit pattern ^a\-b$",
         ("Number", "1.0"): None,
         ("Number", "1e400"): "Number: must be a number, not a value of type infinite number",
         ("Tree", f"{'[' * 20_000}{']' * 20_000}"): "Tree: is nested too deeply",
