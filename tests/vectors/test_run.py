@@ -49,10 +49,10 @@ def files(revision: str) -> list[VectorFile]:
     return list(vector_files(Store(), [revision]))
 
 
-def run(folder: Path, behaviour: str, *arguments: object) -> Done:
-    """Run the vectors of 2024-11-05 on a scripted testee."""
+def run(folder: Path, behaviour: str, *arguments: object, start: tuple[str, str] = ("", "")) -> Done:
+    """Run the vectors of 2024-11-05 on a scripted testee; `start` replaces text in its first message."""
     script = folder / "testee.py"
-    script.write_text(TESTEE.replace("BEHAVIOUR", behaviour))
+    script.write_text(TESTEE.replace("BEHAVIOUR", behaviour).replace(*start))
     vectors = folder / "vectors"
     if not vectors.exists():
         (vectors / "2024-11-05").mkdir(parents=True)
@@ -113,6 +113,7 @@ MISBEHAVIOUR = [
     ('reply["other"] = text', {"error"}),
     ('reply["rejected" if "1" in text else "accepted"] = text\n        if "true" in text: sys.exit(3)', {"crash"}),
     ('reply["accepted"] = text\n        if "[]" in text: time.sleep(5)', {"timeout", "false-accept"}),
+    ('print("[" * 100_000)\n        reply["rejected"] = ""', {"error"}),
     ('print("noise")\n        reply["rejected"] = ""', {"error"}),
 ]
 
@@ -140,9 +141,16 @@ def test_expected_disagreements_pass_and_stale_expectations_fail(tmp_path: Path)
     known.write_text('[[expected]]\nkind = "false-reject"\nvectors = ["*"]\nreason = "another kind"\n')
     done = run(tmp_path, ECHO, "--expected", known)
     assert (done.returncode, "0 disagreements" in done.stdout) == (1, False)
-    known.write_text('[[expected]]\nkind = "false-accept"\nvectors = "*"\n')
-    done = run(tmp_path, ECHO, "--expected", known)
-    assert (done.returncode, f"error: {known}#/expected/0/" in done.stderr) == (2, True)
+    for wrong in ('[[expected]]\nkind = "false-accept"\nvectors = "*"\n', "expected = 5\n"):
+        known.write_text(wrong)
+        done = run(tmp_path, ECHO, "--expected", known)
+        assert (done.returncode, f"error: {known}#/expected" in done.stderr) == (2, True)
+
+
+def test_a_testee_without_a_list_of_revisions_is_started(tmp_path: Path) -> None:
+    """A nil slice of Go becomes null."""
+    done = run(tmp_path, ECHO, "--format", "json", start=('"revisions": []', '"revisions": None'))
+    assert json.loads(done.stdout)["implementation"]["revisions"] == []
 
 
 def test_disagreements_are_reported_as_text_markdown_and_junit(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def clusters(found: Iterable[Disagreement]) -> dict[tuple[str, str, str], list[D
 def read_expected(path: Path) -> tuple[Expected, ...]:
     """Return a list of expected disagreements; raise `BadInput` if the file is no such list."""
     try:
-        return TypeAdapter(tuple[Expected, ...]).validate_python(tuple(read_toml(path).get("expected", ())))
+        return TypeAdapter(tuple[Expected, ...]).validate_python(read_toml(path).get("expected", ()))
     except ValidationError as error:
         message, pointer = first_problem(error)
         raise BadInput(message, file=path, pointer=f"/expected{pointer}", fix="give kind, vectors and reason") from None

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.json import is_array, is_object
 
 PROTOCOL = 1
 """Version of the testee protocol."""
@@ -144,7 +144,8 @@ class Testee:
                 fix="see its messages with --verbose, and the protocol in docs/how-to/vectors.md",
             )
         name, version, language = (str(reply.get(member, "")) for member in ("name", "version", "language"))
-        return Implementation(name, version, language, tuple(map(str, reply.get("revisions", ()))))
+        revisions = reply.get("revisions")
+        return Implementation(name, version, language, tuple(map(str, revisions)) if is_array(revisions) else ())
 
     def _send(self, message: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -158,7 +159,7 @@ class Testee:
             return None
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return found if is_object(found) else {}
 
