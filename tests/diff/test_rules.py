@@ -373,6 +373,16 @@ def test_equal_inline_types_that_become_one_definition_are_compared_once() -> No
     assert Counter(finding.rule for finding in findings) == {"field-added-optional": 1, "ref-extracted": 1}
 
 
+def test_a_replaced_definition_is_compared_once_for_all_its_messages() -> None:
+    def levels(name: str, level: Schema) -> Schema:
+        both = record("level", level=ref(name))
+        return small({name: level}, FindBookRequestParams=both, FindBookResult=both)
+
+    old = levels("Level", {"enum": ["low", "high"]})
+    (finding,) = on_wire(found(old, levels("Depth", {"type": ["string", "integer"]})))
+    assert brief([finding]) == [("type-widened", "FindBookRequest.params.level", B, B)]
+
+
 def test_a_reused_definition_name_is_found() -> None:
     old = small(FindBookResult=record(it=ref("Thing")), Thing=BOOK)
     new = small(FindBookResult=record(it=ref("Book")), Book=BOOK, Film=FILM, Thing=union("Book", "Film"))

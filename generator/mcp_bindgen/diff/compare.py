@@ -47,7 +47,7 @@ class Comparer(Sides):
         self._envelopes = envelopes(old), envelopes(new)
         self._capabilities = _capabilities(old), _capabilities(new)
         self._places: list[Location] = []
-        self._seen: set[tuple[str, str]] = set()
+        self._replaced: dict[tuple[str, str], Unit] = {}
         self._inlining = Inlining(self)
 
     def run(self) -> list[Change]:
@@ -112,9 +112,8 @@ class Comparer(Sides):
         """Compare the types in a place."""
         before, after = (forms.named(type) for forms, type in zip(self.forms, location.types, strict=True))
         if before and after:
-            if not self.matches.same(before, after) and (before, after) not in self._seen:
-                self._seen.add((before, after))
-                self._places.append(location)
+            if not self.matches.same(before, after):
+                self.replaced((before, after), location)
         elif (before or after) and self.is_recut(*location.types):
             rule, name = ("ref-extracted", after) if after else ("ref-inlined", before)
             if name in (self.matches.old if after else self.matches.new):
@@ -124,6 +123,17 @@ class Comparer(Sides):
                 self._inlining.add(rule, str(name), location)
         else:
             self.compare(location)
+
+    def replaced(self, pair: tuple[str, str], location: Location) -> None:
+        """Compare a definition with another one that takes its place, once for all places."""
+        place, unit = location.unit, self._replaced.get(pair)
+        if unit is None:
+            unit = self._replaced[pair] = replace(place, sent=None, within=([], []), wire=False)
+            self._places.append(replace(location, unit=unit, wire=True))
+        for within in unit.within:
+            within.append(place)
+        unit.wire = unit.wire or (place.wire and location.wire)
+        unit.answers = unit.answers if unit.answers == place.answers else ""
 
     def is_recut(self, old: Type, new: Type) -> bool:
         """Return whether an inline type may equal a definition; a union with the definition does not."""

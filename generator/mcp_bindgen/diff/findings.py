@@ -211,7 +211,7 @@ class Findings:
         """
         if unit.sent is not None:
             return unit.sent, True
-        old, new = (self.side(unit, side, frozenset()) for side in SIDES)
+        old, new = (self.side(unit, side) for side in SIDES)
         met: dict[Sender, set[Message]] = {}
         apart: dict[Sender, set[Message]] = {}
         for sender in old.keys() & new.keys():
@@ -219,14 +219,17 @@ class Findings:
             (met if shared or not either else apart)[sender] = shared or either
         return met or apart, bool(met)
 
-    def side(self, unit: Unit, side: int, above: frozenset[int]) -> dict[Sender, set[Message]]:
-        """Return senders and messages of a unit in one revision."""
+    def side(self, unit: Unit, side: int) -> dict[Sender, set[Message]]:
+        """Return senders and messages of a unit, and of all units that contain it, in one revision."""
         found: dict[Sender, set[Message]] = {}
-        parts = [self.reach[side].of(name) for name in unit.names[side]]
-        parts += [self.side(other, side, above | {id(unit)}) for other in unit.within[side] if id(other) not in above]
-        for part in parts:
-            for sender, messages in part.items():
-                found.setdefault(sender, set()).update(messages)
+        seen, pending = {id(unit)}, [unit]
+        while pending:
+            one = pending.pop()
+            for part in (one.sent or {}, *(self.reach[side].of(name) for name in one.names[side])):
+                for sender, messages in part.items():
+                    found.setdefault(sender, set()).update(messages)
+            pending += [other for other in one.within[side] if id(other) not in seen]
+            seen.update(map(id, one.within[side]))
         return found
 
     # --- names --------------------------------------------------------------------------------------------------

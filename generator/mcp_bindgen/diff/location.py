@@ -32,7 +32,7 @@ class Unit:
         label: Subject of the unit.
         types: The old and the new type.
         names: The old and the new definitions that are or contain the unit.
-        within: The units that contain it, for a revision without a definition of its own.
+        within: The units that contain it, besides those of its definitions.
         sent: Senders and messages, if no definition determines them.
         hidden: Ignored members at its top.
         payload: Members at its top that are placeholders and not on the wire.
