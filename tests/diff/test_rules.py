@@ -142,6 +142,23 @@ def test_an_added_union_member_that_an_old_member_accepts_is_risky() -> None:
     assert finding.witness.old_accepts
 
 
+def test_a_variant_that_the_other_type_accepts_breaks_nothing() -> None:
+    for rule, old, new in [
+        ("enum-value-added", {"anyOf": [{"const": "a"}, TEXT]}, {"anyOf": [{"enum": ["a", "b"]}, TEXT]}),
+        ("type-widened", TEXT, {"anyOf": [{"const": "a"}, TEXT]}),
+        ("type-widened", NUMBER, {"type": ["integer", "number"]}),
+    ]:
+        for one, other, known in ((old, new, rule), (new, old, RULES[rule].mirror)):
+            findings = on_wire(found(sent(one), sent(other)))
+            assert {(one.rule, max(one.old_client, one.new_client)) for one in findings} == {(known, R)}
+            assert all(one.witness is not None for one in findings)
+    for old, new in [
+        ({"type": ["string", "null"]}, {"anyOf": [TEXT, {"const": None}]}),
+        ({"type": "array", "items": TEXT}, {"type": "array", "items": {**TEXT, "minLength": 0}, "minItems": 0}),
+    ]:
+        assert not on_wire(found(sent(old), sent(new)))
+
+
 def test_a_field_added_to_a_closed_object_is_breaking() -> None:
     findings = found(sent(None, closed=True), sent(TEXT, closed=True))
     assert sorted(brief(findings)) == [

@@ -64,7 +64,10 @@ class Normalizer:
         return names[0] if len(names) == 1 else ""
 
     def alternatives(self, type: Type) -> Iterator[Type]:
-        """Yield the variants of `type`: unions and enumerations are split, definitions stay references."""
+        """Yield the variants of `type`: unions and enumerations are split, definitions stay references.
+
+        The constant null is the type null.
+        """
         type = self.protocol.inline(type)
         match type:
             case Union(members):
@@ -72,7 +75,7 @@ class Normalizer:
                     yield from self.alternatives(member)
             case Const(values):
                 for value in values:
-                    yield Const((value,))
+                    yield Scalar("null") if value is None else Const((value,))
             case _:
                 yield type
 

@@ -9,6 +9,9 @@ from mcp_bindgen.protocol.model import Array, Scalar
 
 _LOWER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems"})
 
+_EMPTY = frozenset({("minLength", 0), ("minItems", 0)})
+"""Limits that limit nothing."""
+
 Difference = tuple[str, str, str]
 """Rule, and short descriptions of the old and the new state."""
 
@@ -24,7 +27,7 @@ def scalar_differences(old: Scalar, new: Scalar) -> Iterator[Difference]:
 
 def limit_differences(old: Scalar | Array, new: Scalar | Array) -> Iterator[Difference]:
     """Find the differences between the limits of two types."""
-    before, after = dict(old.constraints), dict(new.constraints)
+    before, after = (dict(limit for limit in one.constraints if limit not in _EMPTY) for one in (old, new))
     for keyword in sorted(before.keys() | after.keys()):
         if before.get(keyword) != after.get(keyword):
             rule = _rule(keyword, before.get(keyword), after.get(keyword))

@@ -40,9 +40,11 @@ class Sides:
         descriptions: tuple[str, str],
         types: tuple[Type | None, Type | None] = (None, None),
         parts: tuple[str, ...] = (),
+        *,
+        confused: bool = False,
     ) -> None:
         """Add a change."""
-        self.changes.append(Change(rule, location, descriptions, types, parts))
+        self.changes.append(Change(rule, location, descriptions, types, parts, confused))
 
     def describe(self, location: Location) -> tuple[str, str]:
         """Return the types in a place as text."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type
 from mcp_bindgen.spec.json import is_json_type
 
-from .location import HOW, NEW, OLD, SIDES, Change, Location, only
+from .location import HOW, NEW, OLD, SIDES, Location, only
 from .normalize import category
 from .scalars import limit_differences, scalar_differences
 from .sides import Sides
@@ -55,9 +55,10 @@ class UnionVariants:
         self.pair_objects()
         self.rest()
 
-    def whole(self, rule: str) -> None:
+    def whole(self, rule: str, *, confused: bool = False) -> None:
         """Note a change of the type as a whole."""
-        self.sides.note(rule, self.location, self.sides.describe(self.location), self.location.types)
+        descriptions = self.sides.describe(self.location)
+        self.sides.note(rule, self.location, descriptions, self.location.types, confused=confused)
 
     # --- null and constants ---------------------------------------------------------------------------------------
 
@@ -83,8 +84,7 @@ class UnionVariants:
             return
         for side, forms in enumerate((olds, news)):
             for form in forms:
-                descriptions, types = only(side, _text(form), ""), only(side, form, None)
-                self.sides.note(f"enum-value-{HOW[side]}", self.location, descriptions, types)
+                self.single(f"enum-value-{HOW[side]}", side, form, _text(form), self.location)
 
     def scalar_for(self, side: int, constants: list[Const]) -> None:
         """Note a scalar that replaces constants, or the inverse."""
@@ -155,15 +155,23 @@ class UnionVariants:
             for form in list(forms):
                 if name := self.form_name(side, form):
                     forms.remove(form)
-                    confused = self.sides.accepting[1 - side].accepts(self.location.types[1 - side], form)
                     below = self.location.below("form", name, form, form)
-                    descriptions, types = only(side, name, ""), only(side, form, None)
-                    change = Change(f"union-member-{HOW[side]}", below, descriptions, types, confused=confused)
-                    self.sides.changes.append(change)
+                    self.single(f"union-member-{HOW[side]}", side, form, name, below)
         if all(self.left):
             self.whole("type-changed")
         elif any(self.left):
-            self.whole("type-narrowed" if self.left[OLD] else "type-widened")
+            side = OLD if self.left[OLD] else NEW
+            confused = all(self.is_accepted(side, form) for form in self.left[side])
+            self.whole(("type-narrowed", "type-widened")[side], confused=confused)
+
+    def single(self, rule: str, side: int, form: Type, name: str, location: Location) -> None:
+        """Note a variant without a counterpart."""
+        descriptions, types = only(side, name, ""), only(side, form, None)
+        self.sides.note(rule, location, descriptions, types, confused=self.is_accepted(side, form))
+
+    def is_accepted(self, side: int, form: Type) -> bool:
+        """Return whether the type of the other side accepts the values of a variant without a counterpart."""
+        return self.sides.accepting[1 - side].accepts(self.location.types[1 - side], form)
 
     # --- helpers ----------------------------------------------------------------------------------------------------
 
@@ -216,7 +224,7 @@ def _without(forms: Sequence[Type], taken: Sequence[Type]) -> list[Type]:
 
 
 def _is_null(form: Type) -> bool:
-    return (isinstance(form, Scalar) and form.kind == "null") or (isinstance(form, Const) and form.values == (None,))
+    return isinstance(form, Scalar) and form.kind == "null"
 
 
 def _text(constant: Const) -> str:
