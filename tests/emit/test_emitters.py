@@ -90,6 +90,16 @@ def test_an_external_emitter_supports_extensions(example: Path, tmp_path: Path) 
     assert "tools/call" not in text
 
 
+def test_files_of_an_emitter_with_line_ends_of_windows_stay_in_sync(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(__import__("sys").modules, "plain", raising=False)
+    code = PLAIN.replace("NAME", "'a.bat'").replace('"HEADER\\n"', "options.header(model) + '\\r\\n'")
+    install(site, "plain-pages", {"plain.py": code}, "plain = plain:emit")
+    assert generate("2024-11-05", language="plain").returncode == 0
+    assert generate("2024-11-05", language="plain", command="check").returncode == 0
+
+
 def test_a_language_without_installed_bindings_needs_a_folder(example: Path) -> None:
     done = inside("generate", "2026-07-28", "--language", "markdown")
     assert (done.returncode, done.stdout) == (2, "")

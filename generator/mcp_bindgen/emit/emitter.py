@@ -295,7 +295,11 @@ class Bridges:
 
 
 def checked(files: Mapping[str, str]) -> dict[str, str]:
-    """Return the files of an emitter; raise `BadInput` if a name is no plain file name, or a header is missing."""
+    """Return the files of an emitter with plain line ends, as `writer` compares them.
+
+    Raises:
+        BadInput: A name is no plain file name, or a header is missing.
+    """
     for name, text in files.items():
         if name in ("", ".", "..") or "/" in name or "\\" in name:
             raise BadInput(f"the emitter returned the file name {name!r}", fix="return names without folders")
@@ -303,4 +307,4 @@ def checked(files: Mapping[str, str]) -> dict[str, str]:
             raise BadInput(
                 f"the emitter returned {name} without our header", fix="begin the file with options.header()"
             )
-    return dict(files)
+    return {name: text.replace("\r\n", "\n") for name, text in files.items()}
