@@ -8,9 +8,12 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, aclosing, closing
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import anyio
 import pytest
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ConnectionError
 
 from mcp_bindgen.extensions.tasks.record import LINGER_MS, TaskRecord, new_id
 from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
@@ -176,6 +179,33 @@ async def test_unreadable_task_ids_stop_no_worker(redis: RedisServer) -> None:
             redis.client.publish("garbage:changed", b"\xff")
             redis.client.publish("garbage:changed", b"good")
             assert [await anext(changes), await anext(changes)] == ["\ufffd", "good"]
+
+
+async def test_a_change_whose_response_is_lost_is_made_once(redis: RedisServer) -> None:
+    """The client of Redis sends a command again if the connection breaks off before its response."""
+    cuts, read = list[str](), AbstractConnection.read_response
+
+    async def read_response(connection: AbstractConnection, *arguments: Any, **options: Any) -> Any:
+        response = await read(connection, *arguments, **options)
+        if not cuts:
+            return response
+        cuts.clear()
+        await connection.disconnect()
+        raise ConnectionError("cut")
+
+    few, record = TaskLimits(max_open=2), task()
+    async with aclosing(RedisTaskStore(redis.url, prefix="twice:", timeout=ANSWER_SECONDS)) as store:
+        await store.create(task(), few)
+        assert not await store.swap(task(version=2))  # now Redis knows both scripts
+        begun = record.begun(record.created)
+        with mock.patch.object(AbstractConnection, "read_response", read_response):
+            cuts.append("create")
+            await store.create(record, few)
+            cuts.append("begin")
+            assert await store.swap(begun)
+        assert not cuts
+        await store.swap(begun.cancelled(1))
+        await store.create(task(), few)
 
 
 def test_a_file_that_is_no_task_store_is_refused(tmp_path: Path) -> None:

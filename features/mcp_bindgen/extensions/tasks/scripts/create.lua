@@ -1,3 +1,4 @@
+if call('EXISTS', T) == 1 then return false end -- sent twice: the connection broke off before the answer
 local principal, record = ARGV[3], ARGV[4]
 local own, all = usage(principal), usage('')
 for i = 1, 3 do
