@@ -6,7 +6,7 @@ Other tests cover the engine; here a stand-in only records the ids of its tasks.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +14,15 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 
-from mcp_bindgen.extensions.tasks import DocketRunner, ProcrastinateRunner, TaskRecord, TaskRunner, Tasks
+from mcp_bindgen.extensions.tasks import (
+    DocketRunner,
+    MemoryTaskStore,
+    ProcrastinateRunner,
+    Run,
+    TaskRecord,
+    TaskRunner,
+    Tasks,
+)
 from mcp_bindgen.extensions.tasks.record import new_id, now
 from mcp_bindgen.extensions.tasks.service import RunningTask
 from tests.support.checked_connections import bounded
@@ -110,6 +118,47 @@ async def test_running_tasks_end_when_the_server_stops(queue: tuple[Kind, str]) 
             await runner.submit(id)
         await engine.has_run("one", "two")
     assert sorted(engine.ended) == ["one", "two"]
+
+
+class FullQueue(TaskRunner):
+    """Queue whose workers are busy."""
+
+    def __init__(self) -> None:
+        self.submitted, self.is_away = list[str](), False
+
+    @asynccontextmanager
+    async def serving(self, run: Run) -> AsyncGenerator[None]:
+        yield
+
+    async def submit(self, id: str) -> None:
+        if self.is_away:
+            raise ConnectionError
+        self.submitted.append(id)
+
+
+@bounded()
+async def test_jobs_of_waiting_tasks_do_not_pile_up() -> None:
+    queue, looked = FullQueue(), 0
+
+    class Store(MemoryTaskStore):
+        async def due(self) -> Sequence[str]:
+            nonlocal looked
+            looked += 1
+            return await super().due()
+
+    async def look(times: int) -> None:
+        while looked < times:
+            await anyio.sleep(0.01)
+
+    tasks = Tasks(Store(), queue, lease=0.04)
+    made: dict[str, Any] = {"id": new_id(), "created": now(), "updated": now()}
+    async with tasks.serving():
+        queue.is_away = True
+        await tasks.create(TaskRecord(revision="2026-07-28", method="tools/call", **made))
+        await look(3)
+        queue.is_away = False
+        await look(10)
+    assert queue.submitted == [made["id"]]
 
 
 @bounded()

@@ -40,9 +40,11 @@ class TaskRunner:
     Attributes:
         answer_timeout: Seconds for which a handler may wait for an answer. Then the engine ends the handler, and runs
             it again after the answer; only tasks that may run again are ended. `None` for no limit.
+        resubmit_seconds: Seconds after which a task that still has no worker is submitted again.
     """
 
     answer_timeout: float | None = None
+    resubmit_seconds: float = 60.0
 
     def serving(self, run: Run) -> AbstractAsyncContextManager[None]:
         """Run tasks while the block lasts, which is as long as the server serves."""
@@ -61,6 +63,8 @@ class LocalRunner(TaskRunner):
 
     When the server stops, running tasks are cancelled. Tasks that may run again begin anew with the next server.
     """
+
+    resubmit_seconds: float = 0.0
 
     def __init__(self) -> None:
         self._run: Run | None = None

@@ -325,11 +325,23 @@ class Tasks:
 
     # --- running ----------------------------------------------------------------------------------------------
 
-    async def _submit(self, id: str) -> None:
+    async def _submit(self, id: str) -> bool:
         try:
             await self.runner.submit(id)
         except Exception:
             log.exception("a task could not be submitted; it is tried again")
+            return False
+        return True
+
+    async def _resubmit(self, id: str) -> None:
+        """Submit a task without a worker; it is not due for a while, so that its jobs do not pile up in a queue."""
+        pause = self.runner.resubmit_seconds
+        if pause:
+            if not await self.store.lease(id, self._worker, self._lease):
+                return
+            await self.store.release(id, self._worker, now() + round(1000 * pause))
+        if not await self._submit(id) and pause:
+            await self.store.release(id, "")
 
     async def _supervise(self) -> None:
         """Renew leases, submit tasks without a worker, and end expired tasks."""
@@ -340,7 +352,7 @@ class Tasks:
                         group.start_soon(self._renew, running.record)
                 for id in await self.store.due():
                     if id not in self._running:
-                        await self._submit(id)
+                        await self._resubmit(id)
             await anyio.sleep(self._lease / _RENEWALS_PER_LEASE)
 
     async def _sweep(self) -> None:
