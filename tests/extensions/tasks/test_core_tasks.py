@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,24 @@ async def test_concurrent_waiters_cause_only_one_elicitation(client: Any, tool: 
     assert [one.message for one in client.asked] == [question]
     assert client.asked[0].model_dump()["_meta"][RELATED] == {"taskId": begun.task_id}
     assert await client.text_of(begun.task_id) in ("deleted", "for True")
+
+
+async def test_a_waiter_asks_when_the_waiter_that_asked_is_cancelled(servers: list[Server]) -> None:
+    class Interrupted(Asked):
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            if not self.asked:
+                self.asked.append(params)
+                await anyio.sleep_forever()
+            return super().on_elicit(params, ctx)
+
+    async with served(Interrupted(), *servers) as client:
+        begun = await client.begin("delete", {"name": "x"})
+        first = asyncio.ensure_future(client.text_of(begun.task_id))
+        await eventually(lambda: client.asked)
+        second = asyncio.ensure_future(client.text_of(begun.task_id))
+        await client.ping()  # the server has the second request
+        first.cancel()
+        assert await second == "deleted"
 
 
 async def test_a_failed_elicitation_fails_the_task(servers: list[Server]) -> None:

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from anyio import CapacityLimiter
+from anyio import CapacityLimiter, Lock
 
 from mcp_bindgen.http.server.access import operations
 from mcp_bindgen.runtime.concurrency import background_tasks
@@ -382,7 +382,7 @@ class CoreTasks(_Handlers):
         self._revision = adapter.revision
         self._home = server.dispatcher.revision
         self._own: WeakKeyDictionary[Session, dict[str, None]] = WeakKeyDictionary()  # session -> ids of its tasks
-        self._asking = set[tuple[str, str]]()
+        self._asking: WeakValueDictionary[tuple[str, str], Lock] = WeakValueDictionary()  # task and key of a question
         self._sessions = StatusSender(server.all_tasks, self._send)
         handlers: Mapping[str, Handle] = {
             CALL: self.call_tool,
@@ -503,17 +503,15 @@ class CoreTasks(_Handlers):
 
     async def _ask(self, record: TaskRecord, key: str, ctx: Context) -> None:
         """Ask the client a question of a task, once at a time; the task fails if the client does not answer."""
-        if (record.id, key) in self._asking:
-            return
-        self._asking.add((record.id, key))
         tasks, question = self._server.all_tasks, record.asked[key]
         method = self._home.request(question["method"])
         try:
-            if key not in (await tasks.read(record.id, record.principal)).open:  # answered in the meantime
-                return
-            params = jsonrpc.typed_params(method, _related(question.get("params", {}), record))
-            answer = await ctx.request(method, params)
-            await tasks.update(record.id, record.principal, {key: jsonrpc.plain(answer)})
+            async with self._asking.setdefault((record.id, key), Lock()):
+                if key not in (await tasks.read(record.id, record.principal)).open:  # answered in the meantime
+                    return
+                params = jsonrpc.typed_params(method, _related(question.get("params", {}), record))
+                answer = await ctx.request(method, params)
+                await tasks.update(record.id, record.principal, {key: jsonrpc.plain(answer)})
         except (errors.ConnectionClosed, errors.SessionRequired, errors.StoreUnavailable):
             raise
         except (CapabilityMissing, ProtocolError, errors.UnexpectedAnswer) as error:
@@ -521,8 +519,6 @@ class CoreTasks(_Handlers):
             code = error.code if isinstance(error, ProtocolError) else errors.INTERNAL_ERROR
             message = f"the client did not answer {method.name}: {error}"
             await tasks.change(record, TaskRecord.failed, code, message)
-        finally:
-            self._asking.discard((record.id, key))
 
     # --- notifications ----------------------------------------------------------------------------------------
 
