@@ -282,6 +282,13 @@ async def test_calls_progress_sampling_errors_and_timeouts_work(url: str, tools:
     eventually(lambda: not tools.connections)
 
 
+async def test_a_refused_request_leaves_the_connection_open(url: str) -> None:
+    async with Model.connect(sse(f"{url}/sse")) as client:
+        with pytest.raises(ConnectionClosed, match="413 Request Entity Too Large"):
+            await client.call_tool("echo", {"text": "x" * 100_001})
+        assert text_of(await client.call_tool("echo", {"text": "x"})) == "x"
+
+
 @pytest.mark.full
 async def test_concurrent_calls_get_their_own_results(url: str) -> None:
     results: dict[int, str] = {}

@@ -42,14 +42,14 @@ class SseClientTransport(ClientTransport):
         self._reading = tasks.create_task(self._read(events))
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Send messages one after the other; a request that is not authorized fails by `receive`."""
+        """Send messages one after the other; a request that the server refuses fails by `receive`."""
         for message in messages:
             self._check_open()
             try:
                 with self._messages.deadline():
                     await self._messages.post(message, {"content-type": JSON})
             except (AuthorizationError, Refused) as error:
-                if isinstance(error, Refused) and error.status not in (401, 403):
+                if isinstance(error, Refused) and error.status == 404:  # the session is over
                     raise
                 if not isinstance(message, Outgoing) or message.id is None:
                     raise ConnectionClosed(str(error)) from None
