@@ -452,6 +452,26 @@ async def test_a_refused_resource_is_left_out_of_the_agreed_filter() -> None:
             assert agreed.resource_subscriptions == [URI]
 
 
+async def test_a_subscription_that_is_cancelled_halfway_leaves_no_resource_subscribed() -> None:
+    async with bridged(STATELESS, NEW) as (client, server, ours):
+        follow = type(server).subscribe
+
+        async def slow(self: Any, params: Any, ctx: Any) -> Any:
+            await follow(self, params, ctx)
+            await anyio.sleep_forever()
+
+        type(server).subscribe = slow
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                for _ in range(2):  # the second one waits for the first
+                    tasks.start_soon(client.subscribed(filter_of(resource_subscriptions=[URI])).__aenter__)
+                await until(lambda: bool(server.subscribed))
+                scope.cancel()
+        await until(lambda: server.subscribed == [])
+        named = [name for name in ours.methods() if "subscribe" in name]
+        assert named == ["resources/subscribe", "resources/unsubscribe"]
+
+
 def lost(asked: Any, error: Exception) -> Any:
     """Return the report of a transport that could not deliver a request."""
     return Lost(asked["id"], error)

@@ -369,6 +369,23 @@ async def test_a_listening_client_is_subscribed_and_unsubscribed() -> None:
         await checked.until(lambda: server.log[1:] == [("unsubscribe", "x:a")])
 
 
+async def test_a_subscription_that_is_cancelled_halfway_leaves_no_resource_subscribed() -> None:
+    class Slow(Followed):
+        async def subscribe(self, params: Any, ctx: Context) -> Any:
+            await super().subscribe(params, ctx)
+            await anyio.sleep_forever()
+
+    server = Slow()
+    wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=["x:a"])
+    async with checked.connected(v2026_07_28.Client(), server) as connection:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(connection.client.subscribed(wanted).__aenter__)
+                await checked.until(lambda: bool(server.log))
+                scope.cancel()
+        await checked.until(lambda: server.log == [("subscribe", "x:a"), ("unsubscribe", "x:a")])
+
+
 async def test_subscribed_stateful_clients_get_updates_of_a_stateless_server() -> None:
     server = New()
     async with by_hand("2025-06-18", server) as (raw, sent):

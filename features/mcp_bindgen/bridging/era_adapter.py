@@ -41,13 +41,19 @@ async def following(
     subscribe: Callable[[str], Awaitable[bool]],
     unsubscribe: Callable[[str], Awaitable[object]],
     unsubscribe_seconds: float,
+    changing: anyio.Lock | None = None,
 ) -> AsyncGenerator[list[str]]:
-    """Subscribe to resources while the block lasts; yield those for which `subscribe` returns True."""
+    """Subscribe to resources while the block lasts; yield those for which `subscribe` returns True.
+
+    `subscribe` holds the lock, and may have succeeded although it is cancelled.
+    """
     followed: list[str] = []
     try:
         for uri in dict.fromkeys(uris):
-            if await subscribe(uri):
+            async with changing or anyio.Lock():
                 followed.append(uri)
+                if not await subscribe(uri):
+                    followed.remove(uri)
         yield followed
     finally:
         with anyio.move_on_after(unsubscribe_seconds, shield=True):
@@ -264,7 +270,7 @@ class StatelessClient(EraAdapter):
                 agreed[filter.member] = value
                 if filter.compares is not None:
                     uris, resources = value, filter.member
-        async with following(uris, self._follow, self._leave, _UNSUBSCRIBE_SECONDS) as followed:
+        async with following(uris, self._follow, self._leave, _UNSUBSCRIBE_SECONDS, self._changing) as followed:
             if resources is not None:
                 agreed[resources] = followed
             understood = type(wanted)(**agreed)
@@ -290,11 +296,12 @@ class StatelessClient(EraAdapter):
     async def _follow(self, uri: str) -> bool:
         """Subscribe to a resource, unless the client follows it already; return True if the server agrees."""
         key = followed_key(uri)
-        async with self._changing:
-            if key not in self._uris and not await self._send(methods.SUBSCRIBE, uri):
-                return False
-            self._uris.setdefault(key, []).append(uri)
-            return True
+        forms = self._uris.setdefault(key, [])
+        forms.append(uri)
+        if len(forms) == 1 and not await self._send(methods.SUBSCRIBE, uri):
+            del self._uris[key]
+            return False
+        return True
 
     async def _leave(self, uri: str) -> None:
         """Unsubscribe from a resource with the last subscription to it."""
