@@ -146,7 +146,7 @@ STEP: Final = Step(
         }
     ),
     errors={
-        "*": {-32002: -32602},
+        "resources/read": {-32002: -32602},
     },
     field_collisions={
         "params": {

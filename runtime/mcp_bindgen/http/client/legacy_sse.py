@@ -49,10 +49,9 @@ class SseClientTransport(ClientTransport):
                 with self._messages.deadline():
                     await self._messages.post(message, {"content-type": JSON})
             except (AuthorizationError, Refused) as error:
-                if isinstance(error, Refused) and error.status == 404:  # the session is over
-                    raise
-                if not isinstance(message, Outgoing) or message.id is None:
-                    raise ConnectionClosed(str(error)) from None
+                is_over = isinstance(error, Refused) and error.status == 404
+                if is_over or not isinstance(message, Outgoing) or message.id is None:
+                    raise error if isinstance(error, Refused) else ConnectionClosed(str(error)) from None
                 await self._inbox.put([Lost(message.id, error)])
 
     async def close(self) -> None:
