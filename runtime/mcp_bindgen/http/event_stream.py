@@ -66,7 +66,7 @@ class EventDecoder:
         last_id: Id of the last event; None if the stream cannot be resumed after it.
         retry: Seconds to wait before connecting again, as the server asks.
         received: Bytes so far.
-        progress: Events so far with data or a new id.
+        progress: Events so far with data or a new id, and pauses that the server asks for between two polls.
     """
 
     def __init__(self, limit: int, min_retry: float = MIN_RETRY) -> None:
@@ -149,6 +149,7 @@ class EventDecoder:
             self._id = value if len(value) + self._skipped <= _MAX_ID else b""
         elif name == b"retry" and value.isdigit() and len(value) < 10:
             self.retry = int(value) / 1000
+            self.progress += self.retry > self._min_retry
 
     def _dispatch(self, events: list[Event]) -> None:
         last_id = self.last_id

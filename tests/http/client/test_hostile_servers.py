@@ -25,7 +25,17 @@ from mcp_bindgen.v2025_11_25 import Client
 from tests.runtime.test_connecting import discovered
 from tests.support.checked_connections import STATELESS, refused
 from tests.support.effort import each
-from tests.support.scripted_http_server import EVENTS, Heard, ask, introduced, notification, request, serving
+from tests.support.scripted_http_server import (
+    EVENTS,
+    Heard,
+    answer,
+    ask,
+    introduced,
+    notification,
+    request,
+    serving,
+    talking,
+)
 
 Open = Callable[..., AbstractAsyncContextManager[Any]]
 both = pytest.mark.parametrize("opened", [http, sse])
@@ -366,6 +376,17 @@ async def test_the_reconnection_pause_grows_while_no_message_arrives() -> None:
         pauses = [later - sooner for sooner, later in pairwise([heard.at for heard in script.called("GET")])]
         assert len(pauses) >= 3
         assert pauses[-1] > 3 * pauses[0]
+
+
+async def test_a_server_may_let_a_client_poll_for_as_long_as_a_call_takes() -> None:
+    async def play(heard: Heard) -> None:
+        if len(script.called("GET")) > 10:
+            await heard.event(answer(1))
+        else:
+            await heard.event(id="e", retry=2)
+
+    async with talking(play, min_retry=0.001) as (transport, script):
+        assert await ask(transport, request(1)) == answer(1)
 
 
 # --- error messages of the client -----------------------------------------------------------------------------
