@@ -45,7 +45,7 @@ class RedisConnection:
         is_away: True if Redis did not answer the last request.
 
     Raises:
-        ValueError: The URL has another scheme.
+        ValueError: The URL has another scheme, or the client decodes responses.
     """
 
     def __init__(self, url: str | Redis, scripts: Mapping[str, str], *, timeout: float, connections: int) -> None:
@@ -62,6 +62,8 @@ class RedisConnection:
                 "protocol": 3,
             }
             self.redis = Redis(connection_pool=pool.from_url(url, **options))
+        if self.redis.get_connection_kwargs().get("decode_responses"):
+            raise ValueError("this client decodes responses; pass one with decode_responses=False")
         self.is_away: bool = False
         self._timeout = timeout
         self._away_until = 0.0

@@ -558,7 +558,7 @@ class RedisStore(SharedStore):
         rotate: Seconds after which a new key signs the state of requests.
 
     Raises:
-        ValueError: The URL has another scheme.
+        ValueError: The URL has another scheme, or the client decodes responses.
     """
 
     def registry(self, service: GuardedService, limits: HttpLimits) -> SharedRegistry:

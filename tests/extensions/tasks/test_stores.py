@@ -12,9 +12,12 @@ from unittest import mock
 
 import anyio
 import pytest
+from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError
 
+from mcp_bindgen.cluster import RedisStore
 from mcp_bindgen.extensions.tasks.record import LINGER_MS, TaskRecord, new_id
 from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
 from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
@@ -206,6 +209,25 @@ async def test_a_change_whose_response_is_lost_is_made_once(redis: RedisServer) 
         assert not cuts
         await store.swap(begun.cancelled(1))
         await store.create(task(), few)
+
+
+async def test_a_quiet_store_is_not_taken_for_unavailable(redis: RedisServer) -> None:
+    waits = list[float]()
+
+    async def get_message(pubsub: PubSub, *, timeout: float) -> Any:
+        waits.append(timeout)
+        return {"data": b"x"}
+
+    async with aclosing(RedisTaskStore(redis.url, timeout=0.5)) as store, aclosing(store.watch()) as changes:
+        with mock.patch.object(PubSub, "get_message", get_message):
+            assert [await anext(changes), await anext(changes)] == [None, "x"]
+    assert waits[0] < 0.5
+
+
+def test_a_client_that_decodes_responses_is_refused(redis: RedisServer) -> None:
+    for kind in (RedisTaskStore, RedisStore):
+        with pytest.raises(ValueError, match="decode_responses=False"):
+            kind(Redis.from_url(redis.url, decode_responses=True))
 
 
 def test_a_file_that_is_no_task_store_is_refused(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class RedisTaskStore:
         connections: Maximum number of connections.
 
     Raises:
-        ValueError: The URL is not a Redis URL.
+        ValueError: The URL is not a Redis URL, or the client decodes responses.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RedisTaskStore:
     ) -> None:
         scripts = read_scripts(Path(__file__).with_name("scripts"), {})
         self._connection = RedisConnection(url, scripts, timeout=timeout, connections=connections)
-        self._prefix = prefix
+        self._prefix, self._wait = prefix, min(timeout / 2, 1.0)
         self.ready: Callable[[], Awaitable[bool]] = self._connection.ready
 
     async def _run(self, name: str, id: str, *arguments: str | bytes | float) -> Any:
@@ -102,7 +102,7 @@ class RedisTaskStore:
                 await self._connection.attempt(partial(channel.subscribe, f"{self._prefix}changed"))
                 yield None
                 while True:
-                    message = await self._connection.attempt(partial(channel.get_message, timeout=1.0))
+                    message = await self._connection.attempt(partial(channel.get_message, timeout=self._wait))
                     if message is not None:
                         yield message["data"].decode(errors="replace")
             except StoreUnavailable:
