@@ -11,6 +11,7 @@ import pytest
 from mcp_bindgen.app import App
 from mcp_bindgen.extensions.tasks import TaskCancelled, TaskLimits, Tasks, ToolTask, task
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
+from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.v2026_07_28 import Client as Plain
 from mcp_bindgen.v2026_07_28 import types as mcp
@@ -57,6 +58,19 @@ async def test_calling_a_task_tool_waits_for_the_result(client: Any) -> None:
     with pytest.raises(ProtocolError, match="never") as refused:
         await client.call_tool("refuses")
     assert (refused.value.code, refused.value.data) == (-32000, {"why": 1})
+
+
+async def test_a_poll_that_a_busy_server_refuses_is_sent_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals, find_task = [TooManyRequests("busy")], tasks.Server.find_task
+
+    async def busy(self: tasks.Server, id: str, ctx: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return await find_task(self, id, ctx)
+
+    monkeypatch.setattr(tasks.Server, "find_task", busy)
+    assert text(await client.call_tool("slow", {"seconds": 0})) == "done"
+    assert not refusals
 
 
 async def test_a_handle_reports_the_status_updates_of_a_task(client: Any) -> None:

@@ -11,7 +11,7 @@ import anyio
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import invalid_answer
-from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
+from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, TOO_MANY_REQUESTS, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.extension import ExtensionResult
 from mcp_bindgen.runtime.protocol.methods import Request
 from mcp_bindgen.runtime.session.client import Client
@@ -104,7 +104,7 @@ class Task(Generic[Result]):
     async def updates(self) -> AsyncGenerator[Any]:
         """Yield the task as `status` returns it, and again after each change, until it is over.
 
-        The client polls at the interval that the server suggests, and retries while the server is unreachable.
+        The client polls at the interval that the server suggests, and retries while the server is unreachable or busy.
         """
         known = None
         while self._result is None:
@@ -126,13 +126,13 @@ class Task(Generic[Result]):
         return found
 
     async def _retried(self, method: str, **more: object) -> Any:
-        """Send an idempotent request about the task; retry while the server or its task store is unreachable."""
+        """Send an idempotent request about the task; retry while the server or its store is unreachable or too busy."""
         end = anyio.current_time() + _UNREACHABLE_SECONDS
         while True:
             try:
                 return await self._client.tasks_request(method, {"taskId": self.id, **more})
             except (ConnectionClosed, ProtocolError) as error:
-                is_final = isinstance(error, ProtocolError) and error.code != INTERNAL_ERROR
+                is_final = isinstance(error, ProtocolError) and error.code not in (INTERNAL_ERROR, TOO_MANY_REQUESTS)
                 if is_final or self._client.link.closed.is_set() or anyio.current_time() > end:
                     raise
             await anyio.sleep(_RETRY_SECONDS)
