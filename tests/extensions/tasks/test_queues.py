@@ -162,6 +162,41 @@ async def test_jobs_of_waiting_tasks_do_not_pile_up() -> None:
 
 
 @bounded()
+async def test_a_task_answered_while_it_leaves_its_worker_is_due_although_its_job_is_lost() -> None:
+    queue, has_left = FullQueue(), anyio.Event()
+    queue.answer_timeout = 0.05
+
+    class Store(MemoryTaskStore):
+        async def release(self, id: str, worker: str, until: int | None = 0) -> None:
+            await super().release(id, worker, until)
+            if worker == "":
+                await has_left.wait()
+
+    async def ask(record: TaskRecord, running: RunningTask) -> dict[str, Any]:
+        return await running.ask({"name": {"method": "elicitation/create"}})
+
+    async def run() -> None:
+        await tasks.run(id)
+        has_left.set()
+
+    tasks = Tasks(Store(), queue)
+    tasks.handlers["2026-07-28"] = ask
+    made: dict[str, Any] = {"id": (id := new_id()), "created": now(), "updated": now(), "ttl": 3600_000, "reruns": 1}
+    async with tasks.serving(), anyio.create_task_group() as group:
+        await tasks.create(TaskRecord(revision="2026-07-28", method="tools/call", **made))
+        group.start_soon(run)
+        async for record in tasks.versions(id):
+            if record.open:
+                break
+        group.start_soon(tasks.update, id, "", {"name": "Ada"})
+        async for record in tasks.versions(id):
+            if record.answers:
+                break
+        await anyio.wait_all_tasks_blocked()
+        assert await tasks.store.due() == [id]
+
+
+@bounded()
 async def test_tasks_wait_in_the_store_while_the_queue_is_unavailable(tmp_path: Path) -> None:
     async def handle(record: TaskRecord, running: RunningTask) -> dict[str, str]:
         return {"said": record.params["text"]}

@@ -220,7 +220,7 @@ class Tasks:
             await self.store.release(id, "")  # makes the task due first, in case this process dies before it submits
         answered = await self.change(record, TaskRecord.answered, answers)
         if answered is not None and not answered.is_over and not answered.open:
-            await self._submit(id)
+            await self._submit_answered(id)
 
     async def cancel(self, id: str, principal: str) -> TaskRecord:
         """Cancel a task that is not over, with its handler; return its current state. Raises `UnknownTask`."""
@@ -333,6 +333,11 @@ class Tasks:
             return False
         return True
 
+    async def _submit_answered(self, id: str) -> None:
+        """Submit a task that has waited for its client; it is due, in case the queue loses its job."""
+        await self.store.release(id, "")
+        await self._submit(id)
+
     async def _resubmit(self, id: str) -> None:
         """Submit a task without a worker; it is not due for a while, so that its jobs do not pile up in a queue."""
         pause = self.runner.resubmit_seconds
@@ -383,10 +388,11 @@ class Tasks:
             finally:
                 del self._running[id]
             if running is not None and is_waiting:
-                await self.store.release(id, self._worker, running.record.expires)
-                record = await self.store.read(id)
-                if record is not None and not record.is_over and not record.open:  # the answers arrived meanwhile
-                    await self._submit(id)
+                with anyio.move_on_after(_STOP_SECONDS, shield=True):
+                    await _retried(self.store.release, id, self._worker, running.record.expires)
+                    record = await _retried(self.store.read, id)
+                    if record is not None and not record.is_over and not record.open:  # the answers arrived meanwhile
+                        await _retried(self._submit_answered, id)
         except StoreUnavailable:
             log.warning("a task waits until the task store is reachable")
         except Exception:  # it must not end the other tasks of this process
