@@ -73,6 +73,26 @@ async def test_a_poll_that_a_busy_server_refuses_is_sent_again(client: Any, monk
     assert not refusals
 
 
+async def test_tasks_run_until_the_last_connection_to_their_app_ends(servers: list[Server]) -> None:
+    first_began, second_began, first_ended = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def first() -> None:
+        async with served(Asked(), *servers):
+            first_began.set()
+            await second_began.wait()
+        first_ended.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(first)
+        await first_began.wait()
+        async with served(Asked(), *servers) as client:
+            handle = await client.start_tool("delete", {"name": "x"})
+            second_began.set()
+            await first_ended.wait()
+            assert text(await handle.result()) == "deleted"
+            assert text(await client.call_tool("slow", {"seconds": 0})) == "done"
+
+
 async def test_a_handle_reports_the_status_updates_of_a_task(client: Any) -> None:
     handle = await client.start_tool("slow", {"seconds": 0.1})
     assert len(handle.id) == 43

@@ -134,6 +134,20 @@ async def test_an_unreadable_task_is_skipped_and_logged(tmp_path: Path, garbage:
     assert "Traceback" not in caplog.text
 
 
+async def test_tasks_run_on_after_an_unexpected_error_of_the_store(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(MemoryTaskStore):
+        async def due(self) -> list[str]:
+            if not caplog.records:
+                raise RuntimeError("a bug")
+            return list(await super().due())
+
+    async with serving(echo, Broken()) as service:
+        await eventually(lambda: caplog.records)
+        made = await service.create(task())
+        assert (await until(service, made.id)).status == "completed"
+    assert [record.message for record in caplog.records] == ["the service of tasks failed"]
+
+
 async def test_input_requests_are_open_together_and_answered_one_by_one() -> None:
     async with serving(curious) as service:
         id = (await service.create(task())).id

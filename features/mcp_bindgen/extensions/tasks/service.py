@@ -144,24 +144,53 @@ class Tasks:
         self._running: dict[str, RunningTask | None] = {}
         self._changes: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         self._serving = 0
+        self._changing = anyio.Lock()
+        self._background: asyncio.Task[None] | None = None
         self._group: TaskGroup | None = None
 
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[None]:
         """Run the tasks of the store while the block lasts; several servers may share one object."""
-        self._serving += 1
+        async with self._changing:
+            if not self._serving:
+                started = asyncio.get_running_loop().create_future()
+                self._background = asyncio.create_task(self._serve(started))
+                try:
+                    await started
+                except BaseException:
+                    self._background.cancel()
+                    raise
+            self._serving += 1
         try:
-            if self._serving > 1:
-                yield
-                return
-            async with background_tasks() as self._group:
-                self._group.start_soon(self._watch)
-                async with self.runner.serving(self.run):
-                    self._group.start_soon(self._supervise)
-                    self._group.start_soon(self._sweep)
-                    yield
+            yield
         finally:
-            self._serving -= 1
+            with anyio.CancelScope(shield=True):
+                async with self._changing:
+                    self._serving -= 1
+                    if not self._serving and self._background is not None:
+                        self._background.cancel()
+                        await asyncio.wait([self._background])
+
+    async def _serve(self, started: asyncio.Future[None]) -> None:
+        """Run tasks until cancelled, in a task of its own: the first of several servers may be the first to end."""
+        while True:
+            try:
+                async with background_tasks() as self._group:
+                    self._group.start_soon(self._watch)
+                    async with self.runner.serving(self.run):
+                        self._group.start_soon(self._supervise)
+                        self._group.start_soon(self._sweep)
+                        if not started.done():
+                            started.set_result(None)
+                        await anyio.sleep_forever()
+            except Exception as error:
+                if not started.done():
+                    started.set_exception(error)
+                    return
+                log.exception("the service of tasks failed")
+                if not self._serving:
+                    return
+            await anyio.sleep(_RETRY_SECONDS)
 
     def start_soon(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: object) -> None:
         """Start a coroutine function beside the requests; do nothing while no server serves."""
