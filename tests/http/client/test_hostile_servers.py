@@ -392,21 +392,28 @@ async def test_a_server_may_let_a_client_poll_for_as_long_as_a_call_takes() -> N
 # --- error messages of the client -----------------------------------------------------------------------------
 
 
+@each(
+    ("is_array", "members", "match"),
+    [(True, {"result": {"tools": []}}, "batches are not part of this revision"), (False, {}, "a result or an error")],
+)
 @each("as_events", [False, True])
-async def test_an_array_as_a_response_fails_the_request_at_once(as_events: bool) -> None:
+async def test_an_unusable_response_fails_the_request_at_once(
+    as_events: bool, is_array: bool, members: dict[str, Any], match: str
+) -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":
             info = {"name": "arrays", "version": "1"}
             await heard.result({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info})
         elif heard.method == "POST" and heard.id is not None:
-            said = [{"jsonrpc": "2.0", "id": heard.id, "result": {"tools": []}}]
+            message = {"jsonrpc": "2.0", "id": heard.id, **members}
+            said = [message] if is_array else message
             await (heard.event(said) if as_events else heard.json(said))
         else:
             await heard.end(405 if heard.method == "GET" else 202)
 
     async with serving(play) as script, Client.connect(script.url) as client:
         for _ in range(2):
-            await refused(client.list_tools(), match="batches are not part of this revision")
+            await refused(client.list_tools(), match=match)
 
 
 async def test_a_tool_with_an_invalid_header_name_is_left_out_and_reported() -> None:

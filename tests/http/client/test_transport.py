@@ -78,15 +78,16 @@ async def test_a_request_is_answered_by_events() -> None:
         assert len({heard.connection for heard in script.heard}) == 1, "the connection is used again"
 
 
-async def test_a_stream_that_stays_open_after_the_answer_is_closed() -> None:
+@each("response", [answer(1), {"jsonrpc": "2.0", "id": 1}])
+async def test_a_stream_that_stays_open_after_the_answer_is_closed(response: dict[str, Any]) -> None:
     async def play(heard: Heard) -> None:
-        await heard.event(answer(heard.id))
+        await heard.event(response)
         await heard.event(notice("late"))
         await heard.until_gone()
 
     async with talking(play) as (there, script):
         await there.send([request(1)])
-        assert await messages(there, 2) == [answer(1), notice("late")]
+        assert await messages(there, 2) == [response, notice("late")]
         await eventually(lambda: script.heard[0].gone_at)
 
 

@@ -301,6 +301,17 @@ def test_a_damaged_response_fails_its_request(data: bytes) -> None:
     assert (event_code(event), peer.pending) == (PARSE, {})
 
 
+@every_revision
+@each("members", [{}, {"Result": {}}, {"method": None, "result": {}}])
+def test_a_response_without_a_result_or_an_error_fails_its_request(revision: str, members: dict[str, Any]) -> None:
+    for wrap in (False, True):
+        peer = client(revision)
+        pending, _ = peer.request(bindings(revision).methods.PING, None)
+        message = {"jsonrpc": "2.0", "id": pending.id, **members}
+        event = only(Answered, feed(peer, [message] if wrap else message))
+        assert (event.pending, event_code(event), peer.pending) == (pending, INVALID, {})
+
+
 def test_damaged_json_without_a_result_fails_no_request() -> None:
     peer, pending = asking()
     assert (code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')), list(peer.pending)) == (PARSE, [pending.id])
@@ -316,9 +327,9 @@ def test_the_jsonrpc_version_must_be_2_0(version: object) -> None:
     for state in (ready(LATEST), server()):
         assert refused(feed(state, {**ping(5), "jsonrpc": version})) == (INVALID, 5)
     assert reply(feed(ready(LATEST), {name: value for name, value in ping(5).items() if name != "jsonrpc"}))["id"] == 5
-    peer = client()
-    peer.request(methods.PING, None)
-    assert refused(feed(peer, {**answer(1, {}), "jsonrpc": version})) == (INVALID, None)
+    peer, pending = asking()
+    event = only(Answered, feed(peer, {**answer(pending.id, {}), "jsonrpc": version}))
+    assert (event_code(event), '"jsonrpc": "2.0"' in str(event.error)) == (INVALID, True)
 
 
 @each("id_", [None, True, False, 1.5, [1], {}, 1e-300])

@@ -19,10 +19,10 @@ from pydantic_core import to_json
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
-from mcp_bindgen.runtime.protocol.envelope import invalid_answer, read_envelopes
+from mcp_bindgen.runtime.protocol.envelope import answered_id, invalid_answer, parse, read_envelopes
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
 from mcp_bindgen.runtime.protocol.jsonrpc import peek_answer
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Oversized, Transport
@@ -44,15 +44,16 @@ _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504})  # statuses tha
 
 
 def _answers(message: bytes | Oversized, id_: int) -> bool:
-    """Return True if a message, or a message of a batch, answers a request."""
+    """Return True if a message, or a message of a batch, answers a request, however badly it is formed."""
     data = message.head if isinstance(message, Oversized) else message
     quick = peek_answer(data)
     if quick is not None:
         return quick == id_
     try:
-        return any(one.is_answer and one.id == id_ for one in read_envelopes(data)[0])
+        document = parse(data)
     except ProtocolError:
         return False
+    return any(answered_id(one) == id_ for one in (document if is_array(document) else [document]))
 
 
 def _adopted(data: bytes, id_: int) -> bytes | None:

@@ -136,6 +136,11 @@ def is_answer(message: dict[str, Any]) -> bool:
     return "method" not in message and ("result" in message or "error" in message)
 
 
+def answered_id(message: object) -> RequestId | None:
+    """Return the id of the request that a message answers, however badly it is formed; None if it is no response."""
+    return request_id(message) if is_object(message) and not isinstance(message.get("method"), str) else None
+
+
 def request_id(message: dict[str, Any]) -> RequestId | None:
     """Return the id of a message if it is one: a string or an integer, never a boolean."""
     found = message.get("id")

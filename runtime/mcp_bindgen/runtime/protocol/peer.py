@@ -31,7 +31,18 @@ from ..model.base import optional
 from ..model.json_types import is_array, is_object
 from . import jsonrpc
 from .access import RequestOrigin
-from .envelope import Envelope, RequestId, check_batch_size, invalid, is_answer, parse, read_envelope, request_id
+from .envelope import (
+    Envelope,
+    RequestId,
+    answered_id,
+    check_batch_size,
+    invalid,
+    invalid_answer,
+    is_answer,
+    parse,
+    read_envelope,
+    request_id,
+)
 from .errors import ConnectionClosed, InvalidParams, MethodNotFound, NotInitialized, ProtocolError
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .limits import Limits
@@ -246,10 +257,9 @@ class Peer:
                 raise invalid("batches are not part of this revision" if messages else "the batch is empty")
             check_batch_size(messages, self.max_batch_members)
         except ProtocolError as error:
-            answered = [request_id(message) for message in messages if is_object(message) and is_answer(message)]
-            lost = [self.pending.pop(id_) for id_ in answered if isinstance(id_, int) and id_ in self.pending]
-            if lost:  # no other answers will come
-                return [Answered(pending, error=error) for pending in lost]
+            lost = [event for message in messages for event in self.lose(answered_id(message), error)]
+            if lost:
+                return lost
             return [Rejected(error, jsonrpc.failure(None, error))]
         from .batches import Batch  # only one revision has batches
 
@@ -262,6 +272,9 @@ class Peer:
         try:
             return self._interpret(read_envelope(message), batch)
         except ProtocolError as error:
+            unusable = invalid_answer('a response has "jsonrpc": "2.0", and a result or an error')
+            if lost := self.lose(answered_id(message), unusable):  # no other answer will come
+                return lost
             if not is_object(message):
                 return [Rejected(error, jsonrpc.failure(None, error))]
             id_ = request_id(message)
@@ -479,9 +492,9 @@ class Peer:
             raise ValueError(f"{trigger} is impossible for a {self.role} in the state {self.state.name}")
         self.state = state
 
-    def lose(self, id_: int, error: Exception) -> list[Event]:
+    def lose(self, id_: RequestId | None, error: Exception) -> list[Event]:
         """Return the events that follow when the answer to a request of ours will not come."""
-        pending = self.pending.pop(id_, None)
+        pending = self.pending.pop(id_, None) if isinstance(id_, int) else None
         return [] if pending is None else [Answered(pending, error=error)]
 
     def resume(self, revision: str, first_id: int) -> None:
