@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
@@ -264,7 +265,7 @@ async def test_a_default_in_an_annotation_reaches_the_function(package: Any) -> 
         assert (await client.read_resource("page://")).contents[0].text == "page 1"
 
 
-async def test_a_tool_in_a_thread_that_exits_fails_and_the_server_goes_on(package: Any) -> None:
+async def test_a_tool_that_exits_fails_and_the_server_goes_on(package: Any) -> None:
     app = App("library")
 
     @app.tool
@@ -272,10 +273,21 @@ async def test_a_tool_in_a_thread_that_exits_fails_and_the_server_goes_on(packag
         """Call a library that ends the program."""
         raise SystemExit(code)
 
+    @app.tool
+    async def leave_loop(code: int) -> str:
+        raise SystemExit(code)
+
+    @app.tool
+    def interrupt() -> str:
+        raise KeyboardInterrupt
+
     async with connected(package.Client(), app) as client:
-        for code in (0, 3, 3):
-            expected = f"leave failed: RuntimeError: the handler called sys.exit({code})"
-            assert await text_of(client, "leave", code=code) == expected
+        for name, code in product(("leave", "leave_loop"), (0, 3, 3)):
+            expected = f"{name} failed: RuntimeError: the handler called sys.exit({code})"
+            assert await text_of(client, name, code=code) == expected
+        assert (
+            await text_of(client, "interrupt") == "interrupt failed: RuntimeError: the handler raised KeyboardInterrupt"
+        )
 
 
 async def test_each_variable_of_a_template_can_be_completed(package: Any) -> None:

@@ -32,6 +32,7 @@ from mcp_bindgen.runtime import serving
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.routing import Returns, did_you_mean, place_of
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.execution import asynchronous
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Served
 from mcp_bindgen.runtime.session.targets import RunOptions
@@ -42,7 +43,7 @@ from .contract import ChangeNotifier, InProcess, servers_of
 from .errors import BadFunction
 from .features import UPDATED, ArgumentErrors, Completion, Feature, Lifespan, from_enum
 from .functions import Function, FunctionHandler, public_functions
-from .handlers import BoundContract, BoundHandler, HandlerSpec, Rule, asynchronous, mounted, prefixed, renamed
+from .handlers import BoundContract, BoundHandler, HandlerSpec, Rule, mounted, prefixed, renamed
 from .search import CALL, SEARCH, call_tool, search_tools
 from .validation import MOST_STEPS
 from .values import TypeForm

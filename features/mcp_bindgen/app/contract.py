@@ -21,6 +21,7 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session import context
+from mcp_bindgen.runtime.session.execution import asynchronous
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import lifespans, serve
 from mcp_bindgen.runtime.session.targets import Address, Auth
@@ -29,7 +30,7 @@ from mcp_bindgen.runtime.transports.memory import pair
 from .catalog import Catalog
 from .context import Context
 from .features import ArgumentErrors, Completion, Feature, Lifespan, features_of, from_enum
-from .handlers import BoundContract, asynchronous, missing_method
+from .handlers import BoundContract, missing_method
 from .validation import MOST_STEPS
 
 

@@ -18,7 +18,7 @@ from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.protocol.uris import canonical
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.threads import in_thread
+from mcp_bindgen.runtime.session.execution import asynchronous
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Layer, Owner
@@ -111,11 +111,6 @@ def missing_method(kind: type, name: str) -> str:
     offer = f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
     near = get_close_matches(name, [own for own in kind.__dict__ if not own.startswith("_")], n=1, cutoff=0.8)
     return f"{kind.__name__} misses {name}{offer}" + (f"; did you mean it by {near[0]}?" if near else "")
-
-
-def asynchronous(method: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Return a method as a coroutine function: a plain function runs in a thread."""
-    return method if inspect.iscoroutinefunction(method) else in_thread(method)
 
 
 class BoundHandler:

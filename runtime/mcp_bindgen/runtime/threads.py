@@ -63,8 +63,8 @@ async def _run_in_thread(work: Callable[[], T], own: anyio.CapacityLimiter | Non
             begun = True
         try:
             return work()
-        except SystemExit as error:  # it ends a thread only; in the event loop it would leave this thread waiting
-            raise RuntimeError(f"the handler called sys.exit({error.code!r})") from error
+        except KeyboardInterrupt as error:  # no signal, which the main thread gets; it would end the event loop
+            raise RuntimeError("the handler raised KeyboardInterrupt") from error
         finally:
             blocking.discard(thread)
             with suppress(RuntimeError):  # the event loop is closed

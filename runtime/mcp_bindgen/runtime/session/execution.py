@@ -122,18 +122,29 @@ def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> Handle:
     return list_nothing
 
 
+def asynchronous(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """Return a handler as a coroutine function: a `def` runs in a thread, and `sys.exit()` fails the call only."""
+    if not inspect.iscoroutinefunction(handler):
+        from ..threads import in_thread  # many servers have no handlers that block
+
+        handler = in_thread(handler)
+
+    async def run(*arguments: Any) -> Any:
+        try:
+            return await handler(*arguments)
+        except SystemExit as error:
+            raise RuntimeError(f"the handler called sys.exit({error.code!r})") from error
+
+    return run
+
+
 def bind_handler(dispatcher: Dispatcher, route: Route, target: object) -> Handle:
     """Return the handler of `target` as a coroutine function of params and context; a `def` runs in a thread.
 
     Raises:
         MethodNotFound: `target` does not handle the method.
     """
-    own = dispatcher.handler(route, target)
-    if not inspect.iscoroutinefunction(own):
-        from ..threads import in_thread  # many servers have no handlers that block
-
-        own = in_thread(own)
-    work = _shaped(route.method, own)
+    work = _shaped(route.method, asynchronous(dispatcher.handler(route, target)))
     return _negotiated(dispatcher, route.method, target, work) if dispatcher.extensions else work
 
 
