@@ -125,10 +125,15 @@ def watched(work: Coroutine[Any, Any, T], function: Callable[..., Any]) -> Gener
             step = partial(work.throw, error)
 
 
-def hints_of(function: Callable[..., Any]) -> dict[str, TypeForm]:
-    """Return the annotations of a function; raise `BadFunction` for any other callable, such as a partial."""
-    if not (inspect.isclass(function) or inspect.isroutine(inspect.unwrap(function))):
-        raise BadFunction(f"{function!r} is no function", "write a def that calls it", place_of(function))
+def hints_of(function: Callable[..., Any], place: str = "") -> dict[str, TypeForm]:
+    """Return the annotations of a function; raise `BadFunction` for any other callable, such as a partial or `int`."""
+    is_function = inspect.isclass(function) or inspect.isroutine(inspect.unwrap(function))
+    try:
+        inspect.signature(function)
+    except (TypeError, ValueError):  # no callable, or a class that has no signature
+        is_function = False
+    if not is_function:
+        raise BadFunction(f"{function!r} is no function", "write a def that calls it", place or place_of(function))
     return get_type_hints(function, include_extras=True)
 
 
@@ -165,7 +170,7 @@ class Injection:
     def __init__(self, function: Callable[..., Any], hints: Mapping[str, TypeForm]) -> None:
         self.contexts: list[str] = [name for name, hint in hints.items() if name != "return" and is_context(hint)]
         made = {name: found for name, hint in hints.items() if (found := _depends(hint)) is not None}
-        self.dependencies: dict[str, _Dependency] = {name: _Dependency(one.function) for name, one in made.items()}
+        self.dependencies: dict[str, _Dependency] = {name: _Dependency(one.function, function) for name, one in made.items()}
 
     def __contains__(self, name: str) -> bool:
         return name in self.contexts or name in self.dependencies
@@ -187,13 +192,14 @@ class Injection:
 
 
 class _Dependency:
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], user: Callable[..., Any]) -> None:
         self.function = function
-        self._injection = Injection(function, hints_of(function))
+        place = place_of(function if hasattr(inspect.unwrap(function), "__code__") else user)
+        self._injection = Injection(function, hints_of(function, place))
         for name, parameter in inspect.signature(function).parameters.items():
             if name not in self._injection and parameter.default is parameter.empty:
                 fix = f"annotate it as Context or with Depends(...), or give {name} a default"
-                raise BadFunction(f"{function.__name__}: nothing fills the parameter {name}", fix, place_of(function))
+                raise BadFunction(f"{function.__name__}: nothing fills the parameter {name}", fix, place)
 
     async def value(self, ctx: Context, known: dict[Any, Any], stack: AsyncExitStack) -> Any:
         """Return the value; the stack closes it."""
