@@ -480,12 +480,15 @@ class FunctionHandler:
             if name not in self._hints:
                 raise self.bad(*self._untyped(name))
             hint = self._hints[name]
+            if (alias := _own(hint, "validation_alias")) is not None:
+                fix = "give the parameter the name that clients use, or take a model whose field has the alias"
+                raise self.bad(f"the parameter {name} cannot have the alias {alias!r}", fix)
             if parameter.default is _MISSING and type(None) in get_args(hint):
                 fix = f"write {name}: {type_name(hint)} = None to make it optional"
                 self._advise(f"{name} may be None, but callers must pass it", fix)
             default = self._default(name, hint, parameter.default)
             self._schema(hint, "validation", f"the parameter {name}")
-            description = _own_description(hint) or self._descriptions.get(name) or None
+            description = _own(hint, "description") or self._descriptions.get(name) or None
             about = Field(default, alias=name, description=description)
             self._names[name] = f"p{len(fields)}"  # a name without a meaning to pydantic
             fields[self._names[name]] = (hint, about)
@@ -585,11 +588,11 @@ def _known(**members: object) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value}
 
 
-def _own_description(annotation: TypeForm) -> str:
-    """Return the description that `Annotated` gives a type, or an empty text."""
+def _own(annotation: TypeForm, attribute: str) -> Any:
+    """Return an attribute that `Annotated` gives a type, such as its description; else None."""
     origin: object = get_origin(annotation)
     extra = get_args(annotation)[1:] if origin is Annotated else ()
-    return next((about.description for about in reversed(extra) if getattr(about, "description", None)), "")
+    return next(filter(None, (getattr(about, attribute, None) for about in reversed(extra))), None)
 
 
 def _line(text: str | None) -> str:
