@@ -412,9 +412,29 @@ async def test_text_that_is_no_unicode_is_reported() -> None:
     def names() -> str:
         return b"caf\xe9".decode("utf-8", "surrogateescape")
 
+    @app.tool
+    def block() -> v2025_11_25.types.TextContent:
+        return v2025_11_25.types.TextContent(text=names())
+
+    @app.tool
+    def whole() -> v2025_11_25.types.CallToolResult:
+        return v2025_11_25.types.CallToolResult(content=[block()])
+
+    @app.tool
+    def listed() -> list[str]:
+        return [names()]
+
+    @app.tool
+    def lost() -> str:
+        raise FileNotFoundError(names())
+
     async with served(app) as client:
-        said = "names failed: the tool 'names' returned text with half of a character, such as the name of a file"
-        assert (await failure(client, "names")).startswith(said)
+        for name in ("names", "block", "whole", "listed"):
+            said = (
+                f"{name} failed: the tool {name!r} returned text with half of a character, such as the name of a file"
+            )
+            assert (await failure(client, name)).startswith(said)
+        assert await failure(client, "lost") == "lost failed: FileNotFoundError: caf\\udce9"
 
 
 @pytest.mark.parametrize("hide", [None, True])

@@ -12,7 +12,7 @@ from traceback import extract_tb
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
-from pydantic_core import from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from mcp_bindgen.auth.resource_server.policy import readings, rule_keys
 from mcp_bindgen.extensions.abi import extension_of
@@ -62,6 +62,8 @@ UPDATED = "notifications/resources/updated"
 """The notification that the contents of a resource changed."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_ERROR = "surrogates not allowed"  # in errors of the codec
+_HALF_CHARACTER = "returned text with half of a character, such as the name of a file that is no UTF-8"
 _UNEXPECTED = re.compile(
     r"Expected `(?P<wanted>[^`]+)`.*?\[(field_name='(?P<field>\w+)')?.*?input_type=(?P<found>\w+)\]"
 )
@@ -187,19 +189,22 @@ class Feature(Server):
             InvalidResult: The handler returned a value that the contract or the revision does not allow.
         """
         returned = await handler.call(arguments, ctx)
-        if isinstance(returned, Model):
-            if isinstance(returned, ExtensionResult):
-                return returned
-            for package in (self.package, *self.revisions):
+        if isinstance(returned, ExtensionResult):
+            return returned
+        try:
+            for package in (self.package, *self.revisions) if isinstance(returned, Model) else ():
                 request: Request[Any, Any, Any] = package.methods.METHODS[method]
                 if isinstance(returned, (request.result, *request.alternatives)):
-                    return returned if package is self.package else self.result(method, jsonrpc.plain(returned))
-        try:
+                    if package is not self.package:
+                        return self.result(method, jsonrpc.plain(returned))
+                    jsonrpc.write_result(returned)  # an error would not name the handler later
+                    return returned
             return build(handler, returned)
-        except InvalidResult as error:
+        except (InvalidResult, PydanticSerializationError) as error:
+            wrong = error if isinstance(error, InvalidResult) else handler.invalid(_unwritable(error))
             if self.hide_errors:
-                error.told = ""
-            raise
+                wrong.told = ""
+            raise wrong from None
 
 
 ListHandler: TypeAlias = "Callable[[Feature, Page, Context], Awaitable[Any]]"
@@ -290,7 +295,8 @@ class Tools(Feature):
 
     def _failed(self, text: str) -> Any:
         """Return the result that tells a model the reason of a failure."""
-        return self.result("tools/call", {"content": [_text(text)], "isError": True})
+        readable = text.encode("utf-8", "backslashreplace").decode()
+        return self.result("tools/call", {"content": [_text(readable)], "isError": True})
 
 
 class Prompts(Feature):
@@ -570,6 +576,8 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     try:
         text = adapter(wanted).dump_json(returned, by_alias=True, warnings="error").decode()
     except ValueError as error:
+        if _SURROGATE_ERROR in str(error):
+            raise handler.invalid(_HALF_CHARACTER) from None
         found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
         problem = f"returned {found}, expected {type_name(wanted)}"
         if inner is not None and inner["found"] != found:
@@ -601,12 +609,17 @@ def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], A
     """Return the wire forms of a text or a sequence of models; raise `InvalidResult` for any other value."""
     if isinstance(returned, str):
         if not returned.isascii() and _SURROGATE.search(returned):
-            raise handler.invalid("returned text with half of a character, such as the name of a file that is no UTF-8")
+            raise handler.invalid(_HALF_CHARACTER)
         return [from_text(returned)]
     if isinstance(returned, Sequence):
         items = [returned] if isinstance(returned, bytes) else cast(Sequence[object], returned)
         return [from_text(one) if isinstance(one, str) else content_block(one) for one in items]
     raise handler.invalid(f"returned {type(returned).__name__}")
+
+
+def _unwritable(error: PydanticSerializationError) -> str:
+    """Return the reason why a value cannot be written."""
+    return _HALF_CHARACTER if _SURROGATE_ERROR in str(error) else f"returned a value that JSON cannot express: {error}"
 
 
 def _may_use(identity: Identity | None, entry: Entry) -> bool:

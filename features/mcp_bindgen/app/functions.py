@@ -169,8 +169,8 @@ class Injection:
 
     def __init__(self, function: Callable[..., Any], hints: Mapping[str, TypeForm]) -> None:
         self.contexts: list[str] = [name for name, hint in hints.items() if name != "return" and is_context(hint)]
-        made = {name: found for name, hint in hints.items() if (found := _depends(hint)) is not None}
-        self.dependencies: dict[str, _Dependency] = {name: _Dependency(one.function, function) for name, one in made.items()}
+        made = {name: found.function for name, hint in hints.items() if (found := _depends(hint)) is not None}
+        self.dependencies: dict[str, _Dependency] = {name: _Dependency(one, function) for name, one in made.items()}
 
     def __contains__(self, name: str) -> bool:
         return name in self.contexts or name in self.dependencies
