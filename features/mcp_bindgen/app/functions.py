@@ -14,7 +14,7 @@ import ast
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial, reduce, wraps
@@ -357,6 +357,7 @@ class FunctionHandler:
 
     def prompt(self) -> tuple[HandlerSpec, Entry]:
         """Return the spec and the entry of a prompt, whose arguments are texts."""
+        self._check_texts(self._names)
         schema = self._schema(self._input, "validation", "the parameters")
         entry: Entry = {"name": self.name, **_known(description=self._about)}
         arguments = [self._argument(name, one, schema) for name, one in schema.get("properties", {}).items()]
@@ -375,6 +376,7 @@ class FunctionHandler:
         for name in variables:
             if name not in self._names:
                 raise self.bad(f"{{{name}}} of {uri} is no parameter", f"take {name}: str")
+        self._check_texts(variable.name for variable in template.variables if not variable.explode)
         about: Entry = {"name": self.name, **_known(description=self._about)}
         annotation = self._hints.get("return", str)
         self._is_json = annotation not in (str, bytes) and not _is_protocol(annotation)
@@ -386,6 +388,19 @@ class FunctionHandler:
         described = [self._argument(name, one, schema) for name, one in schema["properties"].items()]
         about |= _known(variables=[{key: one[key] for key in ("name", "enum")} for one in described if "enum" in one])
         return HandlerSpec("template", uri, self._read), {"uriTemplate": uri, **about}
+
+    def _check_texts(self, names: Iterable[str]) -> None:
+        """Raise `BadFunction` for a parameter whose type, such as `list[str]`, is of no text."""
+        for name in names:
+            try:
+                TypeAdapter[Any](self._hints[name]).validate_json('""')
+            except ValidationError as error:
+                kinds = [one["type"] for one in error.errors()]
+                if all(kind.endswith("_type") or kind == "sequence_str" for kind in kinds):
+                    problem = f"the type of the parameter {name} takes no text, and clients send texts"
+                    raise self.bad(problem, f"write {name}: str, and read the text") from None
+            except Exception as error:  # of the author's validator, which may expect another text
+                log.debug("%s: a validator of %s failed for an empty text: %s", self.name, name, error)
 
     def _argument(self, name: str, schema: Schema, whole: Schema) -> Entry:
         """Return the entry for an argument of a prompt; its `enum` is for completion."""
