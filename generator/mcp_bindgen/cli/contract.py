@@ -111,7 +111,7 @@ def export(
 ) -> None:
     """Write the contract of a server: every entry as the server sends it.
 
-    A module with an `App` is imported, not started.
+    A module with an `App` is imported, not started, so options for connections such as `--timeout` have no effect.
 
     Invalid entries are left out with a warning; `--strict` ends with exit code 1 instead.
 
