@@ -180,6 +180,13 @@ def test_a_template_in_another_encoding_is_refused(site: Path, tmp_path: Path) -
     assert "templates/errors.py.jinja: is not UTF-8 (byte 4); save it as UTF-8" in shown
 
 
+def test_a_template_that_cannot_be_read_is_named(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "errors.py.jinja").symlink_to("nowhere")
+    shown = complaint("generate", "2024-11-05", "--out", "out", "--package", "acme", "--templates", "templates")
+    assert "templates/errors.py.jinja: cannot be read (No such file or directory)" in shown
+
+
 def test_the_templates_are_documented() -> None:
     page = (ROOT / "docs" / "how-to" / "emitters.md").read_text("utf-8")
     templates = ROOT / "generator" / "mcp_bindgen" / "emit" / "python" / "templates"

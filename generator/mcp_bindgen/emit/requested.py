@@ -211,7 +211,7 @@ def _check_templates(folder: Path, writer: Emitter) -> None:
     """Raise `BadInput` if the folder holds a file that is no template of the emitter, or no text."""
     if not folder.is_dir():
         raise BadInput("is not a folder", file=folder, fix="name a folder of templates with --templates DIR")
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(path for path in folder.rglob("*") if not path.is_dir()):
         found = path.relative_to(folder).as_posix()
         if found not in writer.templates:
             known = suggestion(found, writer.templates) if writer.templates else "this emitter has no templates"
@@ -220,3 +220,5 @@ def _check_templates(folder: Path, writer: Emitter) -> None:
             path.read_text("utf-8")
         except UnicodeDecodeError as error:
             raise BadInput(f"is not UTF-8 (byte {error.start})", file=path, fix="save it as UTF-8") from None
+        except OSError as error:
+            raise BadInput(f"cannot be read ({error.strerror})", file=path) from None
