@@ -21,7 +21,7 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, external
 from mcp_bindgen.spec.canonical import canonical, digest, dumps
 from mcp_bindgen.spec.document import normalise, read
-from mcp_bindgen.spec.json import is_json_type, json_type_of
+from mcp_bindgen.spec.json import is_json_type, json_type_of, parse
 from mcp_bindgen.spec.toml import quoted
 from tests.support.commands import ROOT, UPSTREAM, save, shuffled, snapshot
 from tests.support.small_schemas import Schema, draft, record, ref, small, union
@@ -63,8 +63,14 @@ def test_a_file_that_is_not_a_schema_is_refused(tmp_path: Path, content: bytes, 
     file.write_bytes(content)
     with pytest.raises(BadInput) as caught:
         read(file)
-    check(caught.value, file)
+    check(caught.value, file, caught.value.pointer)
     assert says in str(caught.value)
+
+
+def test_a_repeated_member_is_named_with_its_place() -> None:
+    with pytest.raises(BadInput, match="the member 'a/b' is repeated") as caught:
+        parse('{"x": [1, {"y": 1, "a/b": {"z": 1, "z": 2}, "a/b": 2}]}', "schema", "fix")
+    assert caught.value.pointer == "/x/1/a~1b"
 
 
 def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path) -> None:

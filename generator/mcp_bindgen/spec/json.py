@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 from typing_extensions import TypeIs
 
@@ -23,22 +23,41 @@ def parse(text: str, noun: str, fix: str) -> Any:
     Raises:
         BadInput: The text is not such JSON.
     """
+    has_repeated = False
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal has_repeated
+        result = dict(pairs)
+        has_repeated = has_repeated or len(result) != len(pairs)
+        return result
+
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+        value = json.loads(text, object_pairs_hook=members, parse_constant=_refuse, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise BadInput(f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}", fix=fix) from None
     except RecursionError:
         raise BadInput(f"is nested too deeply to be a {noun}", fix=fix) from None
     except ValueError:
         raise BadInput("has a number with too many digits", fix="use a smaller one") from None
+    if has_repeated:
+        raise _repeated(text)
+    return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise BadInput(f"the member {twice!r} is repeated in one object", fix="remove one of them")
-    return result
+def _repeated(text: str) -> BadInput:
+    """Return the error for the outermost repeated member of a JSON text."""
+    level: list[tuple[str, Any]] = [("", json.loads(text, object_pairs_hook=tuple))]  # an object is a tuple of pairs
+    for pointer, node in level:
+        pairs = (
+            enumerate(node) if is_array(node) else cast("tuple[tuple[str, Any]]", node if type(node) is tuple else ())
+        )
+        inner = [(name, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}", value) for name, value in pairs]
+        level += [(place, value) for _, place, value in inner]
+        for (name, place), times in Counter((name, place) for name, place, _ in inner).items():
+            if times > 1:
+                problem = f"the member {name!r} is repeated in one object"
+                return BadInput(problem, pointer=place, fix="remove one of them")
+    raise ValueError("no member is repeated")
 
 
 def _refuse(constant: str) -> Any:
