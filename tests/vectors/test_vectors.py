@@ -58,6 +58,11 @@ def test_verdicts_agree_with_a_validator_or_state_their_basis(name: str) -> None
             assert not differs or vector.verdict == "tolerated" or vector.schema, vector
 
 
+def test_the_oldest_revision_has_its_own_page_of_messages() -> None:
+    pages = {vector.spec for file in files("2024-11-05") for vector in file.vectors if vector.basis == "prose"}
+    assert {page for page, _ in pages} == {"basic/messages", "client/roots"}
+
+
 @pytest.mark.skipif(not UPSTREAM.exists(), reason="the upstream files are not here")
 @pytest.mark.parametrize("name", cases(list(STORE.pins), quick=QUICK))
 def test_published_verdicts_agree_with_the_upstream_schema(name: str) -> None:
