@@ -419,6 +419,7 @@ def test_the_report_states_that_there_is_nothing_to_change(tmp_path: Path) -> No
     (tmp_path / "code.py").write_text("from mcp_bindgen.v2025_06_18 import types\nprint(types.Tool)\n")
     done = inside("migrate", OLD, NEW, tmp_path)
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"MCP {OLD} -> {NEW}: nothing to change in 1 file")
+    assert inside("migrate", OLD, OLD, tmp_path).stdout == f"MCP {OLD} -> {OLD}: nothing to change in 1 file\n"
 
 
 @pytest.mark.full

@@ -51,7 +51,7 @@ def record(migration: Migration) -> dict[str, Any]:
             for use in migration.uses
         ],
         "imports": [
-            {**asdict(place), "old": migration.old_package, "new": migration.new_package} for place in migration.imports
+            {**asdict(place), "old": migration.old_package, "new": migration.new_package} for place in migration.moves
         ],
         "skipped": [asdict(skipped) for skipped in migration.skipped],
         "edited": sorted(migration.edited),
@@ -81,9 +81,9 @@ def sentence(use: Use) -> str:
 def _blocks(migration: Migration) -> Iterator[Block]:
     for file, uses in groupby(migration.uses, key=lambda use: use.place.file):
         yield Section(literal(file), [Findings(list(map(_finding, uses)))])
-    if migration.imports and not migration.edited:
+    if migration.moves and not migration.edited:
         change = f"Import {code(migration.new_package)} instead of {code(migration.old_package)}"
-        yield Paragraph(f"{change} in {_listed(migration.imports)}.")
+        yield Paragraph(f"{change} in {_listed(migration.moves)}.")
     if not migration.found:
         others = " and ".join(map(code, migration.others))
         imports = f"imports {others}" if others else "imports no bindings of mcp-bindgen"

@@ -104,3 +104,8 @@ class Migration:
     def found(self) -> bool:
         """True if the old bindings are used anywhere."""
         return bool(self.uses or self.imports)
+
+    @property
+    def moves(self) -> tuple[Place, ...]:
+        """The imports to change; none if the new bindings have the same name."""
+        return () if self.old_package == self.new_package else self.imports
