@@ -198,6 +198,9 @@ def _done(found: Upgrade, dry_run: bool) -> Iterator[str]:
             yield f"generated  {line}"
     for one in found.left:
         yield f"left       {one.file} {one.reason}"
+    if found.capabilities:
+        named = _several(str(here / one) for one in found.capabilities)
+        yield f"left       a capability that {found.new} lacks is named in {named}"
     if found.mentions:
         yield f"mentions   {found.old} is still named in {_several(str(here / one) for one in found.mentions)}"
 

@@ -13,6 +13,7 @@ import tomlkit
 from mcp_bindgen.diff import compare
 from mcp_bindgen.emit.header import is_generated
 from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.migrate import Migration, Skipped, migrate
 from mcp_bindgen.migrate.files import files, python_files
@@ -41,6 +42,7 @@ class Upgrade:
         generated: The changes of the generated files, if the project has some.
         migration: The changes of the owner's files, and the uses that are left.
         mentions: The lines that still name the old revision, e.g. in the README.
+        capabilities: The lines of code that name a capability of the old revision, which the new one lacks.
     """
 
     project: Project
@@ -50,6 +52,7 @@ class Upgrade:
     generated: Report | None
     migration: Migration
     mentions: tuple[str, ...]
+    capabilities: tuple[str, ...]
 
     @property
     def left(self) -> tuple[Skipped, ...]:
@@ -60,7 +63,7 @@ class Upgrade:
     def is_complete(self) -> bool:
         """True if nothing is left to change by hand."""
         kept = self.generated is not None and not self.generated.complete
-        return not (self.left or kept or self.migration.uses)
+        return not (self.left or kept or self.migration.uses or self.capabilities)
 
     def carry_out(self) -> None:
         """Put the changes in place, all or none; raise `BadInput` if that is not possible."""
@@ -85,16 +88,25 @@ def upgrade(folder: Path, old: str, new: str, *, force: bool = False, store: Sto
     for part in (project.folder / "src", project.source, project.generated):
         if part.is_symlink():
             raise BadInput("is a link to a folder elsewhere", file=part, fix="upgrade the project that it belongs to")
-    comparison = compare(*(lower(build(store.effective(revision))) for revision in (old, new)))
+    before, after = (lower(build(store.effective(revision))) for revision in (old, new))
     text = project.file.read_bytes().decode()
     revised = _revised(text, old, new)
     revisions = tuple(sorted({new if one == old else one for one in project.revisions}, key=order))
     generated, report = _generated(replace(project, revisions=revisions), force=force)
-    migration = migrate(comparison, folder, rewrite=True, without=project.generated)
+    migration = migrate(compare(before, after), folder, rewrite=True, without=project.generated)
     changes = {**generated, **migration.edited}
     if revised != text:
         changes[project.file.name] = Change(text.encode(), revised.encode())
-    return Upgrade(project, old, new, changes, report, migration, tuple(_mentions(project, changes, old)))
+    names = "|".join(map(re.escape, (old, naming.package(old))))
+    mentions = tuple(_lines(project, changes, rf"(?<![\w.-])({names})(?![\w-])"))
+    lost = "|".join(map(re.escape, sorted(_capabilities(before) - _capabilities(after))))
+    capabilities = tuple(_lines(project, changes, rf"capabilities.*[\"']({lost})[\"']", ".py")) if lost else ()
+    return Upgrade(project, old, new, changes, report, migration, mentions, capabilities)
+
+
+def _capabilities(protocol: PythonProtocol) -> set[str]:
+    """Return the names of the capabilities of both sides, without their parts."""
+    return {capability.name.split(".")[1] for capability in protocol.capabilities}
 
 
 def added(project: Project, revision: str, *, force: bool = False) -> tuple[Changes, tuple[str, ...]]:
@@ -170,19 +182,20 @@ def remaining(project: Project, store: Store) -> dict[str, str]:
     return found
 
 
-def _mentions(project: Project, changes: Mapping[str, Change], old: str) -> Iterator[str]:
-    """Yield the lines in which the owner's files still name the old revision after the changes."""
-    names = "|".join(map(re.escape, (old, naming.package(old))))
-    name = re.compile(rf"(?<![\w.-])({names})(?![\w-])")
+def _lines(project: Project, changes: Mapping[str, Change], pattern: str, suffix: str = "") -> Iterator[str]:
+    """Yield the lines of the owner's files, all or those with a suffix, that match a pattern after the changes."""
+    wanted = re.compile(pattern)
     for path in files(project.folder):
         place = path.relative_to(project.folder).as_posix()
         if path.is_symlink() or path.suffix == ".lock" or path.stat().st_size > _MAX_MENTION_BYTES:
+            continue
+        if not place.endswith(suffix):
             continue
         change = changes.get(place)
         raw = (change.after if change is not None else path.read_bytes()) or b""
         if not is_generated(raw) and project.generated not in path.parents:
             for number, line in enumerate(raw.decode("utf-8", errors="ignore").split("\n"), 1):
-                if name.search(line):
+                if wanted.search(line):
                     yield f"{place}:{number}"
 
 
