@@ -108,13 +108,16 @@ def sent(schema: object) -> Any:
     return _edited(schema, close) if can_be_closed(schema) else schema
 
 
-def can_be_closed(node: object) -> bool:
+def can_be_closed(node: object, *, names: bool = False) -> bool:
     """Return whether closing the objects of a schema keeps the meaning of its keywords."""
-    if is_object(node):
-        branches = node.keys() & _BRANCHES
-        mixed = len(branches) > 1 or (branches and node.keys() & _ABOUT_MEMBERS)
-        return not (mixed or node.keys() & _TANGLED) and all(map(can_be_closed, node.values()))
-    return all(map(can_be_closed, node)) if is_array(node) else True
+    if not is_object(node):
+        return all(map(can_be_closed, node)) if is_array(node) else True
+    keywords = set[str]() if names else node.keys()
+    branches = keywords & _BRANCHES
+    if len(branches) > 1 or (branches and keywords & _ABOUT_MEMBERS) or keywords & _TANGLED:
+        return False
+    parts = [(key, value) for key, value in node.items() if names or key not in _VALUES]
+    return all(can_be_closed(value, names=key in _NAMED and not names) for key, value in parts)
 
 
 def _proof(sender: Any, receiver: Any) -> Answer:

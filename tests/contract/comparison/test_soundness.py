@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_bindgen.app.inclusion import Answer
+from mcp_bindgen.app.inclusion import Answer, prove
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.inclusion import included
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison
@@ -183,6 +183,12 @@ def test_identical_random_contracts_have_no_findings() -> None:
         schema = Dice(seed).object()
         contract = forecast(schema, schema)
         assert not compared(contract, shuffled(contract, seed)).findings, seed
+
+
+def test_members_with_names_of_keywords_are_no_keywords() -> None:
+    members = {"not": {"const": {"if": 1}}, "contains": {"type": "string"}}
+    wider = {"type": "object", "properties": {**members, "more": {"type": "integer"}}}
+    assert prove([({"type": "object", "properties": members}, wider)]) == [Answer.YES]
 
 
 def test_inclusion_proofs_and_counterexamples_are_correct() -> None:
