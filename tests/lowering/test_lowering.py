@@ -131,6 +131,15 @@ def test_names_of_members_are_restored() -> None:
     assert all(re.fullmatch("[a-zA-Z0-9_.-]+", name) for name in found.schema["properties"])
 
 
+def test_an_undeclared_member_with_the_new_name_of_a_member_is_lost() -> None:
+    found = lower({"name": "tool", "inputSchema": {"type": "object", "properties": {"a b": TEXT}}}, "anthropic")
+    assert found.verdict is Verdict.NARROWED
+    assert {one.rule: found.witness(one) for one in found.reasons} == {
+        "rename-member": None,
+        "shadow-member": {"a_b": None},
+    }
+
+
 def test_a_guard_reports_the_location_of_an_invalid_argument() -> None:
     found = lowered("azure-strict", count={"type": "integer", "minimum": 1, "description": "How many."})
     assert found.verdict is Verdict.GUARDED

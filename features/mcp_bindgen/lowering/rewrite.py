@@ -567,6 +567,9 @@ class Rewriter:
             codec = None if piece.schema is None else piece.codec
             record.reasons += piece.reasons
         renamed = [wire for wire, each in record.members.items() if wire != each.name]
+        for wire in renamed:
+            shadowed = partial(self._with_member, one, wire)
+            record.reasons.append(reason("shadow-member", one.pointer, repr(wire), shadowed))
         for pattern, conj in one.patterns.items():
             piece = self.place(conj, depth + 1)
             is_ambiguous = any(Alternative("object", "", patterns={pattern: conj}).member(wire) for wire in renamed)
@@ -579,6 +582,9 @@ class Rewriter:
         if one.names:
             record.reasons.append(reason("drop-keyword", one.names[0].pointer, "propertyNames"))
         return codec
+
+    def _with_member(self, one: Alternative, name: str) -> Any:
+        return self.document.sample_of(one) | {name: self.document.sample(one.member(name))}
 
     def _limit_members(self, one: Alternative, schema: Schema, *, recounted: bool) -> tuple[Reason, ...]:
         limits = dict(one.limits)

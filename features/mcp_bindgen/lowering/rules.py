@@ -77,6 +77,7 @@ RULES: Final[dict[str, Rule]] = {
     "drop-duplicates": Rule(_C, "uniqueItems is not allowed", "drop repeated items", "remove uniqueItems"),
     "drop-unknown": Rule(_C, "objects cannot be closed", "drop undeclared members", "remove additionalProperties"),
     "close-object": Rule(_N, "objects must be closed", "none", "set additionalProperties to false"),
+    "shadow-member": Rule(_N, "an undeclared member may have the new name {0}", "none", "rename the property"),
     "close-branches": Rule(_N, "unevaluatedProperties closes each branch", "none", "use additionalProperties"),
     "drop-null": Rule(_N, "null stands for an absent member", "drop null", "forbid null or require {0}"),
     "cut-recursion": Rule(_N, "recursion is not allowed below level {0}", "none", "limit the nesting in the schema"),
