@@ -73,11 +73,14 @@ def read(path: Path) -> bytes | None:
 
 
 def save(path: Path, text: str, fix: str) -> None:
-    """Write a file into an existing folder; `fix` is the advice in errors."""
+    """Write a file into an existing folder, or into a device or pipe; `fix` is the advice in errors."""
     if not path.parent.is_dir():
         raise BadInput("cannot be written (there is no such folder)", file=path, fix=fix)
     try:
-        put(path.parent, {path.name: Change(read(path), text.encode())})
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            path.write_bytes(text.encode())  # a device or a pipe, which must not be replaced
+        else:
+            put(path.parent, {path.name: Change(read(path), text.encode())})
     except BadInput as error:
         raise BadInput(error.message, file=path, fix=fix) from None
     except OSError as error:

@@ -14,7 +14,7 @@ import pytest
 
 from mcp_bindgen.scaffold.upgrade import upgrade
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.transaction import Change, put
+from mcp_bindgen.spec.transaction import Change, put, save
 from tests.support.commands import COMMAND, execute, inside, python, snapshot
 
 OLD, NEW = "v2025_11_25", "v2026_07_28"
@@ -72,6 +72,15 @@ put(pathlib.Path(sys.argv[1]), {str(n): Change(b'old' * 1000, b'new' * 1000) for
         assert done.returncode == (0 if survived == 3 else 9), done.stderr
         found = [(folder / str(name)).read_bytes() for name in range(3)]
         assert found == [b"new" * 1000] * survived + [b"old" * 1000] * (3 - survived)
+
+
+def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    save(pipe, "text", "fix")
+    assert (pipe.is_fifo(), os.read(reader, 9)) == (True, b"text")
+    os.close(reader)
 
 
 # --- projects ---------------------------------------------------------------------------------------------------------
