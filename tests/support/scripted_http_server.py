@@ -67,6 +67,12 @@ class Heard:
             {"type": "http.response.start", "status": status, "headers": [(a.encode(), b.encode()) for a, b in sent]}
         )
 
+    async def raw(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        """Send a complete response with any headers, also repeated ones."""
+        self.begun = self.ended = True
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
     async def write(self, data: bytes) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 

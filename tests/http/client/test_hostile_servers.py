@@ -389,6 +389,22 @@ async def test_a_server_may_let_a_client_poll_for_as_long_as_a_call_takes() -> N
         assert await ask(transport, request(1)) == answer(1)
 
 
+async def test_a_server_cannot_have_a_client_keep_many_or_long_cookies() -> None:
+    async def play(heard: Heard) -> None:
+        body = json.dumps(answer(heard.id)).encode()
+        values = {f"c{heard.id}-{number}": b"x" * 9 for number in range(30)} | {"same": b"%d" % heard.id}
+        cookies = [(b"set-cookie", name.encode() + b"=" + value) for name, value in values.items()]
+        cookies.append((b"set-cookie", b"long=" + b"x" * 5000))
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *cookies]
+        await heard.raw(200, headers, body)
+
+    async with talking(play) as (there, script):
+        for id_ in (1, 2, 3):
+            await ask(there, request(id_))
+    sent = script.heard[-1].headers["cookie"].split("; ")
+    assert (len(sent), "same=2" in sent, any("long" in one for one in sent)) == (50, True, False)
+
+
 # --- error messages of the client -----------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from http.cookiejar import Cookie, CookieJar
 from typing import Any, Self
 
 import anyio
@@ -28,6 +29,7 @@ SESSION_ID = "mcp-session-id"
 
 _IDLE_SECONDS = 4.0  # that a connection is kept; many servers close it after 5, which must not happen while we send
 _MAX_REDIRECTS = 3
+_MAX_COOKIE_BYTES, _MAX_COOKIES = 4096, 50
 _MAX_REASON = 200  # characters of the body of a refusal
 _READABLE = re.compile(r"|text/.*|application/(.+\+)?json")  # media types of readable text; no type counts as text
 _MARKUP = re.compile(r"(?is)<(head|script|style)\b.*?(</\1>|$)|<[^>]*(>|$)")
@@ -247,6 +249,17 @@ class Endpoint:
         return not any(secret in text for secret in self._secrets)
 
 
+class _Cookies(CookieJar):
+    """Cookies of a server, such as those of a load balancer, up to the limits that RFC 6265 (6.1) names."""
+
+    def set_cookie(self, cookie: Cookie) -> None:
+        """Keep a cookie, unless it is too long or there are too many."""
+        if len(cookie.name) + len(cookie.value or "") <= _MAX_COOKIE_BYTES:
+            super().set_cookie(cookie)
+            if len(self) > _MAX_COOKIES:
+                self.clear(cookie.domain, cookie.path, cookie.name)
+
+
 @asynccontextmanager
 async def open_endpoint(
     url: str,
@@ -265,7 +278,9 @@ async def open_endpoint(
             limits = httpx2.Limits(max_keepalive_connections=connections, keepalive_expiry=_IDLE_SECONDS)
             is_direct = authorizer is not None and _LOCAL.match(url) is not None  # a proxy would read the token
             try:
-                opened = httpx2.AsyncClient(verify=certificates(), limits=limits, trust_env=not is_direct)
+                opened = httpx2.AsyncClient(
+                    verify=certificates(), limits=limits, trust_env=not is_direct, cookies=_Cookies()
+                )
             except (ImportError, httpx2.InvalidURL, ValueError) as error:
                 raise ConnectionClosed(f"the proxy of the environment cannot be used: {reason(error)}") from None
             client = await stack.enter_async_context(opened)
