@@ -277,6 +277,13 @@ async def test_a_tool_that_exits_fails_and_the_server_goes_on(package: Any) -> N
     async def leave_loop(code: int) -> str:
         raise SystemExit(code)
 
+    class Panic(BaseException):
+        """An exception like `PanicException` of PyO3."""
+
+    @app.tool
+    async def panic() -> str:
+        raise Panic("index out of bounds")
+
     @app.tool
     def interrupt() -> str:
         raise KeyboardInterrupt
@@ -285,9 +292,8 @@ async def test_a_tool_that_exits_fails_and_the_server_goes_on(package: Any) -> N
         for name, code in product(("leave", "leave_loop"), (0, 3, 3)):
             expected = f"{name} failed: RuntimeError: the handler called sys.exit({code})"
             assert await text_of(client, name, code=code) == expected
-        assert (
-            await text_of(client, "interrupt") == "interrupt failed: RuntimeError: the handler raised KeyboardInterrupt"
-        )
+        for name, raised in (("interrupt", "KeyboardInterrupt"), ("panic", "Panic('index out of bounds')")):
+            assert await text_of(client, name) == f"{name} failed: RuntimeError: the handler raised {raised}"
 
 
 async def test_each_variable_of_a_template_can_be_completed(package: Any) -> None:

@@ -132,8 +132,15 @@ def asynchronous(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     async def run(*arguments: Any) -> Any:
         try:
             return await handler(*arguments)
-        except SystemExit as error:
-            raise RuntimeError(f"the handler called sys.exit({error.code!r})") from error
+        except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, BaseExceptionGroup):
+            raise
+        except BaseException as error:  # also a panic of a library in Rust; it would end the event loop
+            from .rounds import InputRequired
+
+            if isinstance(error, InputRequired):
+                raise
+            did = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {error!r}"
+            raise RuntimeError(f"the handler {did}") from error
 
     return run
 
