@@ -731,6 +731,19 @@ def test_messages_larger_than_a_pipe_pass_both_ways() -> None:
     on_plain_loop(talk)
 
 
+def test_a_pipe_is_closed_once_the_thread_that_writes_has_ended() -> None:
+    async def talk() -> None:
+        left, right = pipe_pair()
+        with anyio.move_on_after(0.05):
+            await left.send([b"y" * 1_000_000])
+        await left.close()
+        with anyio.fail_after(10):
+            assert [await right.receive(), await right.receive()] == [[b"y" * 1_000_000], ()]
+        await right.close()
+
+    on_plain_loop(talk)
+
+
 def test_cancelled_reads_and_writes_lose_no_message_and_split_none() -> None:
     async def talk() -> None:
         left, right = pipe_pair()

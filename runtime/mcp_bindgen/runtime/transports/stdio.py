@@ -257,8 +257,10 @@ class Pipes(Transport):
         if self._watches_sink:
             os.set_blocking(self._sink, True)  # another process may share the pipe
         anyio.notify_closing(self._sink)
-        if self._writing is None or self._writing.done():  # closing would block while a thread writes
+        if self._writing is None or self._writing.done():
             os.close(self._sink)
+        else:  # closing would block while a thread writes
+            self._writing.add_done_callback(lambda done: os.close(self._sink))
 
 
 def _write(descriptor: int, view: memoryview) -> None:
