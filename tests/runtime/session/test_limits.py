@@ -290,10 +290,15 @@ import io, sys, threading
 import anyio
 from mcp_bindgen.runtime.concurrency import leave
 from mcp_bindgen.runtime.threads import in_thread
+begun = threading.Event()
+def block(context):
+    begun.set()
+    threading.Event().wait()
 async def main():
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(in_thread(lambda context: threading.Event().wait()), None)
-        await anyio.sleep(0.05)
+        tasks.start_soon(in_thread(block), None)
+        while not begun.is_set():
+            await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()
 anyio.run(main)
 sys.stdin.read()
