@@ -195,10 +195,7 @@ class Feature(Server):
             for package in (self.package, *self.revisions) if isinstance(returned, Model) else ():
                 request: Request[Any, Any, Any] = package.methods.METHODS[method]
                 if isinstance(returned, (request.result, *request.alternatives)):
-                    if package is not self.package:
-                        return self.result(method, jsonrpc.plain(returned))
-                    jsonrpc.write_result(returned)  # an error would not name the handler later
-                    return returned
+                    return returned if package is self.package else self.result(method, jsonrpc.plain(returned))
             return build(handler, returned)
         except (InvalidResult, PydanticSerializationError) as error:
             wrong = error if isinstance(error, InvalidResult) else handler.invalid(_unwritable(error))
