@@ -273,15 +273,15 @@ class Peer:
             return self._interpret(read_envelope(message), batch)
         except ProtocolError as error:
             unusable = invalid_answer('a response has "jsonrpc": "2.0", and a result or an error')
-            if lost := self.lose(answered_id(message), unusable):  # no other answer will come
-                return lost
+            lost = self.lose(answered_id(message), unusable)  # no other answer will come
             if not is_object(message):
                 return [Rejected(error, jsonrpc.failure(None, error))]
             id_ = request_id(message)
             silent = "id" not in message and isinstance(message.get("method"), str)
             if self.role == "client" and self.state is State.READY:
                 silent = silent or self.dispatcher.revision.era.is_stateless  # servers of that era wait for no answer
-            return [Rejected(error, b"" if silent or is_answer(message) else jsonrpc.failure(id_, error), id_)]
+            reply = b"" if silent or is_answer(message) else jsonrpc.failure(id_, error)
+            return [*lost, Rejected(error, reply, id_)]
 
     def _interpret(self, envelope: Envelope, batch: Batch | None) -> list[Event]:
         if envelope.is_answer:
