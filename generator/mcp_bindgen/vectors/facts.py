@@ -81,6 +81,7 @@ class Facts:
         values: `Definition.member` -> example value of a member whose meaning the schema does not state.
         always: The same for optional members that a text requires in all documents of the definition.
         tolerated: Rule -> reason why an implementation may accept or reject its documents.
+        pages: Revision -> page of the specification -> its name in that revision.
         override: Verdicts that differ from the schema.
         document: Documents with a circumstance of their own.
     """
@@ -88,6 +89,7 @@ class Facts:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     always: dict[str, Any] = field(default_factory=dict[str, Any])
     tolerated: dict[str, str] = field(default_factory=dict[str, str])
+    pages: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     override: tuple[Override, ...] = ()
     document: tuple[Document, ...] = ()
 

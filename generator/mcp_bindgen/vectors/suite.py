@@ -161,14 +161,16 @@ class _Maker:
             yield self._completed(name, vector, document)
 
     def _completed(self, name: str, vector: Vector, document: Any) -> Vector:
-        """Return a vector with the verdict of the published schema and the member of a union that reads it."""
+        """Return a vector with the verdict of the published schema, the pages of the revision, and its reader."""
         if vector.rule == "lone-surrogate":
             return vector
         published = self._published.accepts(name, document)
         members = _members(self._protocol, name) if vector.verdict == "valid" else []
         readers = [member for member in members if self._effective.accepts(member, document)]
+        pages = self._facts.pages.get(self._protocol.revision, {})
         return replace(
             vector,
+            spec=tuple(pages.get(one, one) for one in vector.spec),
             published=published if published != vector.schema else None,
             reads_as=vector.reads_as or (readers[0] if len(readers) == 1 else ""),
         )

@@ -157,7 +157,7 @@ class Tasks:
                 self._background = asyncio.create_task(self._serve(started))
                 try:
                     await started
-                except BaseException:
+                except asyncio.CancelledError:
                     self._background.cancel()
                     raise
             self._serving += 1
