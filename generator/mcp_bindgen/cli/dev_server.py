@@ -12,8 +12,8 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from pathlib import Path
@@ -28,8 +28,10 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Lifespan
 
 from mcp_bindgen.host.watch import StderrTail, Watch
+from mcp_bindgen.http.server.app import leaving_on_stop
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
@@ -191,7 +193,7 @@ class Bench:
 # --- the page -------------------------------------------------------------------------------------------------
 
 
-def page_app(bench: Bench, port: int) -> Starlette:
+def page_app(bench: Bench, port: int, lifespan: Lifespan[Starlette]) -> Starlette:
     """Return the application of the page; every request needs the token."""
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
     page = _PAGE.read_text("utf-8")
@@ -250,7 +252,7 @@ def page_app(bench: Bench, port: int) -> Starlette:
         Route("/call", guarded(call), methods=["POST"]),
         Route("/answer", guarded(answer), methods=["POST"]),
     ]
-    return Starlette(routes=routes)
+    return Starlette(routes=routes, lifespan=lifespan)
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -283,14 +285,6 @@ async def serve_page(bench: Bench, port: int, ready: Callable[[str], None]) -> N
         reason = os.strerror(error.errno or 0)
         raise BadInput(f"port {port} cannot be used: {reason}", fix="give another --port") from None
     port = listener.getsockname()[1]
-    config = uvicorn.Config(
-        page_app(bench, port),
-        log_level="warning",
-        use_colors=False,
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=1,
-    )
     scope = anyio.CancelScope()
 
     async def run() -> None:
@@ -301,21 +295,20 @@ async def serve_page(bench: Bench, port: int, ready: Callable[[str], None]) -> N
         scope.cancel()
         bench.close()
 
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncGenerator[None]:
+        with leaving_on_stop(close):  # uvicorn waits for open pages and calls
+            yield
+
+    config = uvicorn.Config(
+        page_app(bench, port, lifespan),
+        log_level="warning",
+        use_colors=False,
+        access_log=False,
+        timeout_graceful_shutdown=1,
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
         ready(f"http://127.0.0.1:{port}/?token={bench.token}")
-        await _PageServer(config, close).serve([listener])
-        tasks.cancel_scope.cancel()
-
-
-class _PageServer(uvicorn.Server):
-    """Server of the page, which ends its work before it waits for the connections that show it."""
-
-    def __init__(self, config: uvicorn.Config, close: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._close = close
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what the connections wait for, and then the connections."""
-        self._close()
-        await super().shutdown(sockets)
+        await uvicorn.Server(config).serve([listener])
+        close()
