@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --editable
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 SUITE := tests/conformance/node_modules/.package-lock.json
 PEERS := $(foreach folder,interop typescript,tests/$(folder)/node_modules/.package-lock.json)
@@ -92,11 +93,12 @@ sbom: $(READY) ## bill of materials of the wheel in dist/ with all extras of use
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(INSTALL) '.[dev]'
 	@touch $@
 
 $(DOCS): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(INSTALL) '.[docs]'
 	@touch $@
 
 %/node_modules/.package-lock.json: %/package-lock.json | $(READY)
