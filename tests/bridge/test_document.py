@@ -40,7 +40,7 @@ types: st.SearchStrategy[m.Type] = st.recursive(
     lambda inner: (
         st.builds(m.Array, inner, limits)
         | st.builds(m.Map, inner)
-        | st.builds(m.Union, st.lists(inner, max_size=3).map(tuple), st.none() | words)
+        | st.builds(m.Union, st.lists(inner, min_size=1, max_size=3).map(tuple))
     ),
     max_leaves=4,
 )
@@ -54,7 +54,6 @@ def pairs(values: st.SearchStrategy[Any], keys: st.SearchStrategy[str] = words) 
     return st.dictionaries(keys, values, max_size=2).map(lambda found: tuple(found.items()))
 
 
-needs = st.builds(m.Need, words, words, names, absent=st.booleans(), implied=st.booleans())
 methods = st.builds(
     m.Method,
     words,
@@ -64,12 +63,7 @@ methods = st.builds(
     params=st.none() | references,
     result=st.none() | types,
     alternatives=st.lists(types, max_size=2).map(tuple),
-    opt_in=st.none() | words,
-    truncation=st.none() | st.builds(m.Truncation, words, words, words, words, st.integers()),
-    capabilities=pairs(words, st.sampled_from(["client", "server"])),
-    needs=st.lists(needs, max_size=2).map(tuple),
-    arguments=names,
-    filter=st.none() | st.builds(m.Filter, st.sampled_from(NAMES), words, st.none() | words),
+    capabilities=pairs(words.map("client.{}".format), st.sampled_from(["client", "server"])),
     setting=words,
 )
 extensions = st.builds(
@@ -166,12 +160,31 @@ def test_models_that_violate_the_json_schema_are_refused(model: Model, seed: int
 
 REMOVED: Any = object()
 ROLE = ("protocol", "definitions", "Annotations", "type", "fields", 0, "type", "items")
+REQUESTS = ("protocol", "definitions", "ClientRequest", "type")
+METHODS = ("protocol", "methods")
+MEMBERS = [
+    *((0, "truncation", member) for member in ("holder", "values", "total", "more")),
+    (0, "arguments", 0),
+    *((5, "filter", member) for member in ("member", "compares")),
+    (10, "named_by"),
+    (16, "needs", 0, "member"),
+    (16, "opt_in"),
+    *((19, "header_params", member) for member in ("listed_by", "items", "name", "schema", "arguments")),
+]
+"""Places in the methods of 2026-07-28 that name members."""
+
 DAMAGES: list[tuple[tuple[Any, ...], Any, str]] = [
     (("format",), "mcp-bindgen-model/9", "#/format: the format is 'mcp-bindgen-model/9'"),
     (("protocol", "era"), 1, "#/protocol/era: "),
     (("protocol", "era"), None, "#/protocol/era: "),
     (("protocol", "era"), REMOVED, "#/protocol: the member 'era' is missing"),
+    (("protocol", "era"), "modern", "#/protocol/era: "),
     (("protocol", "age"), 1, "#/protocol/age: "),
+    ((*REQUESTS, "members"), [], "#/protocol/definitions/ClientRequest/type/members: "),
+    ((*REQUESTS, "tag"), "a b", "#/protocol/definitions/ClientRequest: there is no member 'a b'"),
+    *(((*METHODS, *place), "a b", f"#/protocol/methods/{place[0]}: there is no member ") for place in MEMBERS),
+    ((*METHODS, 0, "capabilities", "client"), "a b", "#/protocol/methods/0/capabilities/client: "),
+    ((*METHODS, 16, "needs", 0, "capability"), "tools", "#/protocol/methods/16/needs/0/capability: "),
     ((*ROLE, "kind"), "reff", "#/protocol/definitions/Annotations/type/fields/0/type/items: "),
     ((*ROLE, "name"), "Rule", "#/protocol/definitions/Annotations: there is no definition 'Rule'"),
     (("protocol", "definitions", "Role", "name"), "Rule", "#/protocol/definitions/Role/name: "),
@@ -181,7 +194,7 @@ DAMAGES: list[tuple[tuple[Any, ...], Any, str]] = [
 @pytest.mark.full
 @pytest.mark.parametrize(("place", "value", "says"), DAMAGES)
 def test_a_damaged_model_is_refused_with_its_json_pointer(place: tuple[Any, ...], value: Any, says: str) -> None:
-    document = holder = json.loads(write(model_of("2025-11-25", STORE)))
+    document = holder = json.loads(write(model_of("2026-07-28", STORE)))
     for key in place[:-1]:
         holder = holder[key]
     if value is REMOVED:

@@ -422,6 +422,7 @@ CONVENTIONAL = {
     "prose-that-looks-like-python": small(
         X={**TEXT, "description": 'Quotes """ and " \\', "title": "\\"}, Y={**record(), "description": "\\N{x}\r\n\f\t"}
     ),
+    "an-error-without-ascii-letters": small(ÉError=record("code", code={"const": -32099})),
     "prose-that-python-cannot-hold": small(X={**TEXT, "description": "a\0b \ud800"}),
     "a-definition-named-annotated": small(Annotated=record(a={"type": "string", "minLength": 1})),
     "another-name-of-a-class-that-contains-itself": small(

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.json_form import List
-from mcp_bindgen.protocol.model import references
+from mcp_bindgen.protocol.model import Array, Ref, Type, Union, parts, references
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_array, is_object
@@ -131,13 +131,17 @@ def _invalid(document: Any, error: ValidationError) -> BadInput:
 
 
 def _broken(protocol: Protocol) -> Iterator[tuple[str, str]]:
-    """Yield pointer and message for each name in a protocol that no definition has."""
+    """Yield pointer and message for each name in a protocol that no definition or member has."""
     for name, definition in protocol.definitions.items():
         if name != definition.name:
             yield join("/definitions", name, "name"), f"the name is {definition.name!r}"
     for pointer, name in _named_definitions(protocol):
         if name not in protocol.definitions:
             yield pointer, f"there is no definition {name!r}"
+            return
+    for pointer, type, name in _named_members(protocol):
+        if not _has(protocol, type, name):
+            yield pointer, f"there is no member {name!r} where this names one"
 
 
 def _named_definitions(protocol: Protocol) -> Iterator[tuple[str, str]]:
@@ -160,3 +164,47 @@ def _named_definitions(protocol: Protocol) -> Iterator[tuple[str, str]]:
         named += [name for pair in extension.extends for name in pair]
         named += [name for key in extension.meta_keys for name in (*references(key.type), *key.on)]
         yield from ((join("/extensions", index), name) for name in named)
+
+
+def _named_members(protocol: Protocol) -> Iterator[tuple[str, Type | None, str]]:
+    """Yield the members that the model names: pointer, the type that must have the member, and its name."""
+    for name, definition in protocol.definitions.items():
+        for union in _unions(definition.type):
+            tagged = union.members if union.tag is not None else ()
+            yield from ((join("/definitions", name), member, union.tag or "") for member in tagged)
+    results = {method.name: method.result for method in protocol.methods}
+    for index, method in enumerate(protocol.methods):
+        here = join("/methods", index)
+        named = [*method.arguments, method.opt_in, method.named_by, *(need.member for need in method.needs)]
+        if (headers := method.header_params) is not None:
+            listed = results.get(headers.listed_by)
+            items = protocol.field_of(listed, headers.items)
+            item = items.type.items if items is not None and isinstance(items.type, Array) else None
+            yield from (
+                (here, *member) for member in ((listed, headers.items), (item, headers.name), (item, headers.schema))
+            )
+            named.append(headers.arguments)
+        if (limited := method.truncation) is not None:
+            holder = protocol.field_of(method.result, limited.holder)
+            inner = holder.type if holder is not None else None
+            yield here, method.result, limited.holder
+            yield from ((here, inner, wire) for wire in (limited.values, limited.total, limited.more))
+        if method.filter is not None:
+            yield here, Ref(method.filter.definition), method.filter.member
+            named.append(method.filter.compares)
+        yield from ((here, method.params, wire) for wire in named if wire is not None)
+
+
+def _unions(type: Type) -> Iterator[Union]:
+    if isinstance(type, Union):
+        yield type
+    for part in parts(type):
+        yield from _unions(part)
+
+
+def _has(protocol: Protocol, type: Type | None, wire: str) -> bool:
+    """Return True if an object has a member, or one of the objects of a union."""
+    found = protocol.resolve(type) if type is not None else None
+    if isinstance(found, Union):
+        return any(_has(protocol, member, wire) for member in found.members)
+    return protocol.field_of(found, wire) is not None

@@ -133,7 +133,7 @@ class _Builder:
             document=self.members,
             types=Protocol(
                 revision=self.members.get("revision", ""),
-                era="",
+                era="stateless",
                 digest=sha256(text.write(self.members).encode()).hexdigest(),
                 definitions=self.definitions,
                 methods=(),

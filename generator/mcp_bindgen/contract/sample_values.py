@@ -66,7 +66,7 @@ class SchemaTypes:
         self._targets = Targets(schema)
         self._definitions: dict[str, Definition] = {}
         self.root = self._type(schema)
-        self.protocol = Protocol("", "", "", self._definitions, ())
+        self.protocol = Protocol("", "stateless", "", self._definitions, ())
 
     def mentioned(self) -> Iterator[Any]:
         """Yield the constants and the values at limits."""

@@ -13,7 +13,7 @@ from pydantic import Discriminator, SkipValidation, StrictBool, StrictInt
 from pydantic import Field as Member
 from pydantic.json_schema import SkipJsonSchema
 
-from mcp_bindgen.spec import Correction, Diagnostic, DiagnosticContext, Origin
+from mcp_bindgen.spec import Correction, Diagnostic, DiagnosticContext, Era, Origin
 
 from .json_form import OMITTED, AsObject, Flag, JsonText, Limit, List, Maybe, NoneAsFalse, Pairs, Text, Texts
 
@@ -100,7 +100,7 @@ class Union:
     """
 
     kind: Literal["union"] = field(default="union", kw_only=True, repr=False)
-    members: tuple[Type, ...]
+    members: Annotated[tuple[Type, ...], Member(min_length=1)]
     tag: Maybe[str] = None
 
 
@@ -221,6 +221,7 @@ Kind = Literal["request", "notification"]
 Carrier = Literal["message", "embedded"]
 Comparison = Literal["equal", "part"]
 Declarer = Literal["client", "server", "both"]
+CapabilityName = Annotated[str, Member(pattern=r"^(client|server)\.")]
 
 OTHER_SIDE: Mapping[Sender, Sender] = {"client": "server", "server": "client"}
 """Side -> the side at the other end of the connection."""
@@ -337,7 +338,7 @@ class Need:
     """
 
     member: str
-    capability: str
+    capability: CapabilityName
     values: Texts = ()
     absent: Flag = False
     tolerated: Flag = False
@@ -404,7 +405,7 @@ class Method:
     alternatives: List[Type] = ()
     opt_in: Maybe[str] = None
     truncation: Maybe[Truncation] = None
-    capabilities: Annotated[tuple[tuple[Sender, str], ...], AsObject, OMITTED] = ()
+    capabilities: Annotated[tuple[tuple[Sender, CapabilityName], ...], AsObject, OMITTED] = ()
     needs: List[Need] = ()
     arguments: Texts = ()
     lifecycle: Text = ""
@@ -570,7 +571,7 @@ class Protocol(Definitions):
     """
 
     revision: str
-    era: str
+    era: Era
     digest: str
     definitions: Mapping[str, Definition]
     methods: tuple[Method, ...]

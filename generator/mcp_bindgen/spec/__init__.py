@@ -1,7 +1,7 @@
 """Read, pin, patch and normalise schema files: a file goes in, an effective schema comes out."""
 
 from .diagnostics import Diagnostic, DiagnosticContext
-from .effective import EffectiveSchema, ExtensionSchema, Origin
+from .effective import EffectiveSchema, Era, ExtensionSchema, Origin
 from .errors import BadInput
 from .extension import extend, read_extension
 from .keywords import Schema
@@ -15,6 +15,7 @@ __all__ = [
     "Diagnostic",
     "DiagnosticContext",
     "EffectiveSchema",
+    "Era",
     "ExtensionSchema",
     "Origin",
     "Pin",

@@ -13,6 +13,7 @@ from .diagnostics import DiagnosticContext
 from .keywords import Schema, walk
 from .patches import Correction, Patch
 
+Era = Literal["stateful", "stateless"]
 Origin = Literal["ours", "file"]
 
 
@@ -83,7 +84,7 @@ class EffectiveSchema:
     extensions: tuple[ExtensionSchema, ...] = ()
 
     @cached_property
-    def era(self) -> str:
+    def era(self) -> Era:
         """`stateful` or `stateless`."""
         return era(self.definitions)
 
@@ -117,7 +118,7 @@ class EffectiveSchema:
         return tuple(Correction(str(self.file), patch.pointer, patch.reason) for patch in applied)
 
 
-def era(definitions: Mapping[str, Schema]) -> str:
+def era(definitions: Mapping[str, Schema]) -> Era:
     """Return `stateful` if the schema has the `initialize` handshake, else `stateless`."""
     for definition in definitions.values():
         for node in walk(definition):

@@ -150,7 +150,7 @@ def name_meta_keys(protocol: PythonProtocol) -> PythonProtocol:
 def name_stubs(protocol: PythonProtocol) -> PythonProtocol:
     """Name methods and errors after their definitions."""
     stubs = {method.name: naming.stub(method.definition, method.kind) for method in protocol.methods}
-    return replace(protocol, stubs=stubs, constants={one.code: naming.constant(one.name) for one in protocol.errors})
+    return replace(protocol, stubs=stubs, constants={one.code: naming.error_code(one.name) for one in protocol.errors})
 
 
 def order_arguments(protocol: PythonProtocol) -> PythonProtocol:
@@ -230,7 +230,7 @@ def _separated(clash: tuple[_Named, _Named], protocol: PythonProtocol) -> Python
     )
     if isinstance(second, ErrorCode):
         taken = protocol.constants.values()
-        other = naming.constant(numbered(second.name, lambda name: naming.constant(name) in taken))
+        other = naming.error_code(numbered(second.name, lambda name: naming.error_code(name) in taken))
         protocol = replace(protocol, constants={**protocol.constants, second.code: other})
     else:
         other = numbered(f"{protocol.stub(second).removesuffix('_')}_", {*protocol.stubs.values()}.__contains__)

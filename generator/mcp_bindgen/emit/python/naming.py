@@ -153,6 +153,12 @@ def constant(name: str) -> str:
     return snake(name).upper()
 
 
+def error_code(name: str) -> str:
+    """Return the constant of an error; a name that no constant can have gets a prefix."""
+    found = constant(name)
+    return found if found.isidentifier() else f"ERROR_{found}".rstrip("_")
+
+
 def is_definition(name: str) -> bool:
     """Return True if a class or an alias can have the name of a definition; a capital tells it from attributes."""
     is_named = (
