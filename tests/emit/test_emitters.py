@@ -130,6 +130,16 @@ def test_two_distributions_for_the_same_language_are_refused(example: Path) -> N
         (PLAIN.replace("NAME", "'a/b.txt'").replace("HEADER", ""), "plain:emit", "file name 'a/b.txt'"),
         (PLAIN.replace("NAME", "'..'").replace("HEADER", ""), "plain:emit", "file name '..'"),
         (PLAIN.replace("NAME", "'a.txt'").replace("HEADER", "words"), "plain:emit", "a.txt without our header"),
+        (
+            "def emit(model, options): pass",
+            "plain:emit",
+            "the emitter plain returned no mapping of texts; return a dict of",
+        ),
+        (
+            "def emit(model, options): return {'a.txt': b''}",
+            "plain:emit",
+            "the emitter plain returned no mapping of texts",
+        ),
     ],
 )
 def test_a_broken_emitter_gives_a_one_line_error(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from mcp_bindgen.bridge.descriptions import page
 from mcp_bindgen.bridge.differences import Plan
 from mcp_bindgen.bridge.document import Model
@@ -61,6 +63,8 @@ class Options:
 
 Emit = Callable[[Model, Options], Mapping[str, str]]
 """Function of an emitter: returns file name -> text. The same input gives the same text on every machine."""
+
+_FILES = TypeAdapter(dict[str, str])
 
 
 class Emitter:
@@ -222,7 +226,7 @@ class Target:
         """Return file name -> text; raises `BadInput` if the schema breaks a convention."""
         with locating(self.file):
             files = self.emitter.emit(Model(self.protocol), self.options)
-        return checked(files)
+        return checked(files, self.emitter)
 
     def check_files(self, files: Mapping[str, str]) -> None:
         """Raise `BadInput` if the files cannot be used; packages of the installation are checked by its tests."""
@@ -288,18 +292,23 @@ class Bridges:
         files: dict[str, str] = {}
         for model in self.models:
             files |= self.emitter.emit(model, options)
-        return checked(files)
+        return checked(files, self.emitter)
 
     def check_files(self, files: Mapping[str, str]) -> None:
         """Accept all files: they hold data only."""
 
 
-def checked(files: Mapping[str, str]) -> dict[str, str]:
+def checked(files: Mapping[str, str], emitter: Emitter) -> dict[str, str]:
     """Return the files of an emitter with plain line ends, as `writer` compares them.
 
     Raises:
-        BadInput: A name is no plain file name, or a header is missing.
+        BadInput: The emitter returned no mapping of texts, a name is no plain file name, or a header is missing.
     """
+    try:
+        files = _FILES.validate_python(dict(files), strict=True)
+    except (TypeError, ValueError):
+        fix = "return a dict of file name -> text"
+        raise BadInput(f"the emitter {emitter.module} returned no mapping of texts", fix=fix) from None
     for name, text in files.items():
         if name in ("", ".", "..") or "/" in name or "\\" in name:
             raise BadInput(f"the emitter returned the file name {name!r}", fix="return names without folders")
