@@ -262,6 +262,16 @@ def test_a_moved_field_is_found() -> None:
     assert [one.rule for one in found(old, small(FindBookResult=opened))] == ["field-moved"]
 
 
+def test_a_boolean_equals_the_enumeration_of_true_and_false() -> None:
+    flag = {"enum": [True, False]}
+    for old, new in [
+        ({"type": "boolean"}, {"type": "boolean", **flag}),
+        ({"type": ["null", "boolean"]}, {"enum": [True, False, None]}),
+        ({"type": "array", "items": {"type": "boolean"}}, {"type": "array", "items": flag}),
+    ]:
+        assert found(sent(old), sent(new)) == found(sent(new), sent(old)) == []
+
+
 def test_a_renamed_safety_hint_is_risky() -> None:
     """Absence of the hint has a meaning, and the receiver ignores the renamed hint."""
     flag = {"type": "boolean", "default": True}

@@ -66,7 +66,7 @@ class Normalizer:
     def alternatives(self, type: Type) -> Iterator[Type]:
         """Yield the variants of `type`: unions and enumerations are split, definitions stay references.
 
-        The constant null is the type null.
+        The constant null is the type null, and the constants true and false together are the type boolean.
         """
         type = self.protocol.inline(type)
         match type:
@@ -74,8 +74,12 @@ class Normalizer:
                 for member in members:
                     yield from self.alternatives(member)
             case Const(values):
+                has_all_booleans = {"true", "false"} <= set(map(json.dumps, values))
+                if has_all_booleans:
+                    yield Scalar("boolean")
                 for value in values:
-                    yield Scalar("null") if value is None else Const((value,))
+                    if not (has_all_booleans and isinstance(value, bool)):
+                        yield Scalar("null") if value is None else Const((value,))
             case _:
                 yield type
 
