@@ -67,6 +67,14 @@ def test_patterns_are_those_of_ecma(text: str, is_accepted: bool) -> None:
     assert fits(protocol("2024-11-05"), letters, text) is is_accepted
 
 
+def test_an_integral_number_is_written_as_an_integer_where_the_type_is_integer() -> None:
+    integer, number = Scalar("integer"), Scalar("number")
+    known = protocol("2024-11-05")
+    assert expression(known, Array(integer), [-2.0, 3]) == "[-2, 3]"
+    assert expression(known, Union((Scalar("string"), integer)), 2.0) == "2"
+    assert expression(known, number, 2.0) == "2.0"
+
+
 def values(revision: str) -> str:
     """Return the source of a module with an example of each result and params type."""
     lines = [f"from mcp_bindgen.{naming.package(revision)} import types as mcp"]

@@ -43,6 +43,8 @@ def expression(protocol: PythonProtocol, type: Type, value: Any, prefix: str = "
             return expression(protocol, chosen, value, prefix)
         case Object():
             raise Unfit("an object has a name; refer to it")
+        case Scalar("integer"):
+            return _literal(int(value))  # in JSON, 2.0 is an integer
         case AnyValue() | Scalar() | Const():
             return _literal(value)
 
