@@ -55,6 +55,11 @@ CONTRACT: dict[str, Any] = {
 }
 
 
+def whole(structured: Any, *content: Any) -> dict[str, Any]:
+    """Return a whole result of a tool."""
+    return {"content": list(content), "structuredContent": structured}
+
+
 def mock(answers: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Mock:
     return MockServer({**CONTRACT, **changes}, answers, seed).app
 
@@ -136,7 +141,7 @@ async def test_fixed_answers_replace_samples() -> None:
         "find": [
             {"arguments": {"words": "none"}, "error": "nothing found"},
             {"arguments": {"words": "busy"}, "error": {"code": -32050, "message": "busy", "data": [1]}},
-            {"arguments": {"words": "own"}, "result": {"content": [], "structuredContent": {"titles": []}}},
+            {"arguments": {"words": "own"}, "result": whole({"titles": []})},
             {"result": {"titles": ["Emma"]}},
         ],
         "buy": [{"result": "bought"}],
@@ -176,6 +181,9 @@ async def test_a_list_of_content_is_structured_if_the_output_schema_has_it() -> 
         ({"find": [{"error": 1}]}, "/find/0/error", "this is not an error"),
         ({"find": [{"arguments": {"words": 1}, "error": ""}]}, "/find/0/arguments/words", "does not fit the contract"),
         ({"find": [{"result": {"titles": [1]}}]}, "/find/0/result/titles/0", "does not fit the contract"),
+        ({"find": [{"result": whole({"titles": [1]})}]}, "/find/0/result/structuredContent/titles/0", "does not fit"),
+        ({"find": [{"result": whole({}, "oops")}]}, "/find/0/result", "tools/call is not valid: result.content.0"),
+        ({"buy": [{"result": {"content": [{"type": "text"}]}}]}, "/buy/0/result", "text: "),
     ],
 )
 def test_bad_answers_are_reported_in_one_line(answers: Any, pointer: str, problem: str, tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def mock(
     `mcp-bindgen mock weather.yaml --answers answers.yaml --seed 7`
     """
     contract = contract_at(server, connection)
-    fixed = None if answers is None else read_answers(answers, contract)
     try:
+        fixed = None if answers is None else read_answers(answers, contract)
         app = Mock(contract, seed=seed, answers=fixed)
     except ValueError as error:
         raise BadInput(str(error), file=server) from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jsonschema_rs
@@ -12,8 +14,13 @@ import jsonschema_rs
 from mcp_bindgen.app.validation import Validator
 from mcp_bindgen.contract import text
 from mcp_bindgen.contract.model import Contract, Entry
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.runtime import bindings
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.methods import CALL_TOOL
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating, suggestion
+from mcp_bindgen.spec.errors import locating, printable, suggestion
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join
 
@@ -68,11 +75,29 @@ def answers_of(document: Any, contract: Contract) -> dict[str, list[Answer]]:
             raise BadInput(f"the contract has no tool {name!r}", pointer=pointer, fix=suggestion(name, tools))
         if not is_array(answers):
             raise BadInput("the answers of a tool are a list", pointer=pointer, fix=_FIX)
-        found[name] = [_answer(tools[name], one, join(pointer, index)) for index, one in enumerate(answers)]
+        found[name] = [_answer(tools[name], one, join(pointer, index), contract) for index, one in enumerate(answers)]
     return found
 
 
-def _answer(tool: Entry, raw: Any, pointer: str) -> Answer:
+def bindings_of(revision: str | None) -> ModuleType:
+    """Return the bindings of a revision, by default the newest.
+
+    Raises:
+        ValueError: They are not installed.
+    """
+    known = bindings.installed()
+    if revision is None:
+        return max(known, key=lambda package: package.REVISION.rank)
+    found = next((package for package in known if package.REVISION.name == revision), None)
+    if found is not None:
+        return found
+    try:
+        return import_module(f"mcp_bindgen.{naming.package(revision)}")
+    except ImportError:
+        raise ValueError(f"MCP {revision} has no bindings; run: mcp-bindgen generate {printable(revision)}") from None
+
+
+def _answer(tool: Entry, raw: Any, pointer: str, contract: Contract) -> Answer:
     if not is_object(raw) or ("result" in raw) == ("error" in raw):
         raise BadInput("an answer has a result or an error", pointer=pointer, fix=_FIX)
     for name in raw.keys() - set(_MEMBERS):
@@ -82,8 +107,18 @@ def _answer(tool: Entry, raw: Any, pointer: str) -> Answer:
         _check(tool.raw["inputSchema"], answer.arguments, join(pointer, "arguments"))
     if "error" in raw:
         _check_error(answer.error, join(pointer, "error"))
-    elif not is_whole(tool, answer.result) and "outputSchema" in tool.raw:
-        _check(tool.raw["outputSchema"], answer.result, join(pointer, "result"))
+        return answer
+    content, place = answer.result, join(pointer, "result")
+    if is_whole(tool, content):
+        try:
+            jsonrpc.typed_result(bindings_of(contract.revision).methods.METHODS[CALL_TOOL], content)
+        except ProtocolError as error:
+            raise BadInput(error.message, pointer=place, fix="correct it") from None
+        if content.get("isError") is True:
+            return answer
+        content, place = content.get("structuredContent"), join(place, "structuredContent")
+    if "outputSchema" in tool.raw:
+        _check(tool.raw["outputSchema"], content, place)
     return answer
 
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
 from html import escape
-from importlib import import_module
-from types import ModuleType
 from typing import Any, Literal, NotRequired, Required
 
 from typing_extensions import TypedDict
@@ -20,15 +18,13 @@ from mcp_bindgen.app.values import TypeForm
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.model import Entry as ContractEntry
 from mcp_bindgen.contract.samples import full_samples
-from mcp_bindgen.emit.python import naming
-from mcp_bindgen.runtime import bindings
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.methods import CALL_TOOL
-from mcp_bindgen.spec.errors import printable, shortened
+from mcp_bindgen.spec.errors import shortened
 from mcp_bindgen.spec.json import is_object
 
-from .answers import Answer, is_whole
+from .answers import Answer, bindings_of, is_whole
 
 _COMPLETIONS = 3
 _MAX_SHOWN = 500  # characters of arguments in a text
@@ -60,7 +56,7 @@ class Mock(App):
         self, contract: Contract, *, seed: int = 0, answers: Mapping[str, Sequence[Answer]] | None = None
     ) -> None:
         info: Mapping[str, Any] = contract.info or {}
-        self._bindings = _bindings_of(contract.revision)
+        self._bindings = bindings_of(contract.revision)
         super().__init__(str(info.get("name", "mock")), instructions=contract.instructions, revisions=[self._bindings])
         self.document["serverInfo"].update(info)
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -171,24 +167,6 @@ class _Samples:
 def _completed(values: Sequence[str], asked: Completion) -> list[str]:
     typed = asked.value.casefold()
     return [value for value in values if value.casefold().startswith(typed)]
-
-
-def _bindings_of(revision: str | None) -> ModuleType:
-    """Return the bindings of a revision, by default the newest.
-
-    Raises:
-        ValueError: They are not installed.
-    """
-    known = bindings.installed()
-    if revision is None:
-        return max(known, key=lambda package: package.REVISION.rank)
-    found = next((package for package in known if package.REVISION.name == revision), None)
-    if found is not None:
-        return found
-    try:
-        return import_module(f"mcp_bindgen.{naming.package(revision)}")
-    except ImportError:
-        raise ValueError(f"MCP {revision} has no bindings; run: mcp-bindgen generate {printable(revision)}") from None
 
 
 def _arguments(described: Sequence[Mapping[str, Any]]) -> TypeForm:
