@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import httpx2
 import pytest
+from watchfiles import Change
 
 from tests.support.browser import check_accessibility, chromium
 from tests.support.commands import COMMAND, complaint
@@ -298,6 +299,14 @@ def test_invalid_input_gives_a_one_line_error(tmp_path: Path) -> None:
         ((tmp_path,), "no project of ours"),
     ):
         assert said in complaint("dev", *words, cwd=tmp_path)
+
+
+def test_only_source_files_restart_the_server(tmp_path: Path) -> None:
+    from mcp_bindgen.cli.dev_server import SOURCES
+
+    sources = ["server.py", "tools.ts", "pyproject.toml", "page.html", "skills/a/SKILL.md", ".env"]
+    written = ["state.json", "notes.db", "a.sqlite-wal", "a.log.1", "server.pid", "__pycache__/a.pyc", ".venv/a.py"]
+    assert [name for name in sources + written if SOURCES(Change.modified, str(tmp_path / name))] == sources
 
 
 @pytest.mark.full

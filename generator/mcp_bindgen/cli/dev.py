@@ -35,7 +35,7 @@ def dev(
 ) -> None:
     """Run a server while you work on it, with a page that lists, calls and shows every message.
 
-    The server restarts when a file changes. Only this machine can open the page, and only with the token in its
+    The server restarts when a source file changes. Only this machine can open the page, and only with the token in its
     address, which is new each time.
 
     Examples:

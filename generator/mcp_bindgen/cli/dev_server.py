@@ -41,10 +41,9 @@ from .call import request_work, requests_of
 from .live import bindings, lists, revisions_of
 from .servers import Named
 
-SOURCES = watchfiles.DefaultFilter(
-    ignore_entity_patterns=(*watchfiles.DefaultFilter.ignore_entity_patterns, r"\.(db|sqlite3?|log)(-\w+)?$")
-)
-"""The files whose changes restart the server: all but those that a server writes, such as databases."""
+_KINDS = ("pyi", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "go", "rs", "html", "css", "jinja", "md")
+SOURCES = watchfiles.PythonFilter(extra_extensions=[f".{kind}" for kind in (*_KINDS, "toml", "yaml", "yml", "env")])
+"""The files whose changes restart the server: Python and these kinds. Servers write the other kinds, such as JSON."""
 _PAGE = Path(__file__).with_name("dev.html")
 _KEPT = 500
 """The messages that a page is shown when it comes late."""
@@ -116,7 +115,7 @@ class Bench:
     # --- the server -------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Keep the server running; start it again whenever a file changes."""
+        """Keep the server running; start it again whenever a source file changes."""
         while True:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._serve)
