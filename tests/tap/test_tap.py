@@ -237,20 +237,23 @@ def test_valid_messages_have_no_violation() -> None:
 
 
 def test_secrets_are_redacted_and_other_values_are_kept() -> None:
-    secret = "S3CRETS3CRET"
-    message = {
+    secret, digits = "S3CRETS3CRET", "271828"
+    message: dict[str, Any] = {
         "headers": {"Authorization": f"Bearer {secret}", "Cookie": secret, "X-API-Key": secret},
         "env": {"HOME": secret, "list": [secret]},
         "url": f"https://user:{secret}@example.com/?a=1&access_token={secret}#token={secret}",
         "text": f"send 'Authorization: Bearer {secret}'",
         "password": secret,
+        f"https://user:{secret}@example.com": True,
+        "token": [int(digits)],
+        "passwd": float(digits),
     }
     names = ("mcp-session-id", "openai_api_key", "tavilyApiKey", "x-api-key", "client_secret", "aws_secret_access_key")
     message |= dict.fromkeys(names, secret)
     message["urls"] = [f"/mcp?{name}={secret}" for name in (*names, "session_id", "passwd", "auth", "X-Amz-Signature")]
     properties = {"token": {"type": "string"}, "env": {"type": "object"}}
     kept = {"progressToken": "p1", "properties": properties, "uri": "https://example.com/?page=2"}
-    assert secret not in json.dumps(redacted(message))
+    assert not any(text in json.dumps(redacted(message)) for text in (secret, digits))
     for key, value in message.items():
         assert may_contain_secrets(json.dumps({key: value}).encode())
     assert may_contain_secrets(json.dumps({"password": secret}).replace("pass", "\\u0070ass").encode())

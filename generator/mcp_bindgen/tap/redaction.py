@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.json import is_array, is_json_type, is_object
 
 REDACTED = "[redacted]"
 
@@ -14,7 +14,7 @@ _NAMES = (
     r"[\w-]*(?:api|access|private|secret|subscription)[-_]?key|[\w-]*passw(?:or)?d|passphrase|[\w-]*secret"
 )
 _SECRET = re.compile(rf"{_NAMES}|(?:set-?)?cookie", re.IGNORECASE)
-"""Names of members whose texts are secrets; `progressToken` is none."""
+"""Names of members whose texts and numbers are secrets; `progressToken` is none."""
 _IN_URLS = r"[\w-]*(?:token|key|signature|credential|session[-_]?id)|auth|code|jwt|pwd|session|sig"
 _IN_TEXT = (
     (re.compile(r"\b(Bearer|Basic|DPoP) +[\w.~+/=-]{6,}"), rf"\1 {REDACTED}"),
@@ -39,12 +39,12 @@ def may_contain_secrets(text: bytes) -> bool:
 def redacted(value: Any, *, is_secret: bool = False) -> Any:
     """Return a JSON value with its secrets replaced; objects below such names keep their structure."""
     if is_object(value):
-        return {key: _member(key, member) for key, member in value.items()}
+        return {redacted_text(key): _member(key, member) for key, member in value.items()}
     if is_array(value):
         return [redacted(member, is_secret=is_secret) for member in value]
     if isinstance(value, str):
         return REDACTED if is_secret else redacted_text(value)
-    return value
+    return REDACTED if is_secret and is_json_type(value, "number") else value
 
 
 def _member(key: str, value: Any) -> Any:
