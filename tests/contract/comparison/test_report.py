@@ -287,6 +287,11 @@ def test_an_inclusion_proof_stops_at_the_timeout(monkeypatch: pytest.MonkeyPatch
 def test_breaks_below_references_in_equal_alternatives_and_of_float_counts_are_found() -> None:
     sides: list[Any] = [
         (record(x={"$ref": "#it"}) | {"$defs": {"It": {"$anchor": "it", **kind}}} for kind in (WHOLE, TEXT)),
+        (
+            record(x={"$dynamicRef": "#it"}) | {"$defs": {"It": {"$dynamicAnchor": "it", **kind}}}
+            for kind in (WHOLE, TEXT)
+        ),
+        (record(x={"$recursiveRef": "#"}, y=kind) for kind in (WHOLE, TEXT)),
         (record(x={"$ref": "It"}) | {"$defs": {"It": {"$id": "It", **kind}}} for kind in (WHOLE, TEXT)),
         (record(x={"$ref": "#/$defs/It"}) | {"$defs": {"It": kind}} for kind in (True, False)),
         (record(x={"oneOf": [WHOLE, *strings]}) for strings in ([TEXT], [TEXT, {**TEXT, "title": "Id"}])),

@@ -31,7 +31,8 @@ HINTS = (ANNOTATIONS - WORDS) | {"format", "contentSchema"}
 CHOICES = frozenset({"enum", "const"})
 """Keywords that list values, which imply the type."""
 
-_NAMES = frozenset({"$schema", "$id", "$anchor", "$defs", "definitions"})
+_NAMES = frozenset({"$schema", "$id", "$anchor", "$dynamicAnchor", "$defs", "definitions"})
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _UNIONS = ("anyOf", "oneOf")
 _DEFAULTS: Mapping[str, Any] = {"items": True, "additionalProperties": True}
 """Keyword -> meaning if absent."""
@@ -186,10 +187,10 @@ class _Walk:
         if not is_object(schema):
             return {} if schema is True else {"not": {}}
         found, seen = dict(schema), set[str]()
-        while isinstance(found.get("$ref"), str) and found["$ref"] not in seen:
-            seen.add(found["$ref"])
-            target = self.targets[side].find(found["$ref"])
-            rest = {key: value for key, value in found.items() if key != "$ref"}
+        while (keyword := _referring(found)) is not None and found[keyword] not in seen:
+            seen.add(found[keyword])
+            target = self.targets[side].find(found[keyword])
+            rest = {key: value for key, value in found.items() if key != keyword}
             if isinstance(target, bool):
                 target = self.opened(target, side)
             if not is_object(target):
@@ -269,10 +270,14 @@ def _are_schemas(old: Any, new: Any) -> bool:
     return all(is_object(one) or one is True for one in (old, new)) and old is not new
 
 
+def _referring(schema: Schema) -> str | None:
+    """Return the keyword of the reference of a schema, if it has one."""
+    return next((keyword for keyword in _REFERENCES if isinstance(schema.get(keyword), str)), None)
+
+
 def _references(node: Any) -> Iterator[str]:
     if is_object(node):
-        if isinstance(node.get("$ref"), str):
-            yield node["$ref"]
+        yield from (node[keyword] for keyword in _REFERENCES if isinstance(node.get(keyword), str))
         for child in node.values():
             yield from _references(child)
     elif is_array(node):
