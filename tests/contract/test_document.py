@@ -63,6 +63,7 @@ def test_a_remote_reference_is_never_fetched(tmp_path: Path) -> None:
                 {"properties": {"a": {"$ref": uri}}},
                 {"$defs": {"X": {"$dynamicRef": uri}}, "properties": {"a": {"$ref": "#/$defs/X"}}},
                 {"$id": uri.rpartition("/")[0] + "/x", "properties": {"a": {"$ref": "s.json"}}},
+                {"$id": "http://[", "properties": {"a": {"$ref": "s.json"}}},
                 {"$schema": uri},
             ):
                 folder = tmp_path / f"{number}-{len(str(schema))}"

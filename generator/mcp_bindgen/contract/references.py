@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urljoin
 
 import jsonschema_rs
 
@@ -51,7 +52,8 @@ class Root:
         self._inside: dict[str, list[tuple[str, str]]] = {}
         self._walk("")
         self._anchors = self._named("$anchor", "$dynamicAnchor")
-        self._ids = self._named("$id", *(["id"] if self.old else []))
+        ids = self._named("$id", *(["id"] if self.old else []))
+        self._ids = {_absolute(schema, name): place for name, place in ids.items()}
         self._targets: dict[str, str | None] = {}
         pending = list(self._schemas)
         while pending:  # the target of a reference may be outside of all keywords
@@ -112,6 +114,7 @@ class Root:
         if not is_object(node) or not isinstance(reference := node.get("$ref"), str):
             return
         base, _, fragment = reference.partition("#")
+        base = base and _absolute(self.schema, base)
         inner = self._ids.get(base, "") if base else ""
         if base and base not in self._ids:
             raise self._error(
@@ -179,7 +182,7 @@ class Targets:
         fragment = unquote(fragment)
         if fragment and not fragment.startswith("/"):
             return self._named.get(f"#{fragment}")
-        return value_at(self._named.get(base) if base else self._root, fragment)
+        return value_at(self._named.get(_absolute(self._root, base)) if base else self._root, fragment)
 
     @cached_property
     def _named(self) -> dict[str, Any]:
@@ -190,8 +193,16 @@ class Targets:
             if is_object(node):
                 pending.extend(child for _, _, child in _children(node, ""))
                 found |= {f"#{node[key]}": node for key in ("$anchor", "$dynamicAnchor") if key in node}
-                found |= {str(node[key]): node for key in ("$id", "id") if key in node}
+                found |= {_absolute(self._root, str(node[key])): node for key in ("$id", "id") if key in node}
         return found
+
+
+def _absolute(root: Any, reference: str) -> str:
+    """Return a reference or an id, resolved against the id of the root; an anchor stays."""
+    base = root.get("$id", "") if is_object(root) else ""
+    with suppress(ValueError):  # one of them is no URI
+        return reference if reference.startswith("#") else urljoin(str(base), reference)
+    return reference
 
 
 def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]]:

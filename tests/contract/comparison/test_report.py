@@ -284,6 +284,9 @@ def test_an_inclusion_proof_stops_at_the_timeout(monkeypatch: pytest.MonkeyPatch
     assert inclusion.included(sender, receiver).answer is not Answer.YES
 
 
+HOST = "https://example.org"
+
+
 def test_breaks_below_references_in_equal_alternatives_and_of_float_counts_are_found() -> None:
     sides: list[Any] = [
         (record(x={"$ref": "#it"}) | {"$defs": {"It": {"$anchor": "it", **kind}}} for kind in (WHOLE, TEXT)),
@@ -292,6 +295,17 @@ def test_breaks_below_references_in_equal_alternatives_and_of_float_counts_are_f
             for kind in (WHOLE, TEXT)
         ),
         (record(x={"$recursiveRef": "#"}, y=kind) for kind in (WHOLE, TEXT)),
+        *(
+            (
+                record(x={"$ref": reference}) | {"$id": f"{HOST}/s/root.json", "$defs": {"It": {"$id": name, **kind}}}
+                for kind in (WHOLE, TEXT)
+            )
+            for reference, name in (
+                ("it.json", f"{HOST}/s/it.json"),
+                (f"{HOST}/s/it.json", "it.json"),
+                ("/it", "../it"),
+            )
+        ),
         (record(x={"$ref": "It"}) | {"$defs": {"It": {"$id": "It", **kind}}} for kind in (WHOLE, TEXT)),
         (record(x={"$ref": "#/$defs/It"}) | {"$defs": {"It": kind}} for kind in (True, False)),
         (record(x={"oneOf": [WHOLE, *strings]}) for strings in ([TEXT], [TEXT, {**TEXT, "title": "Id"}])),
