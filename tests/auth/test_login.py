@@ -155,7 +155,7 @@ RESOURCES: list[tuple[Any, str]] = [
     (lambda document: document | {"resource": document["resource"] + "#x"}, "another resource"),
     *((edit, "no usable resource") for edit in (adding(resource=7), without("resource"))),
     (adding(authorization_servers=["http://evil.example"]), "https URL"),
-    (adding(authorization_servers=["https://10.0.0.1"]), "inside of a network"),
+    (adding(authorization_servers=["https://10.0.0.1"]), "inside of a network; if you trust it, name it: --issuer"),
     (adding(authorization_servers=["https://[::ffff:169.254.169.254]"]), "inside"),
     (adding(authorization_servers=["https://2130706433"]), "hides"),
     (adding(authorization_servers="https://a.example"), "no usable authorization_servers"),

@@ -127,7 +127,7 @@ def test_a_logout_without_a_login_succeeds_and_reports_it(servers: Guarded) -> N
 
 
 def test_logout_all_deletes_every_login(login: Callable[..., Done], servers: Guarded, home: Path) -> None:
-    login()
+    login("--issuer", servers.world.issuer)
     done = inside("logout", "--all")
     assert (done.returncode, done.stdout) == (0, "Logged out of all servers.\n")
     assert kept() == []
@@ -244,7 +244,7 @@ def test_bad_input_is_refused_in_one_line(servers: Guarded, browser: Browser) ->
         (["URL", "--client-metadata-url", "http://a.example/b"], "client_metadata_url must be an https URL"),
         (["URL", "--client-secret-file", "/nonexistent", "--client-id", "a"], "/nonexistent: cannot be read"),
         (["URL", "--omit-resource"], 'for one "issuer": name it'),
-        (["URL", "--issuer", "https://a.example"], '"issuer" needs "clientId"'),
+        (["URL", "--issuer", "https://a.example"], "and this client is known to https://a.example"),
         (["URL", "--issuer", "https://[a", "--client-id", "a"], "an issuer in its settings, is malformed"),
         (["https://[::1"], "the URL of the server, or of an issuer"),
         (["https://a.example:99999/mcp"], "the URL of the server, or of an issuer"),

@@ -64,6 +64,10 @@ class FetchError(AuthorizationError):
         self.is_refused = is_refused
 
 
+class InternalAddress(FetchError):
+    """A URL leads into a network, to a host that neither user nor operator has named."""
+
+
 @dataclass(frozen=True)
 class Fetched:
     """A response.
@@ -177,7 +181,7 @@ class Fetcher:
         elif parsed.scheme == "http" and not is_loopback(host):
             problem = "is not https"
         elif not self._may_use(host, literal) if literal else is_loopback(host) and not self.loopback:
-            problem = "is an address inside of a network"  # a proxy, asked next, has its own localhost
+            raise _internal(parsed)  # a proxy, asked next, has its own localhost
         if problem is not None:
             raise FetchError(f"{shown(parsed)} {problem}", is_refused=True)
         return parsed
@@ -239,7 +243,7 @@ class Fetcher:
         found = [ipaddress.ip_address(text) for text in await self.resolve(host, port)]
         usable = [address for address in found if self._may_use(host, address)]
         if found and not usable:
-            raise FetchError(f"{shown(url)} is inside of a network", is_refused=True)
+            raise _internal(url)
         return [url.copy_with(host=str(address)) for address in dict.fromkeys(usable)]
 
 
@@ -255,6 +259,10 @@ def _document(body: bytes) -> Any:
         if not level:
             return document
     return None
+
+
+def _internal(url: httpx2.URL) -> InternalAddress:
+    return InternalAddress(f"{shown(url)} is inside of a network", is_refused=True)
 
 
 def _literal(host: str) -> Address | None:

@@ -6,6 +6,7 @@ MCP 2026-07-28, "Authorization Server Discovery".
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from .dpop import target_uri
-from .fetch import Fetcher, FetchError, is_loopback
+from .fetch import Fetcher, FetchError, InternalAddress, is_loopback
 
 RESOURCE = "oauth-protected-resource"
 SERVER = "oauth-authorization-server"
@@ -235,7 +236,12 @@ async def find_server(fetcher: Fetcher, issuer: str) -> ServerMetadata:
     Raises:
         AuthorizationError: There is none that can be used.
     """
-    found = await _first(fetcher, server_metadata_urls(issuer))
+    try:
+        found = await _first(fetcher, server_metadata_urls(issuer))
+    except InternalAddress as error:
+        option = f"--issuer {shlex.quote(issuer)}"
+        fix = f'if you trust it, name it: {option}, "issuer" of an entry, or OAuth(fetcher=Fetcher(trusted=...))'
+        raise AuthorizationError(f"{error}; {fix}") from None
     if found is None:
         raise AuthorizationError(f"{shown(issuer)} has no metadata of an authorization server")
     with _naming(issuer):

@@ -66,7 +66,7 @@ class AuthSettings:
         private_key: The key that it signs with instead, as PEM.
         client_metadata_url: The URL of the metadata document of the client.
         redirect_uri: The redirect URI, an address of this machine; by default one with any free port.
-        issuer: The authorization server; by default the server names it.
+        issuer: The authorization server, which may have a private address; by default the server names it.
         scopes: The scopes to request instead of those that the server names.
         dpop: True to bind tokens to a key; by default if both servers support it.
         omit_resource: True if the issuer refuses the parameter `resource`.
@@ -131,17 +131,14 @@ class AuthSettings:
         return {name: [*value] if name == "scopes" else value for name, value in known.items() if value is not None}
 
     def _check(self) -> None:
-        departs = self.omit_resource or self.assume_pkce
         if self.client_secret and not self.client_id:
             raise ValueError('"clientSecret" needs "clientId"')
         if self.client_id and self.client_metadata_url:
             raise ValueError('"clientId" and "clientMetadataUrl" both identify the client; give one')
         if self.client_secret and self.private_key:
             raise ValueError('"clientSecret" and "privateKey" both authenticate the client; give one')
-        if departs and not self.issuer:
+        if (self.omit_resource or self.assume_pkce) and not self.issuer:
             raise ValueError('"omitResource" and "assumePkce" depart from the protocol for one "issuer": name it')
-        if self.issuer and not self.client_id and not departs and self.type == "oauth":
-            raise ValueError('"issuer" needs "clientId"')
         if self.redirect_uri is not None:
             self.place()
 
@@ -199,7 +196,10 @@ class AuthSettings:
             login = replace(login, port=port, path=path, host=host)
         options["store"] = store
         known = () if self.client_id is None else client
-        return OAuth(known, client_metadata_url=self.client_metadata_url, login=login, **options)
+        auth = OAuth(known, client_metadata_url=self.client_metadata_url, login=login, **options)
+        if self.issuer is not None:
+            auth.issuers = frozenset([self.issuer])  # also of a client that registers itself
+        return auth
 
     def _machine(self, client: KnownClient, options: Options) -> Auth:
         """Return what authorizes the requests of a program."""

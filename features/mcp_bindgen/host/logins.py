@@ -117,6 +117,7 @@ async def log_out(url: str, settings: AuthSettings | None, store: Store) -> tupl
     for key in grants:
         try:
             client = await _client_of(key, settings, store)
+            client.issuers = frozenset([key.issuer])
             await put(store, Key("", resource, key.client), {"issuer": key.issuer})
             await client.logout(url)
         except AuthorizationError as error:

@@ -153,7 +153,9 @@ def login(
     client_metadata_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Address of the client's metadata document.")
     ] = None,
-    issuer: Annotated[str | None, typer.Option(metavar="URL", help="Authorization server of the client.")] = None,
+    issuer: Annotated[
+        str | None, typer.Option(metavar="URL", help="Authorization server to use; it may have a private address.")
+    ] = None,
     scope: Annotated[
         list[str] | None,
         typer.Option(metavar="SCOPES", help="Scopes to request; by default those that the server names."),

@@ -19,7 +19,7 @@ from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.access import SKEW, Identity
 
 from ..challenges import basic_credentials
-from ..fetch import Fetcher, FetchError, is_loopback
+from ..fetch import Fetcher, FetchError, InternalAddress, is_loopback
 from ..metadata import find_document
 from .signatures import ALGORITHMS, BadSignature, IssuerKeys, check_header, parse_signed, public_keys, verify
 from .verifier import ClaimRules, InvalidToken, VerifierUnavailable
@@ -83,7 +83,7 @@ class _IssuerVerifier:
         try:
             self._fetcher.check(issuer)
         except FetchError as error:
-            hint = ": pass private=True if that is meant" if "inside" in str(error) else ""
+            hint = ": pass private=True if that is meant" if isinstance(error, InternalAddress) else ""
             raise ValueError(f"the issuer cannot be used: {error}{hint}") from None
 
     async def _discover(self, name: str) -> str:
