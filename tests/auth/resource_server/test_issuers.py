@@ -85,7 +85,7 @@ async def test_keys_are_refreshed_in_the_background() -> None:
     async def known(id_: str | None, after: float = 0) -> bool:
         nonlocal now
         now += after
-        found = await keys.find(id_, "RS256") is not None
+        found = bool(await keys.find(id_, "RS256"))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         return found
@@ -113,6 +113,15 @@ async def test_keys_are_refreshed_in_the_background() -> None:
     assert await known("k2", after=PAUSE)
 
 
+async def test_each_key_with_the_identifier_of_a_token_is_tried() -> None:
+    issuer, second = Issuer(), RSAKey.generate_key(2048)
+    twins = [{**key.as_dict(private=False), "kid": "k1"} for key in (issuer.key, second)]
+    verifier = JwtVerifier(issuer.url, keys={"keys": twins})
+    for key in (issuer.key, second):
+        assert await verifier.verify(issuer.token(RESOURCE, key=key), RESOURCE) is not None
+    await refused(verifier.verify(issuer.token(RESOURCE, key=RSAKey.generate_key(2048)), RESOURCE), InvalidToken)
+
+
 async def test_a_cancelled_request_does_not_cancel_the_fetch_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     issuer, begun, go_on = Issuer(), asyncio.Event(), asyncio.Event()
 
@@ -131,7 +140,7 @@ async def test_a_cancelled_request_does_not_cancel_the_fetch_of_keys(monkeypatch
     first.cancel()
     await asyncio.wait([first])
     go_on.set()
-    assert await second is not None
+    assert await second
 
 
 async def test_a_fetch_from_an_unresponsive_issuer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

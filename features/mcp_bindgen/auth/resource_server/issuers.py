@@ -153,10 +153,10 @@ class JwtVerifier(_IssuerVerifier):
             check_header(signed.header, self._types)
             if not isinstance(algorithm, str) or algorithm not in self._algorithms:
                 raise BadSignature("is signed with an algorithm that is not accepted here")
-            key = await self._keys.find(id_, algorithm) if isinstance(id_, str | None) else None
-            if key is None:
+            keys = await self._keys.find(id_, algorithm) if isinstance(id_, str | None) else []
+            if not keys:
                 raise BadSignature("is signed with a key that its issuer does not publish")
-            verify(signed, key.key)
+            verify(signed, *(one.key for one in keys))
         except BadSignature as error:
             raise InvalidToken(f"the token {error}") from None
         return self._rules.identity(signed.payload, resource, self._clock(), CACHE_SECONDS)

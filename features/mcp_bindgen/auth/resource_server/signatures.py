@@ -11,6 +11,7 @@ import time
 import warnings
 from base64 import urlsafe_b64decode
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,15 +100,14 @@ def check_header(header: Mapping[str, Any], types: tuple[str, ...], allow: tuple
             raise BadSignature(f"has {name!r} in its header")
 
 
-def verify(signed: Signed, key: Key) -> None:
-    """Verify a signature by an allowed algorithm with a key that fits it; raise `BadSignature` if it is wrong."""
+def verify(signed: Signed, *keys: Key) -> None:
+    """Verify a signature by an allowed algorithm with one of some keys that fit it; raise `BadSignature` otherwise."""
     algorithm = JWSRegistry.algorithms[signed.header["alg"]]
-    try:
-        is_valid = algorithm.verify(signed.signed, signed.signature, key)
-    except (JoseError, ValueError, TypeError):
-        is_valid = False
-    if not is_valid:
-        raise BadSignature("has a wrong signature")
+    for key in keys:
+        with suppress(JoseError, ValueError, TypeError):
+            if algorithm.verify(signed.signed, signed.signature, key):
+                return
+    raise BadSignature("has a wrong signature")
 
 
 def fits(key: Key, algorithm: str) -> bool:
@@ -188,8 +188,8 @@ class IssuerKeys:
         self._fetching: asyncio.Task[None] | None = None
         self._waiting = 0
 
-    async def find(self, id_: str | None, algorithm: str) -> PublicKey | None:
-        """Return the key with an identifier; without identifier, the only key for the algorithm.
+    async def find(self, id_: str | None, algorithm: str) -> list[PublicKey]:
+        """Return the keys for an algorithm with an identifier; without identifier, the only key for the algorithm.
 
         Raises:
             VerifierUnavailable: The keys could not be fetched for a day.
@@ -200,15 +200,15 @@ class IssuerKeys:
             if self._clock() - self._loaded > STALE:
                 raise VerifierUnavailable(f"the keys of {self._issuer} could not be fetched")
         found = self._matching(id_, algorithm)
-        if found is None:
+        if not found:
             await self._fetch()
             found = self._matching(id_, algorithm)
         return found
 
-    def _matching(self, id_: str | None, algorithm: str) -> PublicKey | None:
+    def _matching(self, id_: str | None, algorithm: str) -> list[PublicKey]:
         named = [one for one in self._keys if id_ in (None, one.id)]
         found = [one for one in named if one.algorithm in (None, algorithm) and fits(one.key, algorithm)]
-        return found[0] if len(found) == 1 or (found and id_ is not None) else None
+        return found if len(found) == 1 or id_ is not None else []
 
     async def _fetch(self, *, is_needed: bool = True) -> None:
         """Join the current fetch, or begin one after the pause; wait for it if it is needed."""
