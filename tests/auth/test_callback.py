@@ -168,6 +168,22 @@ async def test_a_device_login_polls_at_the_interval_of_the_server(given: World) 
     assert "\x1b" not in told[0]
 
 
+@pytest.mark.parametrize("error", ["unauthorized_client", "unsupported_grant_type"])
+async def test_a_client_that_gets_no_device_code_logs_in_by_an_address(given: World, error: str) -> None:
+    told, play = list[str](), given.play_issuing
+
+    async def refusing(heard: Any) -> None:
+        await (heard.json({"error": error}, 400) if heard.path == "/device" else play(heard))
+
+    async def paste(prompt: str) -> str:
+        return await agree(told[-1].splitlines()[-1])
+
+    given.issuing.play = refusing
+    given.edit_server = lambda document: document | {"device_authorization_endpoint": document["issuer"] + "/device"}
+    await given.let_in(oauth(login=Headless(told.append, paste)))
+    assert len(told) == 1
+
+
 def test_a_device_authorization_response_is_checked() -> None:
     right = {"verification_uri": "https://a.example/d", "user_code": "AB", "device_code": "x"}
     assert device_code(right)[0] == DeviceCode("https://a.example/d", "AB", None, 600.0)

@@ -25,6 +25,7 @@ from .tokens import Grant, Options, TokenRefused, TokenRequest
 AskClient = Callable[[str, str], Awaitable[KnownClient]]
 """Asks the user for a client: issuer of the authorization server, redirect URI -> client."""
 
+_NO_DEVICES = ("unauthorized_client", "unsupported_grant_type")  # the server has device codes for other clients
 _SLOW_DOWN_SECONDS = 5.0  # more between two polls (RFC 8628, section 3.5)
 
 
@@ -94,7 +95,12 @@ class OAuth(TokenSource):
         for is_last in (False, True):
             try:
                 if server.device_authorization_endpoint is not None and isinstance(login, DeviceLogin):
-                    return await self._by_device(login, server.device_authorization_endpoint, request)
+                    try:
+                        return await self._by_device(login, server.device_authorization_endpoint, request)
+                    except TokenRefused as error:
+                        if error.error not in _NO_DEVICES:
+                            raise
+                        log.info("this client may not log in on another device: %s", error)
                 return await self._by_redirect(login, request)
             except TokenRefused as error:
                 client = self._known(server) or await self._registered(server)
