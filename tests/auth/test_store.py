@@ -156,6 +156,20 @@ async def test_files_are_accessible_only_to_their_owner(tmp_path: Path) -> None:
     assert "secret" not in repr(store)
 
 
+async def test_a_write_removes_the_unfinished_file_of_a_killed_process(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+import anyio
+from mcp_bindgen.auth.store import FileStore, Key
+os.fsync = lambda file: os._exit(9)
+anyio.run(FileStore(sys.argv[1]).replace, Key("a", "b", "c"), None, {"token": "secret"})
+"""
+    for _ in range(2):
+        execute(sys.executable, "-c", program, tmp_path, cwd=ROOT, code=9)
+    await FileStore(tmp_path).replace(KEY, None, {"a": 1})
+    assert {path.name for path in tmp_path.iterdir()} == {f"{KEY.digest}.json", "all.lock"}
+
+
 @posix
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666, 0o610])
 async def test_a_file_accessible_to_other_users_is_refused(tmp_path: Path, mode: int) -> None:

@@ -8,7 +8,6 @@ import json
 import os
 import stat
 import sys
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -239,8 +238,9 @@ class FileStore(SharedStore):
             if record is None:
                 path.unlink(missing_ok=True)
                 return
-            file, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # readable by its owner only
-            temporary = Path(name)
+            temporary = self.folder / ".new"
+            temporary.unlink(missing_ok=True)  # of a killed process: the lock admits one writer at a time
+            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, 0o600)
             with os.fdopen(file, "w", encoding="utf-8") as opened:
                 json.dump({"key": asdict(key), "record": dict(record)}, opened)
                 opened.flush()
