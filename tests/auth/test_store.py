@@ -171,6 +171,20 @@ anyio.run(FileStore(sys.argv[1]).replace, Key("a", "b", "c"), None, {"token": "s
 
 
 @posix
+async def test_waiting_for_the_lock_of_a_suspended_process_ends_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FileStore(tmp_path)
+    monkeypatch.setattr("mcp_bindgen.auth.store._LOCK_WAIT_SECONDS", 0.0)
+    async with FileStore(tmp_path).lock(KEY):  # another store has other locks in this process, as another process has
+        error = await refused(store.lock(KEY).__aenter__(), AuthorizationError, "resume or end that process")
+        assert str(tmp_path / f"{KEY.digest}.lock") in str(error)
+        assert error.is_temporary
+    async with store.lock(KEY):
+        pass
+
+
+@posix
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666, 0o610])
 async def test_a_file_accessible_to_other_users_is_refused(tmp_path: Path, mode: int) -> None:
     store, path = await kept(tmp_path)

@@ -24,6 +24,7 @@ Record = Mapping[str, Any]
 """A stored JSON object."""
 
 _LOCK_POLL_SECONDS = 0.02
+_LOCK_WAIT_SECONDS = 180.0  # longer than the requests during which a process that runs holds a lock
 _LOCKED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
 if sys.platform == "win32":
@@ -188,6 +189,7 @@ class SharedStore(ABC):
             except OSError as error:
                 raise _unusable(path, error) from None
             try:
+                end = anyio.current_time() + _LOCK_WAIT_SECONDS
                 while True:
                     try:
                         _lock_file(file)
@@ -195,6 +197,9 @@ class SharedStore(ABC):
                     except OSError as error:
                         if error.errno not in _LOCKED:  # some file systems have no locks
                             raise _unusable(path, error) from None
+                    if anyio.current_time() > end:
+                        problem = f"another process holds {path}; resume or end that process, for example a stopped one"
+                        raise AuthorizationError(problem, is_temporary=True)
                     await anyio.sleep(_LOCK_POLL_SECONDS)
                 yield
             finally:
