@@ -303,20 +303,25 @@ async def test_tokens_are_refreshed_by_the_registration_that_they_were_issued_to
         await one.let_in(oauth(store, login=None))
 
 
-async def test_the_client_that_a_user_named_refreshes_its_tokens(given: World) -> None:
+async def test_the_client_that_a_user_named_is_stored_and_refreshes_its_tokens(given: World) -> None:
     given.edit_server = without("registration_endpoint")
     asked: list[str] = []
 
     async def ask(*question: str) -> KnownClient:
         asked.extend(question)
-        return KnownClient("named")
+        return ClientSecret("named", secret=SECRET)
 
-    auth = oauth(ask_client=ask)
-    await given.let_in(auth)
+    store = MemoryStore()
+    await given.let_in(oauth(store, ask_client=ask))
     given.tokens.clear()
-    await given.let_in(auth)
+    await given.let_in(oauth(store, ask_client=ask))
+    given.tokens.clear()
+    given.families.clear()
+    await given.let_in(oauth(store, ask_client=ask))
     assert asked == [given.issuer, CALLBACK]
-    assert [form["grant_type"] for form in given.forms] == ["authorization_code", "refresh_token"]
+    kinds = ["authorization_code", "refresh_token", "refresh_token", "authorization_code"]
+    assert [form["grant_type"] for form in given.forms] == kinds
+    assert {form["client_secret"] for form in given.forms} == {SECRET}
 
 
 # --- quirks of servers ----------------------------------------------------------------------------------------

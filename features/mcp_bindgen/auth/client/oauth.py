@@ -6,7 +6,7 @@ MCP 2026-07-28, "Authorization Flow Steps"; OAuth 2.1, section 4.1; RFC 8628.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Unpack
 
 import anyio
@@ -18,7 +18,15 @@ from ..keyring_store import default_store
 from ..metadata import ServerMetadata
 from ..store import Key, put
 from .authorizer import TokenSource
-from .clients import DEVICE_GRANT, KnownClient, is_document_url, load_client, read_registration, registration_request
+from .clients import (
+    DEVICE_GRANT,
+    ClientSecret,
+    KnownClient,
+    is_document_url,
+    load_client,
+    read_registration,
+    registration_request,
+)
 from .login import AuthorizationRequest, Browser, DeviceLogin, Login, device_code
 from .tokens import Grant, Options, TokenRefused, TokenRequest
 
@@ -40,7 +48,7 @@ class OAuth(TokenSource):
         client_metadata_url: URL of the published metadata document of the client (`client_metadata` writes it).
         client_name: Name for users when the client registers itself.
         login: Way to log in: `Browser()`, `Headless()`, or `Manual(...)`; `None` to use stored tokens only.
-        ask_client: Asks the user for a client if there is no other way.
+        ask_client: Asks the user for a client if there is no other way; the answer is stored after the login.
         parameters: Further parameters of the authorization request.
         options: Options of all sources (`Options`); the default store is the keyring, or files without a keyring.
 
@@ -121,7 +129,8 @@ class OAuth(TokenSource):
             visit = AuthorizationRequest.new(request, client.id, redirect.uri, self._parameters)
             code = visit.code(await redirect.visit(visit.url, visit.is_response))
         form = {"grant_type": "authorization_code", "code": code}
-        return await request.send(client, {**form, "redirect_uri": visit.redirect_uri, "code_verifier": visit.verifier})
+        form |= {"redirect_uri": visit.redirect_uri, "code_verifier": visit.verifier}
+        return await self._send(request, client, form)
 
     async def _by_device(self, login: DeviceLogin, endpoint: str, request: TokenRequest) -> Grant:
         """Log in on another device (RFC 8628)."""
@@ -133,7 +142,7 @@ class OAuth(TokenSource):
             while True:
                 await anyio.sleep(pause)
                 try:
-                    return await request.send(client, {"grant_type": DEVICE_GRANT, "device_code": secret})
+                    return await self._send(request, client, {"grant_type": DEVICE_GRANT, "device_code": secret})
                 except TokenRefused as error:
                     if error.error == "slow_down":
                         pause += _SLOW_DOWN_SECONDS
@@ -143,6 +152,14 @@ class OAuth(TokenSource):
                     if not error.is_temporary:
                         raise
         raise AuthorizationError(f"nobody logged in within {code.seconds:g} seconds")
+
+    async def _send(self, request: TokenRequest, client: KnownClient, form: Mapping[str, str]) -> Grant:
+        """Send a form to the token endpoint; store a client that the user has named once the server knows it."""
+        grant = await request.send(client, form)
+        if client in self._asked and type(client) in (KnownClient, ClientSecret):  # no private key is stored
+            record = {**asdict(client), "redirect_uri": form.get("redirect_uri")}
+            await put(self.store, Key(request.server.issuer, "", self._client_name), record)
+        return grant
 
     # --- client -----------------------------------------------------------------------------------------------
 
@@ -170,9 +187,12 @@ class OAuth(TokenSource):
             return KnownClient(self._document_url)
         if server.registration_endpoint is not None:
             return await self._register(request, server.registration_endpoint, redirect_uri)
+        stored = await self._registered(server)
+        if stored is not None and stored.redirect_uri == redirect_uri:
+            return stored
         if self._ask_client is not None:
-            asked = await self._ask_client(server.issuer, redirect_uri or "")
-            self._asked.append(replace(asked, issuer=server.issuer))
+            asked = replace(await self._ask_client(server.issuer, redirect_uri or ""), issuer=server.issuer)
+            self._asked.append(asked)
             return asked
         raise AuthorizationError(
             f"{server.issuer} lets no client register itself; register a client there "
