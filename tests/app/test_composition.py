@@ -288,12 +288,25 @@ async def test_a_tool_that_exits_fails_and_the_server_goes_on(package: Any) -> N
     def interrupt() -> str:
         raise KeyboardInterrupt
 
+    @app.tool
+    async def group() -> None:
+        async with anyio.create_task_group():
+            raise Panic("index out of bounds")
+
+    @app.resource("gone://")
+    async def gone() -> str:
+        raise SystemExit(3)
+
     async with connected(package.Client(), app) as client:
         for name, code in product(("leave", "leave_loop"), (0, 3, 3)):
             expected = f"{name} failed: RuntimeError: the handler called sys.exit({code})"
             assert await text_of(client, name, code=code) == expected
         for name, raised in (("interrupt", "KeyboardInterrupt"), ("panic", "Panic('index out of bounds')")):
             assert await text_of(client, name) == f"{name} failed: RuntimeError: the handler raised {raised}"
+        assert "Panic('index out of bounds')" in await text_of(client, "group")
+        await refused(
+            client.read_resource("gone://"), ProtocolError, "gone:// failed: RuntimeError: the handler called"
+        )
 
 
 async def test_each_variable_of_a_template_can_be_completed(package: Any) -> None:

@@ -30,6 +30,10 @@ class NotJson:
     """Value that cannot be written as JSON."""
 
 
+class Panic(BaseException):
+    """Exception like `PanicException` of PyO3."""
+
+
 async def _cancel_what_is_awaited() -> None:
     waiting = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(waiting.cancel)
@@ -62,6 +66,9 @@ TABLE: Mapping[str, tuple[Any, tuple[int, str, Any]]] = {
     "timeout": (TimeoutError("secret"), INTERNAL),
     "recursion": (_recurse, INTERNAL),
     "end of an iteration": (StopAsyncIteration(), INTERNAL),
+    "sys.exit": (SystemExit("secret"), INTERNAL),
+    "sys.exit in a task group": (BaseExceptionGroup("secret", [SystemExit("secret")]), INTERNAL),
+    "panic": (Panic("secret"), INTERNAL),
 }
 """Name -> exception or result of a handler, and code, message and data of the error that its client gets."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from asyncio import CancelledError
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -37,6 +38,7 @@ from mcp_bindgen.runtime.protocol.methods import Request
 from mcp_bindgen.runtime.protocol.routing import WrongResult, did_you_mean
 from mcp_bindgen.runtime.protocol.uris import canonical
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.rounds import other_than_required
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.stateless_server import MISSING, single_errors
 
@@ -188,7 +190,14 @@ class Feature(Server):
         Raises:
             InvalidResult: The handler returned a value that the contract or the revision does not allow.
         """
-        returned = await handler.call(arguments, ctx)
+        try:
+            returned = await handler.call(arguments, ctx)
+        except BaseException as error:
+            other = other_than_required(error)
+            if other is None or isinstance(other, Exception | CancelledError | GeneratorExit | KeyboardInterrupt):
+                raise
+            did = f"called sys.exit({other.code!r})" if isinstance(other, SystemExit) else f"raised {other!r}"
+            raise RuntimeError(f"the handler {did}").with_traceback(error.__traceback__) from error
         if isinstance(returned, ExtensionResult):
             return returned
         try:

@@ -109,9 +109,15 @@ async def test_a_task_runs_to_its_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(ProtocolError(-32602, "no", {"x": 1}), -32602), (ValueError("secret"), INTERNAL_ERROR)]
+    ("error", "code"),
+    [
+        (ProtocolError(-32602, "no", {"x": 1}), -32602),
+        (ValueError("secret"), INTERNAL_ERROR),
+        (SystemExit("secret"), INTERNAL_ERROR),
+        (BaseExceptionGroup("secret", [SystemExit("secret")]), INTERNAL_ERROR),
+    ],
 )
-async def test_an_error_fails_the_task_without_internal_details(error: Exception, code: int) -> None:
+async def test_an_error_fails_the_task_without_internal_details(error: BaseException, code: int) -> None:
     async with serving(mock.AsyncMock(side_effect=error)) as service:
         record = await until(service, (await service.create(task())).id)
     assert (record.status, record.error and record.error["code"]) == ("failed", code)

@@ -457,7 +457,7 @@ class Tasks:
             if other is None:
                 await _retried(running.change, TaskRecord.given_back)
                 return True
-            if not isinstance(other, Exception):
+            if isinstance(other, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt):
                 with anyio.move_on_after(_STOP_SECONDS, shield=True), suppress(StoreUnavailable):
                     await running.change(TaskRecord.given_back)
                     await self.store.release(record.id, self._worker)

@@ -77,12 +77,13 @@ async def execute(
         if is_being_cancelled():
             raise
         log.exception("what the handler of %s was waiting for is cancelled", method.name)
-    except WrongResult as error:
+    except (GeneratorExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # also sys.exit() and panics of libraries in Rust, which would end the event loop
         log.exception("the handler of %s failed", method.name)
-        if error.told and peer.role == "server" and (event.origin or link.origin).identity is None:
-            return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, f"Internal error: {error.told}"))
-    except Exception:
-        log.exception("the handler of %s failed", method.name)
+        told = error.told if isinstance(error, WrongResult) else ""
+        if told and peer.role == "server" and (event.origin or link.origin).identity is None:
+            return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, f"Internal error: {told}"))
     return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, "Internal error"))
 
 
@@ -123,26 +124,12 @@ def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> Handle:
 
 
 def asynchronous(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Return a handler as a coroutine function: a `def` runs in a thread, and `sys.exit()` fails the call only."""
-    if not inspect.iscoroutinefunction(handler):
-        from ..threads import in_thread  # many servers have no handlers that block
+    """Return a handler as a coroutine function: a `def` runs in a thread."""
+    if inspect.iscoroutinefunction(handler):
+        return handler
+    from ..threads import in_thread  # many servers have no handlers that block
 
-        handler = in_thread(handler)
-
-    async def run(*arguments: Any) -> Any:
-        try:
-            return await handler(*arguments)
-        except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, BaseExceptionGroup):
-            raise
-        except BaseException as error:  # also a panic of a library in Rust; it would end the event loop
-            from .rounds import InputRequired
-
-            if isinstance(error, InputRequired):
-                raise
-            did = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {error!r}"
-            raise RuntimeError(f"the handler {did}") from error
-
-    return run
+    return in_thread(handler)
 
 
 def bind_handler(dispatcher: Dispatcher, route: Route, target: object) -> Handle:
