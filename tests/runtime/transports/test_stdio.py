@@ -767,6 +767,35 @@ def test_cancelled_reads_and_writes_lose_no_message_and_split_none() -> None:
     on_plain_loop(talk)
 
 
+def test_a_thread_that_begins_to_read_after_the_end_of_its_connection_takes_no_message_of_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late = list[Callable[[], object]]()
+
+    def thread(target: Callable[[], object], daemon: bool) -> Any:
+        return SimpleNamespace(start=lambda: late.append(target))
+
+    async def talk() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(stdio_module, "Thread", thread)
+            async with stdio(sys.executable, "-c", "") as ended:
+                with anyio.move_on_after(0):
+                    await ended.receive()
+        left, right = pipe_pair()  # it gets the numbers of the closed descriptors
+        for sender in (left, right):
+            await sender.send([b"{}"])
+        late.pop()()
+        for receiver in (left, right):
+            with anyio.fail_after(10):
+                assert await receiver.receive() == [b"{}"]
+        for read in late:
+            read()
+        await left.close()
+        await right.close()
+
+    on_plain_loop(talk)
+
+
 @pytest.mark.full
 def test_a_client_starts_a_server() -> None:
     async def talk() -> None:

@@ -106,14 +106,13 @@ class _Watched:
                     return os.read(self._descriptor, _CHUNK_BYTES)
         return b""
 
-    def close(self) -> bool:
-        """Stop reading; return whether the descriptor may be closed."""
+    def close(self) -> None:
+        """Stop reading."""
         self._closed = True
         self._loop.remove_reader(self._descriptor)
         os.set_blocking(self._descriptor, True)  # another process may share the pipe
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-        return True
 
 
 class _Threaded:
@@ -126,17 +125,21 @@ class _Threaded:
     async def read(self) -> bytes:
         """Return the next chunk; an empty one at the end, or after `close`."""
         if self._chunk is None:
-            self._chunk = in_thread(lambda: os.read(self._descriptor, _CHUNK_BYTES))
+            self._chunk = in_thread(partial(_read_once, os.dup(self._descriptor)))
         chunk = await asyncio.shield(self._chunk)
         self._chunk = None
         return chunk
 
-    def close(self) -> bool:
-        """Stop reading; return whether the descriptor may be closed, which would block while a thread reads it."""
-        if self._chunk is None or self._chunk.done():
-            return True
-        self._chunk.set_result(b"")
-        return False
+    def close(self) -> None:
+        """Stop reading; the descriptor may be closed although a thread still reads its copy."""
+        if self._chunk is not None and not self._chunk.done():
+            self._chunk.set_result(b"")
+
+
+def _read_once(copy: int) -> bytes:
+    """Read from a copy of a descriptor, and close the copy."""
+    with open(copy, "rb", buffering=0) as source:
+        return source.read(_CHUNK_BYTES)
 
 
 def _can_watch(descriptor: int, *, terminals: bool = False) -> bool:
@@ -249,8 +252,8 @@ class Pipes(Transport):
         """Close both descriptors; the other side sees the end of its input."""
         if self._open:
             self._close_sink()
-            if self._reader.close():
-                os.close(self._source)
+            self._reader.close()
+            os.close(self._source)
 
     def _close_sink(self) -> None:
         self._open = False
