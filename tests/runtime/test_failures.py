@@ -40,6 +40,13 @@ async def _cancel_what_is_awaited() -> None:
     await waiting
 
 
+async def _cancel_itself() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().call_soon(task.cancel)  # as a time limit made by hand would
+    await asyncio.get_running_loop().create_future()
+
+
 def _recurse(ctx: Any) -> Any:
     return _recurse(ctx)
 
@@ -62,6 +69,7 @@ TABLE: Mapping[str, tuple[Any, tuple[int, str, Any]]] = {
     "unwritable result": (_unwritable, INTERNAL),
     "cancelled": (asyncio.CancelledError(), INTERNAL),
     "cancelled inside": (lambda ctx: _cancel_what_is_awaited(), INTERNAL),
+    "cancelled by itself": (lambda ctx: _cancel_itself(), INTERNAL),
     "own capability": (CapabilityMissing("notifications/tools/list_changed", ("server", "tools")), INTERNAL),
     "timeout": (TimeoutError("secret"), INTERNAL),
     "recursion": (_recurse, INTERNAL),

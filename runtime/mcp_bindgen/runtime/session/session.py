@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 from .. import concurrency
 from ..concurrency import begin, is_being_cancelled
 from ..logs import log
-from ..protocol import observation
+from ..protocol import errors, observation
 from ..protocol.access import RequestOrigin
 from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
@@ -403,9 +403,13 @@ class Session(Link):
         try:
             data, _ = await rest
         except asyncio.CancelledError:
+            if anyio.current_effective_deadline() == -math.inf:  # the request is cancelled, or the session ends
+                if id_ is not None:
+                    data = self.peer.drop(id_)
+                raise
+            log.exception("the handler of %s cancelled its own task", event.route.method.name)
             if id_ is not None:
-                data = self.peer.drop(id_)
-            raise
+                data = self.peer.fail(id_, errors.ProtocolError(errors.INTERNAL_ERROR, "Internal error"))
         finally:
             self._work.in_flight -= 1
             if id_ is not None:
