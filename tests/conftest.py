@@ -25,7 +25,7 @@ from tests.support import forks
 from tests.support.commands import ROOT
 from tests.support.effort import HANG_SECONDS
 from tests.support.installation import wheel
-from tests.support.shared import alone, shared_folder
+from tests.support.shared import filled
 
 if TYPE_CHECKING:
     from tests.support.redis_server import RedisServer
@@ -60,11 +60,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def own_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the wheel of this checkout, built once for all processes of a run."""
-    folder = shared_folder(tmp_path_factory) / "wheel"
-    with alone(folder) as is_new:
-        if is_new:
-            wheel(folder, ROOT)
-    return next(folder.glob("*.whl"))
+    return next(filled(tmp_path_factory, "wheel", lambda folder: wheel(folder, ROOT)).glob("*.whl"))
 
 
 @pytest.fixture(scope="session")

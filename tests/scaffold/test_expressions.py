@@ -23,7 +23,6 @@ from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
 from mcp_bindgen.protocol.model import AnyValue, Array, Const, Definition, Field, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.scaffold.expressions import expression
 from mcp_bindgen.spec import EffectiveSchema, Store
-from tests.support.commands import ROOT, execute
 from tests.support.effort import cases
 
 REVISIONS = list(Store().pins)
@@ -87,13 +86,10 @@ def values(revision: str) -> str:
     return style("\n".join(lines))
 
 
-@pytest.mark.full
-def test_examples_of_results_type_check(tmp_path: Path) -> None:
+def write_values(folder: Path) -> None:
+    """Write a module of examples for each revision, which `test_types.py` checks."""
     for revision in REVISIONS:
-        (tmp_path / f"{naming.package(revision)}.py").write_text(values(revision), "utf-8")
-    config = {"include": ["*.py"], "typeCheckingMode": "strict", "venvPath": str(ROOT), "venv": ".venv"}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
-    execute(ROOT / ".venv" / "bin" / "pyright", "--project", tmp_path, code=0)
+        (folder / f"{naming.package(revision)}.py").write_text(values(revision), "utf-8")
 
 
 def of(*definitions: tuple[str, Any]) -> PythonProtocol:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import sys
 import sysconfig
 from pathlib import Path
+from unittest.mock import Mock
 
 import anyio
 import pytest
@@ -25,6 +27,9 @@ EVERYTHING = [
     each for each in VARIANTS if each.name.endswith(("2025-11-25-all-stdio", "2025-11-25-all-stdio-contract"))
 ]
 """Variants: a server and a client, each with and without a contract."""
+
+PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_COMPILE": "1"}
+"""Environment variables that make `pip` quicker."""
 
 by_name = pytest.mark.parametrize("variant", cases(EVERYTHING, quick=EVERYTHING[:1]), ids=lambda variant: variant.name)
 
@@ -52,19 +57,35 @@ def test_a_dry_run_writes_nothing_and_an_occupied_folder_is_refused(variant: Var
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["server-2025-11-25-all-stdio-contract", "client-2025-11-25-all-stdio"])
-def test_the_printed_next_steps_run_in_a_shell(name: str, tmp_path: Path) -> None:
-    """The folder's name has a space. A host then uses the README's configuration from another folder."""
+def test_the_printed_next_steps_run_in_a_shell(
+    name: str, tmp_path: Path, own_wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host then uses the README's configuration from another folder. The folder's name has a space.
+
+    The README completes the step that installs the project: it adds the wheel from which this package was installed.
+    Only the server runs that step, which is the same for a client.
+    """
     (variant,) = (each for each in EVERYTHING if each.name == name)
+    found = Mock(**{"return_value.read_text.return_value": json.dumps({"url": own_wheel.as_uri(), "archive_info": {}})})
+    monkeypatch.setattr("mcp_bindgen.scaffold.layout.distribution", found)
     out = tmp_path / "my projects"
     printed = scaffold(variant, out).stdout.splitlines()
+    readme = (out / name / "README.md").read_text("utf-8")
     lines = [line.strip() for line in printed if line.startswith("    ") and "── " not in line]
+    assert lines[2] == "python -m pip install --editable '.[dev]'"
     assert len(lines) == 4
+    if variant.kind == "server":
+        lines[2] += f" 'mcp-bindgen @ {own_wheel.as_uri()}'"
+        assert f"    {lines[2].replace('python -m pip', '.venv/bin/pip')}\n" in readme
+    else:
+        del lines[2]
     script = "\n".join(lines).replace("COMMAND-OR-URL", shlex.quote(shlex.join(SDK_SERVER)))
     path = os.pathsep.join([str(fresh_environment(out / name / ".venv") / "bin"), os.environ["PATH"]])
-    done = execute("bash", "-eu", "-c", script, cwd=tmp_path, PATH=path, PIP_DISABLE_PIP_VERSION_CHECK="1", code=0)
+    done = execute("bash", "-eu", "-c", script, cwd=tmp_path, PATH=path, **PIP, code=0)
     assert " passed" in done.stdout
     if variant.kind == "server":
-        assert anyio.run(hosted, variant, out) == [each["name"] for each in variant.document["tools"]]
+        assert "Successfully installed mcp-bindgen-" in done.stdout
+        assert anyio.run(hosted, readme, out) == [each["name"] for each in variant.document["tools"]]
 
 
 def fresh_environment(folder: Path) -> Path:
@@ -77,9 +98,9 @@ def fresh_environment(folder: Path) -> Path:
     return folder
 
 
-async def hosted(variant: Variant, out: Path) -> list[str]:
+async def hosted(readme: str, out: Path) -> list[str]:
     """Return the names of the tools that a host finds with the `mcpServers` of a README."""
-    (block,) = re.findall(r"```json\n(.*?)```", (out / variant.name / "README.md").read_text("utf-8"), re.DOTALL)
+    (block,) = re.findall(r"```json\n(.*?)```", readme, re.DOTALL)
     file = out.parent / "host.json"
     file.write_text(block.replace("/path/to", str(out)), "utf-8")
     with anyio.fail_after(PATIENCE):

@@ -28,9 +28,10 @@ from mcp_bindgen.scaffold.plan import plan
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.testing import Watched
-from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside, save, snapshot
+from tests.support.commands import COMMAND, Done, bindgen, execute, inside, save, snapshot
 from tests.support.effort import cases
 from tests.support.forks import PYTHON
+from tests.support.shared import filled
 
 BIN = Path(sys.executable).parent
 CONTRACT = """
@@ -64,20 +65,6 @@ tools:
 ERAS = ("--revision", "2024-11-05", "--revision", "2026-07-28")
 
 
-def holds(folder: Path, *names: str) -> None:
-    """Check that projects in a folder pass their own tests, ruff, and pyright in strict mode."""
-    for name in names:
-        words = ("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider")
-        done = execute(PYTHON, *words, cwd=folder / name, code=0)
-        assert "passed" in done.stdout
-        assert "skipped" not in done.stdout
-        done = execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", cwd=folder / name, code=0)
-    places = {"include": [*names], "extraPaths": [f"{name}/src" for name in names]}
-    config = {"typeCheckingMode": "strict", "venvPath": str(ROOT), "venv": ".venv", **places}
-    (folder / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
-    done = execute(BIN / "pyright", "--project", folder, code=0)
-
-
 def scaffolded(*arguments: object) -> Done:
     return inside("scaffold", *arguments, code=0)
 
@@ -96,10 +83,9 @@ def test_the_printed_call_of_a_new_server_gets_a_result(tmp_path: Path) -> None:
     assert Project.read(tmp_path / "weather") == Project(tmp_path / "weather", "server", "weather", ("2025-11-25",))
 
 
-@pytest.mark.full
-def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
-    """Variants missing from `test_skeletons.py`: functions, tasks, apps, contracts and authorization."""
-    contract, scoped = tmp_path / "weather.yaml", tmp_path / "files.yaml"
+def write_new_projects(folder: Path) -> None:
+    """Scaffold variants missing from `test_skeletons.py`: functions, tasks, apps, contracts and authorization."""
+    contract, scoped = folder / "weather.yaml", folder / "files.yaml"
     contract.write_text(CONTRACT, "utf-8")
     scoped.write_text(SCOPED, "utf-8")
     app = ("--with", "tools,resources,prompts,completions", "--transport", "stdio,http,sse")
@@ -114,11 +100,24 @@ def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
         ("server", "guarded", "--auth"),
     ]
     for words in projects:
-        scaffolded(*words, "--out", tmp_path)
-    for folder in (tmp_path / "the-server", tmp_path / "the-client"):
-        assert (folder / "contract.yaml").read_text("utf-8") == CONTRACT
-        assert Project.read(folder).contract == folder / "contract.yaml"
-    holds(tmp_path, *(words[1] for words in projects))
+        scaffolded(*words, "--out", folder)
+
+
+@pytest.mark.full
+def test_new_projects_pass_their_tests_and_ruff(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """`test_types.py` checks their types."""
+    folder = filled(tmp_path_factory, "new-projects", write_new_projects)
+    for project in (folder / "the-server", folder / "the-client"):
+        assert (project / "contract.yaml").read_text("utf-8") == CONTRACT
+        assert Project.read(project).contract == project / "contract.yaml"
+    projects = [path.parent for path in folder.glob("*/pyproject.toml")]
+    assert len(projects) == 8
+    for project in projects:
+        words = ("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+        done = execute(PYTHON, *words, cwd=project, code=0)
+        assert "passed" in done.stdout
+        assert "skipped" not in done.stdout
+    execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", *projects, code=0)
 
 
 @pytest.mark.full
@@ -275,16 +274,6 @@ def test_a_project_installs_an_unreleased_mcp_bindgen_from_its_source(
             assert ("pip wheel" in readme) == (source is not None and kind == "server")
         dockerfile = (out / "my-server" / "Dockerfile").read_text("utf-8")
         assert ("COPY wheels ./wheels\n" in dockerfile) == ("--find-links wheels ." in dockerfile) == bool(source)
-
-
-@pytest.mark.full
-def test_the_install_step_of_a_readme_works_without_a_release(tmp_path: Path) -> None:
-    scaffolded("server", "weather", "--out", tmp_path)
-    readme = (tmp_path / "weather" / "README.md").read_text("utf-8")
-    (install,) = [line.strip() for line in readme.splitlines() if "pip install" in line]
-    words = install.replace(".venv/bin/pip install", f"'{PYTHON}' -m pip install --dry-run --ignore-installed")
-    done = execute("sh", "-c", words, cwd=tmp_path / "weather", PIP_DISABLE_PIP_VERSION_CHECK="1", code=0)
-    assert "mcp-bindgen-0.1.0" in done.stdout.splitlines()[-1]
 
 
 @pytest.mark.full

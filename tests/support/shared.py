@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,3 +27,16 @@ def alone(path: Path) -> Iterator[bool]:
     with path.with_name(f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield not path.exists()
+
+
+def filled(factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], object]) -> Path:
+    """Return a folder that all processes of this run share; the first process that needs it calls `fill` with it."""
+    folder = shared_folder(factory) / name
+    complete = folder.with_name(f"{name}.complete")
+    with alone(complete) as is_new:
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)  # of an attempt that failed
+            folder.mkdir()
+            fill(folder)
+            complete.touch()
+    return folder

@@ -7,7 +7,6 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from mcp_bindgen.scaffold.generated.ownership import state
 from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import execute, save
+from tests.support.shared import filled
 from tests.support.small_schemas import record
 
 REVISIONS = list(Store().pins)
@@ -111,16 +111,6 @@ def project(folder: Path, document: Any = WHOLE, server: str = SERVER, revisions
     return folder
 
 
-def pyright(folder: Path) -> list[str]:
-    """Return the complaints of pyright's strict mode about the Python files in a folder."""
-    roots = [str(Path(__file__).parents[3] / name) for name in ("generator", "runtime", "features", "generated")]
-    config = {"include": ["."], "typeCheckingMode": "strict", "extraPaths": [*roots, str(folder)]}
-    save(folder / "pyrightconfig.json", config)
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "--project", folder]
-    found = json.loads(execute(*command).stdout)["generalDiagnostics"]
-    return [f"{one['file']}:{one['range']['start']['line']} {one['message']}" for one in found]
-
-
 # --- generated code -------------------------------------------------------------------------------------------
 
 
@@ -197,24 +187,22 @@ def test_the_class_is_named_after_the_package() -> None:
         assert class_name.isidentifier()
 
 
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield packages for each revision, for all revisions and for each kind of entry, each with its server."""
-    folder = tmp_path_factory.mktemp("packages")
+def write_packages(folder: Path) -> None:
+    """Write packages for each revision, for all revisions and for each kind of entry, most of them with a server."""
     for revisions in [*([revision] for revision in REVISIONS), REVISIONS]:
         place = folder / (naming.package(revisions[0]) if len(revisions) == 1 else "every")
         write(place / "contract", package(WHOLE, *revisions))
         write(place, {"__init__.py": "", "server.py": SERVER})
     for member in ("tools", "prompts", "resources", "resourceTemplates", "serverInfo"):
         write(folder / f"only_{member.lower()}", package({member: WHOLE[member]}))
-    sys.path.insert(0, str(folder))
-    yield folder
-    sys.path.remove(str(folder))
 
 
-@pytest.mark.full
-def test_every_package_type_checks_strictly(packages: Path) -> None:
-    assert pyright(packages) == []
+@pytest.fixture
+def packages(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the packages, from which tests can import them."""
+    folder = filled(tmp_path_factory, "packages", write_packages)
+    monkeypatch.syspath_prepend(folder)
+    return folder
 
 
 @pytest.mark.full

@@ -1,0 +1,72 @@
+"""All kinds of generated code type-check under pyright in strict mode; one run checks them, since it starts slowly."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.scaffold.generated.test_contract_package import write_packages
+from tests.scaffold.generated.test_hostile_contracts import write_hostile
+from tests.scaffold.generated.test_real_servers import REAL, meet
+from tests.scaffold.generated.test_typed_client import write_clients
+from tests.scaffold.test_expressions import write_values
+from tests.scaffold.test_from_module import write_trips
+from tests.scaffold.test_project import write_new_projects
+from tests.scaffold.upgrade.test_projects import write_upgraded
+from tests.support.commands import execute, save
+from tests.support.shared import filled, shared_folder
+from tests.support.skeletons import VARIANTS, Workshop
+
+pytestmark = pytest.mark.full
+
+FOLDERS: dict[str, Callable[[Path], object]] = {
+    "clients": write_clients,
+    "hostile-contract": write_hostile,
+    "new-projects": write_new_projects,
+    "packages": write_packages,
+    "trips": write_trips,
+    "upgraded": write_upgraded,
+    "values": write_values,
+}
+"""Shared folder -> function that fills it."""
+
+LEFT_OUT = ["clients/*/server.py", "hostile-contract/echo_server.py", "trips/tools.py", "**/tests/test_calls.py"]
+"""Modules of the tests."""
+
+
+def test_generated_code_type_checks_and_upgrades_list_all_errors(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """An upgraded project has errors on the lines that `upgrade` lists, and only there.
+
+    Errors that follow from an unknown type count only in projects that were not upgraded.
+    """
+    folder = shared_folder(tmp_path_factory)
+    code = [filled(tmp_path_factory, name, fill) for name, fill in FOLDERS.items()]
+    code += [meet(tmp_path_factory, real).clients for real in REAL if real.is_needed]
+    workshop = Workshop(folder / "skeletons")
+    projects = [workshop.project(variant).folder for variant in VARIANTS]
+    projects += [path.parent for each in code for path in each.glob("*/pyproject.toml")]
+    environments = [{"root": str(project), "extraPaths": [str(project / "src")]} for project in projects]
+    settings = {"include": [*map(str, [*code, *projects])], "exclude": LEFT_OUT, "typeCheckingMode": "strict"}
+    environments += [{"root": str(each), "extraPaths": []} for each in code]
+    config = save(folder / "pyrightconfig.json", {**settings, "executionEnvironments": environments})
+    done = execute(sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", config)
+    report = json.loads(done.stdout)
+    modules = {path for each in [*code, *projects] for path in each.rglob("*.py")}
+    left_out = {path for pattern in LEFT_OUT for path in folder.glob(pattern)}
+    assert report["summary"]["filesAnalyzed"] == len(modules - left_out)
+
+    upgraded = folder / "upgraded"
+    found: set[str] = set()
+    others: list[str] = []
+    for one in report["generalDiagnostics"]:
+        place = f"{one['file']}:{one['range']['start']['line'] + 1}"
+        if not place.startswith(str(upgraded)):
+            others.append(f"{place}: {one['message']}")
+        elif not one.get("rule", "").startswith("reportUnknown"):
+            found.add(place.removeprefix(f"{upgraded}/"))
+    assert others[:40] == []
+    assert sorted(found) == json.loads((upgraded / "listed.json").read_text("utf-8"))
