@@ -448,15 +448,16 @@ def test_scaffold_asks_questions_at_a_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_scaffold_does_not_ask_for_revisions_of_an_app(tmp_path: Path) -> None:
-    answers = {b"Name": b"sky\n", b"Style": b"\n", b"Offers": b"tasks\nresources\n", b"Transports": b"\n"}
-    seen = interviewed(tmp_path, answers)
+    answers = {b"Name": b"sky\n", b"Style": b"\n", b"Offers": b"tasks\nresources\n", b"Transports": b"stdio,http\n"}
+    seen = interviewed(tmp_path, answers | {b"Tokens of an authorization server": b"\n"})
     assert b"Revisions" not in seen
+    assert not (tmp_path / "sky" / "src" / "sky" / "protection.py").exists()
     assert b"--with tasks needs a class" in seen
     assert '@app.resource("memo://welcome"' in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
 
 
 SCOPES_STATED = (("--contract", "scoped.yaml"), b"no\n\n", True)  # the contract determines the scopes
-PROTECTION = [((), b"\n", False), ((), b"perhaps\nYes\n", True), SCOPES_STATED, (("--auth",), None, True)]
+PROTECTION = [((), b"perhaps\nYes\n", True), SCOPES_STATED, (("--auth",), None, True)]
 
 
 @pytest.mark.full

@@ -1,10 +1,10 @@
 """Every project that `scaffold` makes passes ruff and its own tests, and answers the Python SDK and the Inspector.
 
 `skeletons.py` lists the variants: each revision, each feature alone and all together, each transport, with and without
-a contract. `make test` scaffolds a handful, `make test-all` all. The official Python client calls every method of every
-server, over each of its transports. The Inspector's command line lists the features of the servers that have all of
-them; over HTTP it calls every method of servers with a full contract. A client that cannot choose among several
-revisions is tested with the newest of each era.
+a contract. `make test` scaffolds a handful, `make test-all` most, `pytest -m slow` the rest. `test_types.py` checks
+their types. The official Python client calls every method of every server, over each of its transports. The Inspector's
+command line lists the features of the servers that have all of them; over HTTP it calls every method of servers with a
+full contract. A client that cannot choose among several revisions is tested with the newest of each era.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from tests.support.skeleton_clients import (
 )
 from tests.support.skeletons import (
     ALL,
+    EVERY_VARIANT,
     GROUPS,
-    HANDFUL,
     KINDS,
+    REST_GROUP,
     REVISIONS,
-    VARIANTS,
     Variant,
     Workshop,
     features,
@@ -61,10 +61,8 @@ from tests.support.skeletons import (
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
-by_group = pytest.mark.parametrize("name", selection(("handful",), GROUPS))
-every_variant = pytest.mark.parametrize(
-    "variants", selection([HANDFUL], [VARIANTS]), ids=selection(["handful"], ["all"])
-)
+rest = pytest.param(REST_GROUP, marks=pytest.mark.slow)
+by_group = pytest.mark.parametrize("name", [*selection(("handful",), GROUPS), rest])
 
 
 @pytest.fixture(scope="session")
@@ -83,15 +81,17 @@ def test_the_variants_have_every_feature_that_can_be_chosen(revision: str, side:
 
 
 def test_variant_names_are_unique() -> None:
-    assert max(Counter(each.name for each in VARIANTS).values()) == 1
+    assert max(Counter(each.name for each in EVERY_VARIANT).values()) == 1
 
 
 # --- ruff, and their own tests -----------------------------------------------------------------------------------
 
 
-@every_variant
-def test_all_projects_pass_ruff(variants: Sequence[Variant], workshop: Workshop) -> None:
-    folders = [workshop.project(each).folder for each in variants]
+@pytest.mark.parametrize(
+    "names", [selection(("handful",), GROUPS), pytest.param((REST_GROUP,), marks=pytest.mark.slow)]
+)
+def test_all_projects_pass_ruff(names: Sequence[str], workshop: Workshop) -> None:
+    folders = [workshop.project(each).folder for name in names for kind in KINDS for each in group(name, kind)]
     execute(sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format", "concise", *folders, code=0)
     execute(sys.executable, "-m", "ruff", "format", "--no-cache", "--check", *folders, code=0)
 
@@ -135,6 +135,14 @@ async def test_all_servers_answer_the_python_sdk_over_http(name: str, workshop: 
 # --- the Inspector ------------------------------------------------------------------------------------------------
 
 
+INSPECTED = (REVISIONS[0], LATEST, STATELESS[-1], "several")
+"""Groups for `make test-all`: the Inspector cannot choose a revision, only an era."""
+by_inspected_group = pytest.mark.parametrize(
+    "name",
+    [each if each in INSPECTED else pytest.param(each, marks=pytest.mark.slow) for each in GROUPS],
+)
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """Return a folder for the Inspector's files; skip the test if its package is not installed (in CI: fail)."""
@@ -143,7 +151,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", GROUPS)
+@by_inspected_group
 async def test_all_servers_answer_the_inspector_over_stdio(name: str, workshop: Workshop, home: Path) -> None:
     variants = [each for each in group(name, over="stdio") if each.part == ALL]
     asked = [(each, revision, by_command(workshop.project(each))) for each in variants for revision in eras(each)]
@@ -151,7 +159,7 @@ async def test_all_servers_answer_the_inspector_over_stdio(name: str, workshop: 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", GROUPS)
+@by_inspected_group
 async def test_all_servers_answer_the_inspector_over_http(name: str, workshop: Workshop, home: Path) -> None:
     variants = [(each, workshop.project(each)) for each in group(name, over="http") if each.part == ALL]
     async with serving([project for _, project in variants]) as places:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from tests.scaffold.test_project import write_new_projects
 from tests.scaffold.upgrade.test_projects import write_upgraded
 from tests.support.commands import execute, save
 from tests.support.shared import filled, shared_folder
-from tests.support.skeletons import VARIANTS, Workshop
+from tests.support.skeletons import EVERY_VARIANT, VARIANTS, Variant, Workshop
 
 pytestmark = pytest.mark.full
 
@@ -38,7 +38,10 @@ LEFT_OUT = ["clients/*/server.py", "hostile-contract/echo_server.py", "trips/too
 """Modules of the tests."""
 
 
-def test_generated_code_type_checks_and_upgrades_list_all_errors(tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.parametrize("variants", [VARIANTS, pytest.param(EVERY_VARIANT, marks=pytest.mark.slow)], ids=len)
+def test_generated_code_type_checks_and_upgrades_list_all_errors(
+    variants: Sequence[Variant], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """An upgraded project has errors on the lines that `upgrade` lists, and only there.
 
     Errors that follow from an unknown type count only in projects that were not upgraded.
@@ -47,11 +50,11 @@ def test_generated_code_type_checks_and_upgrades_list_all_errors(tmp_path_factor
     code = [filled(tmp_path_factory, name, fill) for name, fill in FOLDERS.items()]
     code += [meet(tmp_path_factory, real).clients for real in REAL if real.is_needed]
     workshop = Workshop(folder / "skeletons")
-    projects = [workshop.project(variant).folder for variant in VARIANTS]
+    projects = [workshop.project(variant).folder for variant in variants]
     projects += [path.parent for each in code for path in each.glob("*/pyproject.toml")]
-    environments = [{"root": str(project), "extraPaths": [str(project / "src")]} for project in projects]
-    settings = {"include": [*map(str, [*code, *projects])], "exclude": LEFT_OUT, "typeCheckingMode": "strict"}
-    environments += [{"root": str(each), "extraPaths": []} for each in code]
+    names = [path.relative_to(folder).as_posix() for path in [*projects, *code]]
+    environments = [{"root": name, "extraPaths": [f"{name}/src"]} for name in names]
+    settings = {"include": names, "exclude": LEFT_OUT, "typeCheckingMode": "strict"}
     config = save(folder / "pyrightconfig.json", {**settings, "executionEnvironments": environments})
     done = execute(sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", config)
     report = json.loads(done.stdout)

@@ -40,7 +40,10 @@ LIFECYCLE = {"initialize", "ping", "server/discover", "subscriptions/listen"}
 KINDS: tuple[Sender, ...] = ("server", "client")
 TRANSPORTS = ("stdio", "http")
 ALONE = (REVISIONS[0], *REVISIONS[-2:])
-"""Revisions with a project for each single feature: the oldest, and the newest with and without sessions."""
+"""Revisions with a project for each single feature: the oldest, and the newest with and without sessions.
+
+`make test-all` tests those of the newest two.
+"""
 ALL = "all"
 
 Document = dict[str, Any]
@@ -279,7 +282,7 @@ class Variant:
         return file
 
 
-def _variants() -> Iterator[Variant]:
+def _all_variants() -> Iterator[Variant]:
     for kind in KINDS:
         for at, revision in enumerate(REVISIONS):
             for contracted, parts in enumerate((features(revision, kind), SECTIONS if kind == "server" else ())):
@@ -295,7 +298,14 @@ def _variants() -> Iterator[Variant]:
     yield Variant("client", REVISIONS, ALL, TRANSPORTS)
 
 
-VARIANTS = tuple(_variants())
+def _is_rest(variant: Variant) -> bool:
+    return variant.part != ALL and variant.revisions[0] == REVISIONS[0]
+
+
+EVERY_VARIANT = tuple(_all_variants())
+REST = tuple(filter(_is_rest, EVERY_VARIANT))
+"""Variants for `pytest -m slow`: single features of the oldest revision, and of several revisions."""
+VARIANTS = tuple(each for each in EVERY_VARIANT if each not in REST)
 HANDFUL = tuple(
     each
     for each in VARIANTS
@@ -312,18 +322,16 @@ HANDFUL = tuple(
 """Variants for `make test`: both kinds, eras and transports, with and without a contract."""
 
 GROUPS = (*REVISIONS, "several")
+REST_GROUP = "rest"
 
 
 def group(name: str, kind: Sender = "server", over: str | None = None) -> list[Variant]:
-    """Return the variants of one revision, of several revisions, or the selection for `make test`."""
+    """Return the variants of one revision, of several revisions, or the selection for `make test` or `slow`."""
     revisions = REVISIONS if name == "several" else (name,)
-    return [
-        each
-        for each in VARIANTS
-        if each.kind == kind
-        and (each in HANDFUL if name == "handful" else each.revisions == revisions)
-        and (over is None or over in each.transports)
-    ]
+    selected = {"handful": HANDFUL, REST_GROUP: REST}.get(
+        name, tuple(each for each in VARIANTS if each.revisions == revisions)
+    )
+    return [each for each in selected if each.kind == kind and (over is None or over in each.transports)]
 
 
 # --- generation -----------------------------------------------------------------------------------------------

@@ -228,11 +228,6 @@ def problems(folder: Path) -> list[str]:
 
 
 @pytest.mark.full
-def test_a_project_that_implements_its_contract_has_no_findings(tmp_path: Path) -> None:
-    assert problems(project(tmp_path / "p")) == []
-
-
-@pytest.mark.full
 def test_the_contract_check_accepts_compatible_method_signatures(tmp_path: Path) -> None:
     server = """
         from typing import TYPE_CHECKING, Any
@@ -258,38 +253,47 @@ def test_the_contract_check_accepts_compatible_method_signatures(tmp_path: Path)
 
 
 MISSED, PROMISED = "get_forecast, for the tool 'get-forecast'", "models.GetForecastOutput | CallToolResult"
-BREAKS: list[tuple[str, str, int, str]] = [
-    ("async def ping", "async def pong", 6, "Weather misses ping, for the tool 'ping'"),
-    ("def get_forecast", "def get_forecasts", 6, f"Weather misses {MISSED}. Rename get_forecasts, if it is meant."),
-    ("WarnInput, ctx: Context)", "WarnInput)", 10, "Weather.warn cannot be called with (self, arguments, ctx)"),
-    ("WarnInput, ctx", "PingInput, ctx", 10, "Weather.warn takes something else; the contract gives it WarnInput"),
-    ("-> models.GetForecastOutput", "-> str", 7, f"Weather.get_forecast returns str; the contract promises {PROMISED}"),
-    ('return "hello"', 'yield "hello"', 16, "Weather.prompt_hello yields; the contract promises one answer"),
-    ("Weather(WeatherContract)", "Weather", 0, "no module of the package has a subclass of WeatherContract"),
-    ("import Content", "import Contents", 3, 'Module "weather.contract" has no attribute "Contents"'),
-    ("class Weather", "clas Weather", 1, "is not Python: invalid syntax at line 6"),
+BREAKS: list[list[tuple[str, str, int, str]]] = [
+    [
+        ("async def ping", "async def pong", 6, "Weather misses ping, for the tool 'ping'"),
+        (
+            "-> models.GetForecastOutput",
+            "-> str",
+            7,
+            f"Weather.get_forecast returns str; the contract promises {PROMISED}",
+        ),
+        ("WarnInput, ctx: Context)", "WarnInput)", 10, "Weather.warn cannot be called with (self, arguments, ctx)"),
+        ('return "hello"', 'yield "hello"', 16, "Weather.prompt_hello yields; the contract promises one answer"),
+    ],
+    [
+        ("def get_forecast", "def get_forecasts", 6, f"Weather misses {MISSED}. Rename get_forecasts, if it is meant."),
+        ("WarnInput, ctx", "PingInput, ctx", 10, "Weather.warn takes something else; the contract gives it WarnInput"),
+    ],
+    [("Weather(WeatherContract)", "Weather", 0, "no module of the package has a subclass of WeatherContract")],
+    [("import Content", "import Contents", 3, 'Module "weather.contract" has no attribute "Contents"')],
+    [("class Weather", "clas Weather", 1, "is not Python: invalid syntax at line 6")],
 ]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("old", "new", "line", "said"), BREAKS)
-def test_a_contract_violation_is_reported_with_its_location(
-    tmp_path: Path, old: str, new: str, line: int, said: str
+@pytest.mark.parametrize("breaks", BREAKS)
+def test_all_contract_violations_are_reported_with_their_locations(
+    tmp_path: Path, breaks: list[tuple[str, str, int, str]]
 ) -> None:
-    assert old in SERVER
-    (problem,) = problems(project(tmp_path / "p", server=SERVER.replace(old, new)))
-    place = "src/weather/__init__.py" if line == 0 else "src/weather/server.py"
-    assert problem.startswith(f"{place}:{line or 1}: {said}")
-
-
-@pytest.mark.full
-def test_several_contract_violations_are_reported_at_once(tmp_path: Path) -> None:
-    server = SERVER.replace("async def ping", "async def pong").replace("-> Content", "-> int")
-    assert len(problems(project(tmp_path / "p", server=server))) == 2
+    server = SERVER
+    for old, new, _, _ in breaks:
+        assert old in server
+        server = server.replace(old, new)
+    found = problems(project(tmp_path / "p", server=server))
+    assert len(found) == len(breaks)
+    for _, _, line, said in breaks:
+        place = "src/weather/__init__.py" if line == 0 else "src/weather/server.py"
+        assert any(problem.startswith(f"{place}:{line or 1}: {said}") for problem in found), found
 
 
 @pytest.mark.full
 def test_generated_files_must_be_current(tmp_path: Path) -> None:
+    """There is no finding if they are, and the class implements the contract."""
     folder = project(tmp_path / "p")
     generated = folder / "src" / "weather" / "contract"
     (generated / "base.py").write_text((generated / "base.py").read_text() + "\n# mine\n")
