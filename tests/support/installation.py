@@ -47,7 +47,7 @@ class Installation:
 
 def wheel(folder: Path, source: Path) -> Path:
     """Build a wheel without its dependencies."""
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
+    build = [sys.executable, "-m", "uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), str(source)]
     done = subprocess.run(build, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (built,) = folder.glob("*.whl")
