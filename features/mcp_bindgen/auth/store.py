@@ -198,7 +198,7 @@ class SharedStore(ABC):
                         if error.errno not in _LOCKED:  # some file systems have no locks
                             raise _unusable(path, error) from None
                     if anyio.current_time() > end:
-                        problem = f"another process holds {path}; resume or end that process, for example a stopped one"
+                        problem = f"another process holds {path}, perhaps a suspended one; resume or end that process"
                         raise AuthorizationError(problem, is_temporary=True)
                     await anyio.sleep(_LOCK_POLL_SECONDS)
                 yield
