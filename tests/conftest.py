@@ -35,6 +35,7 @@ for name, tried in (("quick", 40), ("full", 100), ("deep", 100)):
 settings.load_profile("quick")
 os.environ.setdefault("PIP_RETRIES", "10")  # a slow package index must not fail a test
 os.environ.setdefault("PIP_DEFAULT_TIMEOUT", "60")
+os.environ.setdefault("UV_HTTP_RETRIES", "10")
 os.environ["MCP_BINDGEN_HOME"] = str(Path(__file__).parent / "no-home")  # ignore the bindings that the user imported
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"  # leave the keyring of the user alone
 sys.dont_write_bytecode = False
