@@ -61,7 +61,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def own_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the wheel of this checkout, built once for all processes of a run."""
-    return next(filled(tmp_path_factory, "wheel", lambda folder: wheel(folder, ROOT)).glob("*.whl"))
+    return next(filled(tmp_path_factory, lambda folder: wheel(folder, ROOT), "wheel").glob("*.whl"))
 
 
 @pytest.fixture(scope="session")

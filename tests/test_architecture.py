@@ -35,7 +35,7 @@ HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydant
 
 MAX_KERNEL_LINES = 5228
 MAX_HTTP_LINES = 3847
-MAX_LINES = 23872
+MAX_LINES = 23870
 """Lines of code of the kernel, of its HTTP transports, and of these and the features together."""
 
 MAX_BARE_ANY_SHARE = 0.04

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.auth import ClientCredentials, ClientSecret, KnownClient, Manual, ServerQuirks
-from mcp_bindgen.auth.store import Key, MemoryStore, Record
+from mcp_bindgen.auth.store import Key, MemoryStore, Record, put
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import CALLBACK, SECRET, World, agree, call, oauth, slowly
 from tests.support.effort import rows
@@ -264,6 +264,19 @@ async def test_a_registration_unknown_to_the_server_is_repeated(given: World) ->
     given.answer_token = lambda form, heard: unknown if form.get("client_id") == "client-1" else None
     await given.let_in(oauth(store))
     assert len(given.registered) == 2
+
+
+async def test_a_login_by_an_unknown_client_is_repeated_after_a_registration(given: World) -> None:
+    store = MemoryStore()
+    await call(given.url, oauth(store))
+    given.tokens.clear()
+    for key in await store.keys():
+        if key.resource:  # only the registration is left
+            await put(store, key, None)
+    unknown = (401, {"error": "invalid_client"})
+    given.answer_token = lambda form, heard: unknown if form.get("client_id") == "client-1" else None
+    await given.let_in(oauth(store))
+    assert [query["client_id"] for query in given.queries] == ["client-1", "client-1", "client-2"]
 
 
 async def test_a_refresh_by_an_unknown_client_is_followed_by_a_registration(given: World) -> None:

@@ -117,7 +117,7 @@ def test_a_server_calls_the_functions_of_a_file(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The generated tests check the functions against the contract without calling them."""
-    folder = filled(tmp_path_factory, "trips", write_trips)
+    folder = filled(tmp_path_factory, write_trips)
     monkeypatch.chdir(folder)
     project = folder / "trips"
     assert (project / "src" / "trips" / "tools.py").read_text("utf-8") == FUNCTIONS

@@ -106,7 +106,7 @@ def write_new_projects(folder: Path) -> None:
 @pytest.mark.full
 def test_new_projects_pass_their_tests_and_ruff(tmp_path_factory: pytest.TempPathFactory) -> None:
     """`test_types.py` checks their types."""
-    folder = filled(tmp_path_factory, "new-projects", write_new_projects)
+    folder = filled(tmp_path_factory, write_new_projects)
     for project in (folder / "the-server", folder / "the-client"):
         assert (project / "contract.yaml").read_text("utf-8") == CONTRACT
         assert Project.read(project).contract == project / "contract.yaml"

@@ -23,18 +23,18 @@ from tests.support.skeletons import EVERY_VARIANT, VARIANTS, Variant, Workshop
 
 pytestmark = pytest.mark.full
 
-FOLDERS: dict[str, Callable[[Path], object]] = {
-    "clients": write_clients,
-    "hostile-contract": write_hostile,
-    "new-projects": write_new_projects,
-    "packages": write_packages,
-    "trips": write_trips,
-    "upgraded": write_upgraded,
-    "values": write_values,
-}
-"""Shared folder -> function that fills it."""
+WRITERS: list[Callable[[Path], object]] = [
+    write_clients,
+    write_hostile,
+    write_new_projects,
+    write_packages,
+    write_trips,
+    write_upgraded,
+    write_values,
+]
+"""Functions that fill a shared folder with code."""
 
-LEFT_OUT = ["clients/*/server.py", "hostile-contract/echo_server.py", "trips/tools.py", "**/tests/test_calls.py"]
+LEFT_OUT = ["clients/*/server.py", "hostile/echo_server.py", "trips/tools.py", "**/tests/test_calls.py"]
 """Modules of the tests."""
 
 
@@ -47,7 +47,7 @@ def test_generated_code_type_checks_and_upgrades_list_all_errors(
     Errors that follow from an unknown type count only in projects that were not upgraded.
     """
     folder = shared_folder(tmp_path_factory)
-    code = [filled(tmp_path_factory, name, fill) for name, fill in FOLDERS.items()]
+    code = [filled(tmp_path_factory, write) for write in WRITERS]
     code += [meet(tmp_path_factory, real).clients for real in REAL if real.is_needed]
     workshop = Workshop(folder / "skeletons")
     projects = [workshop.project(variant).folder for variant in variants]

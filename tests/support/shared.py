@@ -29,10 +29,13 @@ def alone(path: Path) -> Iterator[bool]:
         yield not path.exists()
 
 
-def filled(factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], object]) -> Path:
-    """Return a folder that all processes of this run share; the first process that needs it calls `fill` with it."""
-    folder = shared_folder(factory) / name
-    complete = folder.with_name(f"{name}.complete")
+def filled(factory: pytest.TempPathFactory, fill: Callable[[Path], object], name: str = "") -> Path:
+    """Return a folder that all processes of this run share; the first process that needs it calls `fill` with it.
+
+    The folder is named after the function, `write_clients` -> `clients`, if it gets no name.
+    """
+    folder = shared_folder(factory) / (name or fill.__name__.removeprefix("write_"))
+    complete = folder.with_name(f"{folder.name}.complete")
     with alone(complete) as is_new:
         if is_new:
             shutil.rmtree(folder, ignore_errors=True)  # of an attempt that failed

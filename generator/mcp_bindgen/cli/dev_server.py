@@ -41,8 +41,8 @@ from .call import request_work, requests_of
 from .live import bindings, lists, revisions_of
 from .servers import Named
 
-_KINDS = ("pyi", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "go", "rs", "html", "css", "jinja", "md")
-SOURCES = watchfiles.PythonFilter(extra_extensions=[f".{kind}" for kind in (*_KINDS, "toml", "yaml", "yml", "env")])
+_KINDS = "pyi js mjs cjs jsx ts mts cts tsx go rs html css jinja md toml yaml yml env"
+SOURCES = watchfiles.PythonFilter(extra_extensions=[f".{kind}" for kind in _KINDS.split()])
 """The files whose changes restart the server: Python and these kinds. Servers write the other kinds, such as JSON."""
 _PAGE = Path(__file__).with_name("dev.html")
 _KEPT = 500

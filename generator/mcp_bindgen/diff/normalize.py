@@ -74,11 +74,11 @@ class Normalizer:
                 for member in members:
                     yield from self.alternatives(member)
             case Const(values):
-                has_all_booleans = {"true", "false"} <= set(map(json.dumps, values))
-                if has_all_booleans:
+                booleans = {value for value in values if isinstance(value, bool)}
+                if len(booleans) == 2:
                     yield Scalar("boolean")
                 for value in values:
-                    if not (has_all_booleans and isinstance(value, bool)):
+                    if not (isinstance(value, bool) and len(booleans) == 2):
                         yield Scalar("null") if value is None else Const((value,))
             case _:
                 yield type

@@ -200,7 +200,7 @@ def write_packages(folder: Path) -> None:
 @pytest.fixture
 def packages(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of the packages, from which tests can import them."""
-    folder = filled(tmp_path_factory, "packages", write_packages)
+    folder = filled(tmp_path_factory, write_packages)
     monkeypatch.syspath_prepend(folder)
     return folder
 

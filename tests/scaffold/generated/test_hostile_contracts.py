@@ -167,7 +167,7 @@ def write_hostile(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Return the project and the client of the hostile contract."""
-    folder = filled(tmp_path_factory, "hostile-contract", write_hostile)
+    folder = filled(tmp_path_factory, write_hostile)
     path = folder / "contract.json"
     document, answers = (json.loads(each.read_text("utf-8")) for each in (path, folder / "answers.json"))
     project = Project.read(folder / "hostile")

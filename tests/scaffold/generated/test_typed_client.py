@@ -149,7 +149,7 @@ def write_clients(folder: Path) -> None:
 @pytest.fixture
 def clients(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of the clients and servers, from which tests can import them."""
-    folder = filled(tmp_path_factory, "clients", write_clients)
+    folder = filled(tmp_path_factory, write_clients)
     monkeypatch.syspath_prepend(folder)
     return folder
 

@@ -185,11 +185,11 @@ class OAuth(TokenSource):
             return known
         if self._document_url is not None and server.client_id_metadata_document_supported:
             return KnownClient(self._document_url)
-        if server.registration_endpoint is not None:
-            return await self._register(request, server.registration_endpoint, redirect_uri)
         stored = await self._registered(server)
         if stored is not None and stored.redirect_uri == redirect_uri:
             return stored
+        if server.registration_endpoint is not None:
+            return await self._register(request, server.registration_endpoint, redirect_uri)
         if self._ask_client is not None:
             asked = replace(await self._ask_client(server.issuer, redirect_uri or ""), issuer=server.issuer)
             self._asked.append(asked)
@@ -204,12 +204,10 @@ class OAuth(TokenSource):
         return next(iter([*exact, *(one for one in self._clients if one.issuer is None)]), None)
 
     async def _register(self, request: TokenRequest, endpoint: str, redirect_uri: str | None) -> KnownClient:
-        """Register the client, unless it is registered for the same redirect URI (RFC 7591)."""
+        """Register the client, also if it is registered for another redirect URI (RFC 7591)."""
         server, key = request.server, Key(request.server.issuer, "", self._client_name)
         before = await self.store.load(key)
         known = load_client(server.issuer, before)
-        if known is not None and known.redirect_uri == redirect_uri:
-            return known
         wanted = registration_request(server, self._client_name, redirect_uri)
         response = await request.endpoints.fetcher.post_json(endpoint, wanted)
         record = read_registration(server, response, redirect_uri, wanted["token_endpoint_auth_method"])
