@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -138,6 +138,79 @@ async def test_a_mounted_app_keeps_its_state_middleware_and_completions(package:
         *("outer shop_summarize", "prompt summarize {'title': 'x'} True"),
         *("outer shop_summarize", "completion summarize {'title': 'F'} True"),
     ]
+
+
+SPELLINGS = {
+    "vault": ("note://%76ault/secret", "NOTE://vault/secret", "note://VAULT/./a/../%73ecret"),
+    "books": ("note://books/%76ault/secret", "NOTE://BOOKS/vault/secret", "note://%62ooks/vault/%73ecret"),
+}
+"""First part of a URI -> other spellings of it."""
+
+
+@pytest.mark.parametrize("uri", ["note://vault/secret", "note://vault/{name}"])
+@pytest.mark.parametrize("prefix", ["", "Books", "books"])
+async def test_middleware_gets_one_spelling_of_a_uri(package: Any, uri: str, prefix: str) -> None:
+    inner, outer, seen = App("inner"), App("outer"), list[str]()
+
+    async def watch(call: Call, next: Next) -> Result:
+        seen.append(call.name)
+        return await next(call)
+
+    def read(ctx: Context, name: str = "") -> str:
+        return f"{ctx.call.name}"
+
+    inner.add_resource(uri, read)
+    inner.middleware(watch)
+    outer.middleware(watch)
+    outer.mount(inner, prefix)
+    whole = f"note://{prefix}/vault/secret" if prefix else "note://vault/secret"
+    async with connected(package.Client(), outer) as client:
+        for spelling in (whole, *SPELLINGS["books" if prefix else "vault"]):
+            assert (await client.read_resource(spelling)).contents[0].text == "note://vault/secret"
+            assert (spelling, seen) == (spelling, [whole, "note://vault/secret"])
+            seen.clear()
+
+
+async def test_a_prefix_is_removed_from_the_beginning_of_a_uri_only(package: Any) -> None:
+    inner, outer = App("inner"), App("outer")
+
+    @inner.resource("file:///{+path}")
+    def read(path: str, ctx: Context) -> str:
+        return f"{ctx.call.name} {path}"
+
+    outer.mount(inner, "a")
+    async with connected(package.Client(), outer) as client:
+        found = await client.read_resource("file://a//a/x/a/y")
+        assert found.contents[0].text == "file:///a/x/a/y a/x/a/y"
+
+
+async def test_state_and_call_of_an_app_are_restored_after_next(package: Any) -> None:
+    library, part = App("library", lifespan=lambda: nullcontext("library")), books()
+    library.mount(part, "shop")
+    seen: list[tuple[Any, str]] = []
+
+    @library.middleware
+    async def outer(call: Call, next: Next) -> Result:
+        try:
+            return await next(call)
+        finally:
+            seen.append((call.ctx.state, call.ctx.call.name))
+
+    @library.middleware
+    async def repeating(call: Call, next: Next) -> Result:
+        await next(call)
+        assert call.ctx.state == "library"
+        return await next(call)
+
+    async with connected(package.Client(), library) as client:
+        await client.call_tool("shop_find", {"words": "mm"})
+        await client.read_resource("book://shop/Emma")
+        await client.get_prompt("shop_summarize", {"title": "x"})
+        ref = package.types.PromptReference(name="shop_summarize")
+        await client.complete(ref, {"name": "title", "value": "F"})
+        await refused(client.read_resource("book://shop/count"))
+    names = ["shop_find", "book://shop/Emma", "shop_summarize", "shop_summarize", "book://shop/count"]
+    assert seen == [("library", name) for name in names]
 
 
 async def test_a_failed_resource_read_reports_the_reason(package: Any) -> None:

@@ -110,10 +110,13 @@ class ResourceOptions(PromptOptions, total=False):
     Attributes:
         mime_type: Its MIME type.
         annotations: Hints for hosts, such as `{"priority": 1}`.
+        allows_unsafe_values: True if variables of a URI template may be absolute paths, and have `..` segments and
+            control characters; by default there is no resource at such a URI.
     """
 
     mime_type: str | None
     annotations: Mapping[str, Any] | None
+    allows_unsafe_values: bool
 
 
 class ToolOptions(PromptOptions, total=False):
@@ -356,6 +359,7 @@ class App(InProcess):
         *,
         input: TypeForm = None,
         at_start: bool = False,
+        allows_unsafe_values: bool = False,
     ) -> None:
         """Offer an entry in wire form, verbatim, such as one that another server lists.
 
@@ -366,12 +370,14 @@ class App(InProcess):
                 `input` is `None`. It may return a whole result in the types of a revision.
             input: The type of the arguments.
             at_start: True in a lifespan, which may add entries also if the app is not `dynamic`.
+            allows_unsafe_values: See `ResourceOptions`.
 
         Raises:
             ValueError: An entry has that name already, or `dynamic` lacks the list.
         """
         name = entry[KINDS[kind].key]
-        handler = self._contract.handler(HandlerSpec(kind, name, input), dict(entry), answer)
+        spec = HandlerSpec(kind, name, input, allows_unsafe_values=allows_unsafe_values)
+        handler = self._contract.handler(spec, dict(entry), answer)
         handler.layers = (Layer(self, name),)
         self._put(handler, at_start=at_start)
 
@@ -510,7 +516,8 @@ class App(InProcess):
         more = {name: given[name] for name in _MEMBERS.values() if given.get(name, ()) not in (None, ())}
         tags: Any = options.get("tags", ())
         timeout: Any = options.get("timeout")
-        spec = replace(spec, tags=frozenset(tags), timeout=timeout)
+        allows = options.get("allows_unsafe_values") is True
+        spec = replace(spec, tags=frozenset(tags), timeout=timeout, allows_unsafe_values=allows)
         handler = self._contract.handler(spec, {**entry, **more}, method or function.method())
         handler.layers = (Layer(self, spec.name),)
         self._put(handler)

@@ -34,7 +34,8 @@ class Call:
 
     Attributes:
         kind: The kind of the entry, or `completion` for a completion of one of its arguments.
-        name: The name of the tool or prompt, the URI that is read, or the name or URI template that is completed.
+        name: The name of the tool or prompt, the URI that is read, or the name or URI template that is completed. A URI
+            has one spelling, however the client spells it: that of the entry, with the values in canonical form.
         arguments: The arguments in wire form. `next` accepts a call with other arguments for tools and prompts.
         ctx: The context of the request.
     """
@@ -78,16 +79,10 @@ class Layer(NamedTuple):
     Attributes:
         owner: The app.
         name: The name of the entry in the app; a URI or URI template of a resource.
-        prefix: The prefix under which the next app is mounted in this app.
     """
 
     owner: Owner
     name: str
-    prefix: str = ""
-
-    def inner_uri(self, uri: str) -> str:
-        """Return the URI that the next app has for a URI of this app."""
-        return uri.replace(f"{self.prefix}/", "", 1) if self.prefix else uri
 
 
 async def through(layers: Sequence[Layer], states: Mapping[Any, Any], call: Call, work: Next) -> Any:
@@ -105,12 +100,8 @@ async def through(layers: Sequence[Layer], states: Mapping[Any, Any], call: Call
         ctx.state, ctx.call = states.get(owner), replace(call, name=name)
         return await inner(ctx.call)
 
-    step, name = work, call.name
-    steps: list[tuple[Owner, str]] = []
-    for layer in layers:
-        steps.append((layer.owner, name if call.kind == "resource" else layer.name))
-        name = layer.inner_uri(name)
-    for owner, name in reversed(steps):
+    step = work
+    for owner, name in reversed(layers):
         step = partial(enter, step, owner, name)
         for middleware in reversed(owner.middlewares):
             step = partial(enter, partial(_around, middleware, step), owner, name)
@@ -118,4 +109,12 @@ async def through(layers: Sequence[Layer], states: Mapping[Any, Any], call: Call
 
 
 async def _around(middleware: Middleware, inner: Next, call: Call) -> Result:
-    return await middleware(call, inner)
+    ctx, state = call.ctx, call.ctx.state
+
+    async def restoring(changed: Call) -> Result:
+        try:
+            return await inner(changed)
+        finally:
+            ctx.state, ctx.call = state, call
+
+    return await middleware(call, restoring)

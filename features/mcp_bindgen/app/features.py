@@ -46,7 +46,8 @@ from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Call, Next, through
 from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
-from .handlers import BoundContract, BoundHandler
+from .handlers import UNSAFE, BoundContract, BoundHandler
+from .uri_template import is_unsafe
 from .values import ABSENT, adapter, content_block, structured_content, type_name
 
 if TYPE_CHECKING:
@@ -352,7 +353,8 @@ class Resources(Feature):
         found = next((one for one in self._candidates(params.uri) if self.offers(one[0], ctx)), None)
         if found is None:
             raise not_found(self.package, params.uri)
-        handler, variables, arguments = found
+        handler, variables, arguments, texts = found
+        handler = handler.at(texts)
 
         async def work(call: Call) -> Any:
             return await self.answer("resources/read", handler, arguments, ctx, partial(self._contents, params.uri))
@@ -370,16 +372,14 @@ class Resources(Feature):
             log.exception("the resource %r failed: %s", params.uri, _for_author(handler, error))
             raise ProtocolError(INTERNAL_ERROR, self.reason(params.uri, error, ctx)) from None
 
-    def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Mapping[str, Any], Any]]:
-        """Yield the handlers that may know a URI, each with the variables in the URI as sent and typed."""
+    def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Mapping[str, Any], Any, Sequence[str]]]:
+        """Yield the handlers that may know a URI, each with the variables as sent and typed, and their texts."""
         exact = self.contract.handlers["resource"].get(canonical(uri))
         if exact is not None:
-            yield exact, {}, None
-        for template, handler in self.contract.templates:
-            found = template.match(uri)
-            if found is not None:
-                with suppress(InvalidArguments):
-                    yield handler, found, handler.read(found, "params.uri")
+            yield exact, {}, None, ()
+        for handler, found in self.contract.matching(uri):
+            with suppress(InvalidArguments):
+                yield handler, found.variables, handler.read(found.variables, "params.uri"), found.texts
 
     def _contents(self, uri: str, handler: BoundHandler, returned: Any) -> Any:
         if isinstance(returned, str):
@@ -439,6 +439,9 @@ class Completions(Feature):
             raise ProtocolError(INVALID_PARAMS, f"The {of} {name} has no such argument")
         context: Any = getattr(params, "context", None)  # revisions since 2025-06-18 have it
         known: Mapping[str, str] = (context and context.arguments) or {}
+        is_checked = of == "template" and not handler.spec.allows_unsafe_values
+        if is_checked and is_unsafe([params.argument.value, *known.values()]):
+            raise ProtocolError(INVALID_PARAMS, f"The template {name} refuses {UNSAFE}")
         asked = Completion(of, name, params.argument.name, params.argument.value, known)
         own = self.contract.complete
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 from mcp_bindgen.auth.resource_server.policy import rule_keys
 from mcp_bindgen.extensions.apps import resource_uri, visibility
 from mcp_bindgen.extensions.tasks.tools import Support, ToolTask, marked, tool_task
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.protocol.uris import canonical
@@ -23,7 +24,7 @@ from mcp_bindgen.runtime.session.execution import asynchronous
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Layer, Owner
 from .errors import InvalidArguments, InvalidResult, ToolError
-from .uri_template import UriTemplate
+from .uri_template import Match, UriTemplate, filled, is_unsafe
 from .validation import MAX_PROBLEMS, Validator
 from .values import TypeForm, typed
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+UNSAFE = "an absolute path, a .. segment or a control character in a variable"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,8 @@ class HandlerSpec:
         member: The member of the structured content that contains the result, if the result is no object itself.
         tags: The tags by which an `App` enables and disables the entry.
         timeout: Seconds that a call may take; `None` for no limit.
+        allows_unsafe_values: True if variables of a template may be absolute paths, and have `..` segments and control
+            characters.
     """
 
     kind: Kind
@@ -55,6 +60,7 @@ class HandlerSpec:
     member: str | None = None
     tags: frozenset[str] = frozenset()
     timeout: float | None = None
+    allows_unsafe_values: bool = False
 
     def __call__(self, method: F) -> F:
         """Mark a method."""
@@ -83,9 +89,16 @@ def resource(uri: str) -> HandlerSpec:
     return HandlerSpec("resource", uri)
 
 
-def template(uri_template: str, variables: TypeForm = None) -> HandlerSpec:
-    """Mark the method that reads the resources of a template; `variables` is the type of the values in their URIs."""
-    return HandlerSpec("template", uri_template, variables)
+def template(uri_template: str, variables: TypeForm = None, *, allows_unsafe_values: bool = False) -> HandlerSpec:
+    """Mark the method that reads the resources of a template.
+
+    Args:
+        uri_template: The template.
+        variables: The type of the values in the URIs.
+        allows_unsafe_values: True if values may be absolute paths, and have `..` segments and control characters; by
+            default there is no resource at such a URI.
+    """
+    return HandlerSpec("template", uri_template, variables, allows_unsafe_values=allows_unsafe_values)
 
 
 def spec_of(method: object) -> HandlerSpec | None:
@@ -181,6 +194,11 @@ class BoundHandler:
         view = copy(self)
         view.spec, view.entry, view.layers = replace(self.spec, name=name), entry, layers
         return view
+
+    def at(self, texts: Sequence[str]) -> BoundHandler:
+        """Return the handler of a template for one URI, whose expressions have these texts: its layers are named so."""
+        layers = (layer._replace(name=filled(layer.name, texts)) for layer in self.layers)
+        return self.viewed(self.spec.name, self.entry, *layers)
 
     @property
     def place(self) -> str:
@@ -317,8 +335,18 @@ class BoundContract:
 
     def knows(self, uri: str) -> bool:
         """Return True if a URI belongs to a resource or matches a template."""
-        matches = (template.match(uri) for template, _ in self.templates)
-        return canonical(uri) in self.handlers["resource"] or any(found is not None for found in matches)
+        return canonical(uri) in self.handlers["resource"] or any(True for _ in self.matching(uri))
+
+    def matching(self, uri: str) -> Iterator[tuple[BoundHandler, Match]]:
+        """Yield the templates that match a URI, the most specific first; none after one that refuses a value."""
+        for template, handler in self.templates:
+            found = template.find(uri)
+            if found is None:
+                continue
+            if not handler.spec.allows_unsafe_values and is_unsafe(found.values):
+                log.info("%s has %s; allows_unsafe_values=True allows it", handler.spec.name, UNSAFE)
+                return
+            yield handler, found
 
 
 def prefixed(kind: Kind, name: str, prefix: str) -> str:
@@ -340,7 +368,7 @@ def mounted(handler: BoundHandler, owner: Owner, prefix: str) -> BoundHandler:
     if shown_by is not None:
         ui = {**entry["_meta"]["ui"], "resourceUri": prefixed("resource", shown_by, prefix)}
         entry["_meta"] = {**entry["_meta"], "ui": ui}
-    return handler.viewed(name, entry, Layer(owner, name, prefix), *handler.layers)
+    return handler.viewed(name, entry, Layer(owner, name), *handler.layers)
 
 
 def renamed(handler: BoundHandler, name: str) -> BoundHandler:

@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from mcp_bindgen.runtime.protocol.uris import MAX_URI_CHARACTERS, canonical, encoded, folded
@@ -30,6 +31,7 @@ _BRACES = re.compile(r"\{[^{}]*\}")
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/?#]*)?")
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 _SAFE = ":/?#[]@!$&'()*+,;=-._~"
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f]|\A(?:[/\\]|[A-Za-z]:)|(?:\A|[/\\])\.\. *(?:[/\\]|\Z)")
 _OUTSIDE = {"+": "", "#": "", "?": "#", "&": "#"}  # sign -> characters that no expression has
 
 
@@ -50,6 +52,20 @@ class Variable:
     length: int | None = None
     optional: bool = False
     named: bool = False
+
+
+class Match(NamedTuple):
+    """A URI that matches a template.
+
+    Attributes:
+        variables: The decoded values of the variables.
+        texts: The text of each expression in the canonical form of the URI.
+        values: All decoded texts: of the expressions, and of the variables with their items and members.
+    """
+
+    variables: dict[str, Found]
+    texts: list[str]
+    values: list[str]
 
 
 class UriTemplate:
@@ -97,20 +113,25 @@ class UriTemplate:
         variable's own. Variables that are not in the URI are left out. A query may have any order.
 
         The URI is matched in its canonical form: the case of scheme and host makes no difference, though values keep
-        theirs, and dot segments are removed. Check values before you use them as paths: partly percent-encoded values
-        (`..%2F`) arrive decoded.
+        theirs, and dot segments are removed. Check values with `is_unsafe` before you use them as paths: partly
+        percent-encoded values (`..%2F`) arrive decoded.
 
         Time grows linearly with the length of the URI.
         """
+        found = self.find(uri)
+        return None if found is None else found.variables
+
+    def find(self, uri: str) -> Match | None:
+        """Return the variables in a URI and their texts, or `None` if the URI does not match; see `match`."""
         if len(uri) > MAX_URI_CHARACTERS:
             return None
         try:
-            return self._match(canonical(uri, fold_host=False))
+            return self._find(canonical(uri, fold_host=False))
         except ValueError:  # of this module, or no UTF-8 behind the percent signs
             return None
 
-    def _match(self, uri: str) -> dict[str, Found]:
-        """Return the variables in a URI; raise `ValueError` if the URI does not match.
+    def _find(self, uri: str) -> Match:
+        """Return the variables in a URI and their texts; raise `ValueError` if the URI does not match.
 
         The way forward notes, for each place where an expression may end, the place where it begins. The way back reads
         the text between both. So time is linear, where backtracking takes exponential time on hostile URIs. The last
@@ -134,13 +155,20 @@ class UriTemplate:
         if end not in ends:
             raise ValueError(uri)
         found: dict[str, Found] = {}
+        texts: list[str] = []
+        values: list[str] = []
         for expression, begins, literal in reversed(steps):
             end -= len(literal)
-            for name, value in expression.read(uri[begins[end] : end]).items():
+            text = uri[begins[end] : end]
+            texts.insert(0, text)
+            values.append(unquote(text.removeprefix(expression.prefix)))  # `{/path*}`: no item shows a leading slash
+            for name, value in expression.read(text).items():
                 if found.setdefault(name, value) != value:
                     raise ValueError(name)
+                values += [value] if isinstance(value, str) else value
+                values += value.values() if isinstance(value, dict) else ()
             end = begins[end]
-        return found
+        return Match(found, texts, values)
 
 
 class _Expression:
@@ -208,6 +236,20 @@ class _Expression:
             others, *_ = free  # raises `ValueError` for none
             found[others] = {_decoded(name): values[-1] for name, values in given.items()}
         return found
+
+
+def is_unsafe(values: Iterable[str]) -> bool:
+    """Return True if a value is an absolute path, or has a `..` segment or a control character.
+
+    The paths of Windows count, and values that are percent-encoded again.
+    """
+    return any(_UNSAFE.search(text) for value in values for text in (value, unquote(value)))
+
+
+def filled(template: str, texts: Sequence[str]) -> str:
+    """Return a template with texts in place of its expressions; the name of a resource, without texts, as it is."""
+    literals = map(encoded, _BRACES.split(template)) if texts else [template]
+    return "".join(f"{literal}{text}" for literal, text in zip_longest(literals, texts, fillvalue=""))
 
 
 def _behind(uri: str, literal: str, starts: Iterable[int]) -> set[int]:

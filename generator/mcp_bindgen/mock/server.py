@@ -81,7 +81,7 @@ class Mock(App):
         async def handler(*arguments: Any) -> Any:
             return answer(*arguments)
 
-        self.add_entry(kind, entry, handler, input=input)
+        self.add_entry(kind, entry, handler, input=input, allows_unsafe_values=True)
 
     def _pick(self, values: Sequence[Any], *key: Any) -> Any:
         """Return the value that the seed and a key select."""
