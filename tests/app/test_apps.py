@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import enum
 import json
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Annotated, Any, Literal
@@ -274,6 +276,76 @@ async def test_arguments_are_validated_against_the_schema(revision: str, client:
             said = (await refused(client.call_tool(name, arguments))).message
         assert said.startswith(f"Invalid arguments of {name}: ")
         assert problem in said
+
+
+class Span(BaseModel):
+    low: float = -math.inf
+    marks: list[float] = [math.nan]
+
+
+@dataclass
+class Reach:
+    most: float = math.inf
+
+
+async def test_a_default_that_json_lacks_is_not_listed_and_reaches_the_function() -> None:
+    app = App("limits")
+
+    @app.tool
+    def limit(
+        most: float = math.inf,
+        sizes: tuple[float, ...] = (1.0, math.nan),
+        span: Span = Span(),  # noqa: B008
+        reach: Reach = Reach(),  # noqa: B008
+        name: str = "\ud800",
+    ) -> Span:
+        assert (most, span.low, reach.most, name) == (math.inf, -math.inf, math.inf, "\ud800")
+        return Span(low=len(sizes), marks=[])
+
+    @app.prompt
+    def ask(most: float = math.inf) -> str:
+        return f"{most}"
+
+    async with served(app) as client:
+        (listed,) = (await client.list_tools()).tools
+        assert "default" not in json.dumps(listed.model_dump())
+        assert (await client.call_tool("limit")).structured_content == {"low": 2, "marks": []}
+        assert [one.name for one in (await client.list_prompts()).prompts] == ["ask"]
+
+
+class Size(enum.Enum):
+    ANY = math.inf
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint", "options", "member"),
+    [
+        ("tool", Size, {}, "inputSchema"),
+        ("tool", Annotated[float, Field(examples=[math.nan])], {}, "inputSchema"),
+        ("tool", list[Annotated[int, Field(json_schema_extra={"default": math.inf})]], {}, "inputSchema"),
+        ("tool", str, {"title": "\udfff"}, "title"),
+        ("tool", str, {"output_schema": {"minimum": -math.inf}}, "outputSchema"),
+        ("tool", str, {"annotations": {"cost": math.nan}}, "annotations"),
+        ("prompt", Annotated[str, Field(description="\ud800")], {}, "arguments"),
+        ("prompt", str, {"meta": {"a": [math.inf]}}, "_meta"),
+        ("resource", str, {"annotations": {"priority": math.nan}}, "annotations"),
+    ],
+)
+def test_an_entry_that_json_lacks_is_refused_at_import(
+    kind: str, hint: Any, options: dict[str, Any], member: str
+) -> None:
+    app = App("limits")
+
+    def one(x: Any) -> str:
+        return ""
+
+    one.__annotations__["x"] = hint
+    add = {"tool": app.add_tool, "prompt": app.add_prompt, "resource": partial(app.add_resource, "x://{x}")}[kind]
+    with pytest.raises(
+        ValueError, match=rf"test_apps.py:\d+: the {member} of the \w+ '.+' has NaN, an infinity or half"
+    ):
+        add(one, **options)
+    assert not any(app.document.get(name) for name in ("tools", "prompts", "resourceTemplates"))
 
 
 MERGING: list[tuple[Any, Any, Any]] = [

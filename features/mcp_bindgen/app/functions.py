@@ -41,7 +41,7 @@ from .features import tool_result
 from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
 from .validation import MOST_STEPS
-from .values import File, TypeForm, adapter, type_name
+from .values import File, TypeForm, adapter, is_json, type_name
 
 T = TypeVar("T")
 
@@ -591,11 +591,14 @@ class _Plain(GenerateJsonSchema):
         return super().dict_schema(schema) | names
 
     def encode_default(self, dft: object) -> Any:
-        """Return a default in JSON form; pydantic leaves a default out that cannot be serialized."""
+        """Return a default in JSON form; pydantic leaves a default out that JSON cannot express."""
         try:
-            return to_jsonable_python(dft, by_alias=True)
+            found = to_jsonable_python(dft, by_alias=True)
         except ValueError as error:  # such as bytes that are no UTF-8
             raise PydanticSerializationError(str(error)) from None
+        if not is_json(found):
+            raise PydanticSerializationError("NaN, an infinity or half of a surrogate pair")
+        return found
 
 
 def _known(**members: object) -> dict[str, Any]:

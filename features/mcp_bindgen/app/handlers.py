@@ -26,7 +26,7 @@ from .context import Layer, Owner
 from .errors import InvalidArguments, InvalidResult, ToolError
 from .uri_template import Match, UriTemplate, filled, is_unsafe
 from .validation import MAX_PROBLEMS, Validator
-from .values import TypeForm, typed
+from .values import TypeForm, is_json, typed
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import SkillFile, Skills
@@ -288,8 +288,15 @@ class BoundContract:
         return self.handlers[kind][_key(kind, entry[KINDS[kind].key])]
 
     def bind(self, handler: BoundHandler) -> None:
-        """Let a handler answer for its entry; raise `ValueError` if two forms of one URI have resources."""
+        """Let a handler answer for its entry.
+
+        Raises:
+            ValueError: Two forms of one URI have resources, or the entry would make its list invalid.
+        """
         spec, entry = handler.spec, handler.entry
+        for member in (member for member, value in entry.items() if not is_json(value)):
+            problem = f"the {member} of the {spec.kind} {spec.name!r} has NaN, an infinity or half of a surrogate pair"
+            raise ValueError(f"{handler.place}: {problem}, which JSON lacks; remove it")
         handlers, key = self.handlers[spec.kind], _key(spec.kind, spec.name)
         if key in handlers and (former := handlers[key].spec.name) != spec.name:
             raise ValueError(f"{former!r} and {spec.name!r} are the same URI: remove one of the resources")

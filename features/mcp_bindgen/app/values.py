@@ -65,12 +65,13 @@ def whole(values: Mapping[str, object] | BaseModel) -> dict[str, Json]:
     try:
         wire: dict[str, Json] = from_json(to_json(values), allow_inf_nan=False)
     except ValueError:
-        named = (f"the argument {name!r}" for name, value in dict(values).items() if not _is_finite(value))
+        named = (f"the argument {name!r}" for name, value in dict(values).items() if not is_json(value))
         raise ValueError(f"{next(named, 'an argument')} contains NaN or an infinity, which JSON lacks") from None
     return wire
 
 
-def _is_finite(value: object) -> bool:
+def is_json(value: object) -> bool:
+    """Return True if JSON can express a value: no NaN or infinity, and no half of a surrogate pair."""
     try:
         from_json(to_json(value), allow_inf_nan=False)
     except ValueError:
