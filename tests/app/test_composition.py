@@ -31,8 +31,9 @@ from mcp_bindgen.app import (
     ToolError,
     proxy,
 )
+from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.http import SqliteEventStore
-from mcp_bindgen.runtime import ProtocolError
+from mcp_bindgen.runtime import ProtocolError, Server
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.testing import connected
 from tests.support.checked_connections import refused
@@ -519,6 +520,49 @@ async def test_a_proxy_serves_the_entries_of_a_server_of_any_revision(package: A
             assert (await client.get_prompt("far_summarize", {"title": "x"})).messages[0].content.text == "Summarize x"
             await refused(client.read_resource("book://far/Ulysses"), ProtocolError, "there is no book 'Ulysses'")
     assert library.document["tools"] == []
+
+
+class Odd(v2025_11_25.Server):
+    """Server whose lists have entries that a proxy cannot offer."""
+
+    async def list_tools(self, params: Any, ctx: Any) -> Any:
+        names = ["mine", "good", "good"]
+        return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
+
+    async def list_resources(self, params: Any, ctx: Any) -> Any:
+        return {"resources": [{"uri": uri, "name": "n"} for uri in ("x://a", "X://a", "x://b")]}
+
+    async def list_resource_templates(self, params: Any, ctx: Any) -> Any:
+        return {"resourceTemplates": [{"uriTemplate": uri, "name": "n"} for uri in ("x://{a b}", "y://{a}")]}
+
+    async def list_prompts(self, params: Any, ctx: Any) -> Any:
+        page = {"prompts": [{"name": "p"}]}
+        return {**page, "nextCursor": "2"} if params.cursor is None else {"prompts": 7}
+
+
+class OddTarget(InProcess):
+    def servers(self) -> list[Server]:
+        return [Odd()]
+
+
+async def test_a_proxy_leaves_out_entries_that_it_cannot_offer(caplog: pytest.LogCaptureFixture) -> None:
+    far, first, second = proxy(OddTarget()), App("first"), App("second")
+    second.tool(name="mine")(shelf)
+    first.mount(far)
+    second.mount(far)
+    for _ in range(2):
+        caplog.clear()
+        async with v2025_11_25.Client.connect(second) as client:
+            assert await names_of(client) == ["mine", "good"]
+            assert [tool["name"] for tool in first.document["tools"]] == ["good"]
+            assert [one.uri async for one in client.iter_resources()] == ["x://a", "x://b"]
+            assert [one.uri_template async for one in client.iter_resource_templates()] == ["y://{a}"]
+            assert [one.name async for one in client.iter_prompts()] == ["p"]
+        assert [line.getMessage().partition(" left out")[0] for line in caplog.records if "proxy:" in line.message] == [
+            *("proxy: the tool 'mine' is", "proxy: the tool 'good' is", "proxy: the rest of prompts is"),
+            *("proxy: the resource 'X://a' is", "proxy: the template 'x://{a b}' is"),
+        ]
+    assert first.document["tools"] == []
 
 
 # --- options and content --------------------------------------------------------------------------------------

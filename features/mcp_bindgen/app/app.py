@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -532,9 +532,12 @@ class App(InProcess):
             self._check_dynamic(changed, spec.kind)
         if SCOPES in handler.entry and any(type(one).required_scopes is Server.required_scopes for one in self._served):
             raise ValueError(f"{spec.name!r} needs scopes, but no entry did when the app was first served")
-        for parent, prefix in self._parents:
-            parent._put(mounted(handler, parent, prefix), at_start=at_start)
-        self._contract.add(handler)
+        with ExitStack() as stack:
+            for parent, prefix in self._parents:
+                parent._put(mounted(handler, parent, prefix), at_start=at_start)
+                stack.callback(parent._remove, spec.kind, prefixed(spec.kind, handler.spec.name, prefix), at_start=True)
+            self._contract.add(handler)
+            stack.pop_all()  # nothing is refused
         self._announce(changed)
 
     def _remove(self, kind: Kind, name: str, *, at_start: bool = False) -> None:

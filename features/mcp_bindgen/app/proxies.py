@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Unpack
 
 from mcp_bindgen.runtime import connect
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.session.targets import ConnectOptions, Target
 
 from .app import App
@@ -61,7 +63,7 @@ class _Proxy(App):
     def __init__(self, target: Target, name: str, options: ConnectOptions) -> None:
         super().__init__(name, lifespan=self._connected)
         self.document.update({place.member: [] for place in KINDS.values()})
-        self._target, self._options = target, options
+        self._target, self._options, self._name = target, options, name
         self._connections = 0
 
     @asynccontextmanager
@@ -83,13 +85,24 @@ class _Proxy(App):
         for kind, way in _FORWARDED.items():
             if not is_declared(declared, way.capability):
                 continue
-            async for item in getattr(client, way.iterate)():
-                entry: Entry = jsonrpc.plain(item)
-                name = entry[KINDS[kind].key]
-                if all(handler.spec.name != name for handler in self._contract.handlers[kind].values()):
-                    self.add_entry(  # the server that reads the variables checks them
-                        kind, entry, way.answer, input=way.input, at_start=True, allows_unsafe_values=True
-                    )
+            of_another_connection = {handler.spec.name for handler in self._contract.handlers[kind].values()}
+            try:
+                async for item in getattr(client, way.iterate)():
+                    entry: Entry = jsonrpc.plain(item)
+                    if entry[KINDS[kind].key] not in of_another_connection:
+                        self._offer(kind, entry)
+            except ProtocolError as error:
+                log.warning("%s: the rest of %s is left out: %s", self._name, KINDS[kind].member, error)
+
+    def _offer(self, kind: Kind, entry: Entry) -> None:
+        """Offer an entry of the server; log one that cannot be offered."""
+        way = _FORWARDED[kind]
+        try:
+            self.add_entry(  # the server checks the variables
+                kind, entry, way.answer, input=way.input, at_start=True, allows_unsafe_values=True
+            )
+        except ValueError as error:
+            log.warning("%s: the %s %r is left out: %s", self._name, kind, entry[KINDS[kind].key], error)
 
 
 def proxy(target: Target, name: str = "proxy", **options: Unpack[ConnectOptions]) -> App:

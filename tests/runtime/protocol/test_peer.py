@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from functools import cache
 from typing import Any
@@ -911,6 +912,17 @@ def test_an_invalid_item_is_dropped_from_each_kind_of_list(
     assert one.pointer.startswith(f"/{member}/1")
     assert one.problem
     assert "\n" not in str(one)
+
+
+@every
+@each("value", ["\ud800", {"\udfff": 1}, math.nan, -math.inf, json.loads("[" * 300 + "]" * 300)])
+def test_an_item_with_values_that_json_lacks_is_dropped(revision: str, value: Any) -> None:
+    peer = client_peer(revision)
+    event = heard(peer, "tools/list", result(revision, tools=[{**GOOD, "_meta": {"x": value}}, GOOD]))
+    assert event.error is None
+    assert [tool.model_dump() for tool in event.result.tools] == [GOOD]
+    assert [one.pointer for one in peer.invalid_items] == ["/tools/0"]
+    assert heard(peer, "tools/list", result(revision, tools=[GOOD], _meta={"x": value})).error is not None
 
 
 @every

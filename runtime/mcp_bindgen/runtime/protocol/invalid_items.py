@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from ..model.base import fields_of, wire_fields
-from ..model.json_types import is_array, is_object
+from ..model.json_types import is_array, is_object, parse_json
 from ..model.validation import located
 from .methods import Request, classes
 
@@ -73,9 +73,18 @@ def drop_invalid(method: Request[Any, Any], wire: object) -> tuple[Any, list[Inv
     return valid, found
 
 
+def result_in(data: bytes) -> Any:
+    """Return the result in an answer, which may have values that JSON lacks, such as half of a surrogate pair."""
+    return json.loads(data)["result"]
+
+
 def _problem(items: TypeAdapter[Any], entry: object) -> tuple[str, str] | None:
     """Return the pointer and text of the first problem of an entry; `None` for a valid entry."""
-    data = to_json(entry)
+    try:
+        data = to_json(entry)
+        parse_json(data)
+    except ValueError:
+        return "", "has NaN, an infinity, half of a surrogate pair or too many levels"
     try:
         items.validate_json(data)
     except ValidationError as error:

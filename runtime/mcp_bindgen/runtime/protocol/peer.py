@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -169,9 +170,17 @@ class Peer:
         except ProtocolError as error:
             answered = jsonrpc.peek_answer(data)
             if answered in self.pending:  # it begins like an answer, and no other will come
-                return [Answered(self.pending.pop(answered), error=error)]
+                return [self._partly_answered(self.pending.pop(answered), data, error)]
             return [Rejected(error, jsonrpc.failure(None, error))]
         return self._receive_batch(message) if is_array(message) else self._receive_parsed(message, None)
+
+    def _partly_answered(self, pending: Pending, data: bytes, error: ProtocolError) -> Answered:
+        """Return the event of an answer that is no JSON, or that only entries of lists keep from being JSON."""
+        from .invalid_items import result_in  # few answers are no JSON
+
+        with suppress(ProtocolError, ValueError, RecursionError):
+            return Answered(pending, self.read_result(pending.method, result_in(data))[0])
+        return Answered(pending, error=error)
 
     def _may_be_foreign(self, data: bytes) -> bool:
         """Return True if a message may be in a revision that is not among the dispatchers yet."""
@@ -388,7 +397,7 @@ class Peer:
         """
         try:
             return jsonrpc.typed_result(method, wire), wire
-        except ProtocolError:
+        except (ProtocolError, ValueError):
             if self.role != "client":
                 raise
             from .invalid_items import drop_invalid  # few results are invalid
