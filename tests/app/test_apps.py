@@ -6,6 +6,7 @@ import asyncio
 import enum
 import json
 import math
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
@@ -21,7 +22,7 @@ from uuid import UUID
 import anyio
 import jsonschema_rs
 import pytest
-from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, RootModel
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, RootModel, TypeAdapter
 from typing_extensions import TypedDict
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
@@ -346,6 +347,157 @@ def test_an_entry_that_json_lacks_is_refused_at_import(
     ):
         add(one, **options)
     assert not any(app.document.get(name) for name in ("tools", "prompts", "resourceTemplates"))
+
+
+class Sort(enum.Enum):
+    CAT = "cat"
+    DOG = "dog"
+
+
+class Cat(BaseModel):
+    kind: Literal[Sort.CAT] = Sort.CAT
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    kind: Literal[Sort.DOG, "hound"] = Sort.DOG
+    friends: list[Annotated[Cat | Dog, Field(discriminator="kind")]] = []
+
+
+class First(BaseModel):
+    version: Literal[1] = Field(default=1, alias="v")
+    size: int = 0
+
+
+class Second(BaseModel):
+    version: Literal[2] = Field(default=2, alias="v")
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+Versions = dict[str, Annotated[First | Second, Field(discriminator="version")] | None]
+TAGS, NUMBERS = "Input should have one of these as kind: 'cat', 'dog', 'hound'", "as v: '1', '2'"
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "problem"),
+    [
+        (Pet, {"kind": "cat"}, ""),
+        (Pet, {"kind": "hound", "friends": [{"kind": "dog"}]}, ""),
+        (Pet, {}, f"arguments.x: {TAGS}"),
+        (Pet, {"lives": 3}, f"arguments.x: {TAGS}"),
+        (Pet, {"kind": "cow"}, f"arguments.x: {TAGS}"),
+        (Pet, {"kind": "cat", "lives": "many"}, "arguments.x.lives: wanted integer, got string"),
+        (Pet, {"kind": "dog", "friends": [{"kind": "dog"}, {}]}, f"arguments.x.friends.1: {TAGS}"),
+        (Pet, 3, "arguments.x: wanted object, got integer"),
+        (Versions, {"a": {"v": 1}, "b": {"v": 2}, "c": None}, ""),
+        (Versions, {"a": {}}, f"arguments.x.a: Input should have one of these {NUMBERS}"),
+        (Versions, {"a": {"v": 3}}, f"arguments.x.a: Input should have one of these {NUMBERS}"),
+        (Versions, {"a": {"v": 1, "size": None}}, "arguments.x.a.size: wanted integer, got null"),
+        (list[Cat], [{}], ""),
+    ],
+)
+async def test_discriminated_unions_require_the_tag_and_name_the_tags(hint: Any, value: Any, problem: str) -> None:
+    app = App("zoo")
+
+    def show(x: Any) -> str:
+        return repr(x)
+
+    show.__annotations__["x"] = hint
+    app.tool(show)
+    async with served(app) as client:
+        schema = (await client.list_tools()).tools[0].model_dump()["inputSchema"]
+        assert jsonschema_rs.is_valid(schema, {"x": value}) == (not problem)
+        if problem:
+            assert await failure(client, "show", x=value) == f"Invalid arguments of show: {problem}"
+        else:
+            assert not (await client.call_tool("show", {"x": value})).is_error
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        (Literal[Colour.RED], "red"),
+        (list[Literal[Colour.RED, "x"]], ["red", "x"]),
+        (Literal[Colour.BLUE] | None, "blue"),
+        (dict[str, Annotated[Literal[Colour.RED], Field(description="The colour.")]], {"a": "red"}),
+        (Cat, {"kind": "cat"}),
+    ],
+)
+async def test_a_literal_of_a_member_of_an_enum_takes_the_published_value(hint: Any, value: Any) -> None:
+    app = App("colours")
+    seen: list[Any] = []
+
+    def show(x: Any) -> str:
+        seen.append(x)
+        return ""
+
+    show.__annotations__["x"] = hint
+    app.tool(show)
+    if value == "red":
+        app.prompt(show)
+    async with served(app) as client:
+        schema = (await client.list_tools()).tools[0].model_dump()["inputSchema"]
+        assert jsonschema_rs.is_valid(schema, {"x": value})
+        assert not (await client.call_tool("show", {"x": value})).is_error
+        if value == "red":
+            await client.get_prompt("show", {"x": value})
+    assert [TypeAdapter(hint).dump_python(one, mode="json", exclude_unset=True) for one in seen] == [value] * len(seen)
+    assert all(one is Colour.RED for one in seen if value == "red")
+
+
+@pytest.mark.parametrize(
+    ("of", "argument", "problem"),
+    [
+        ("great", "name", "there is no prompt or template 'great'; did you mean 'greet'?"),
+        ("greet", "nam", "greet has no argument 'nam'; did you mean 'name'?"),
+        ("greet", "colour", "greet has no argument 'colour'; define it above this function"),
+        ("note://{id}", "name", "note://{id} has no argument 'name'; define it above this function"),
+        ("logo://small", "name", "there is no prompt or template 'logo://small'; define it above this function"),
+        ("talk", "name", "talk has no argument 'name'; define it above this function"),
+    ],
+)
+def test_a_completion_without_a_prompt_or_argument_is_refused(of: str, argument: str, problem: str) -> None:
+    with pytest.raises(BadFunction, match=rf"test_apps.py:\d+: {re.escape(problem)}$"):
+
+        @small().completion(of, argument)
+        def complete(asked: Completion) -> list[str]:
+            return []
+
+
+@pytest.mark.parametrize(("hide", "shown"), [(None, True), (True, False)])
+async def test_failed_prompts_resources_and_completions_report_their_exceptions(
+    hide: bool | None, shown: bool, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App("failing", hide_errors=hide)
+
+    @app.prompt
+    def greet(name: str) -> str:
+        raise KeyError(name)
+
+    @app.completion("greet", "name")
+    def names(asked: Completion) -> list[str]:
+        if not asked.value:
+            raise ToolError("type a letter")
+        raise LookupError("x")
+
+    @app.resource("note://a")
+    async def note() -> str:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(anyio.sleep(0))
+            raise ResourceNotFound("gone")
+
+    ref = {"type": "ref/prompt", "name": "greet"}
+    async with served(app, revision) as client:
+        for call, reason in (
+            (client.get_prompt("greet", {"name": "Ada"}), ": KeyError: 'Ada'"),
+            (client.complete(ref, {"name": "name", "value": "x"}), ": LookupError: x"),
+        ):
+            error = await refused(call)
+            assert (error.code, error.message) == (-32603, f"greet failed{reason if shown else ''}")
+        told = client.complete(ref, {"name": "name", "value": ""})
+        assert (await refused(told)).message == "type a letter"
+        await refused(client.read_resource("note://a"))
+    assert f"the prompt 'greet' failed: KeyError: 'Ada' ({__file__}:" in caplog.text
 
 
 MERGING: list[tuple[Any, Any, Any]] = [

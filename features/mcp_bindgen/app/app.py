@@ -41,7 +41,7 @@ from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Layer, Middleware
 from .contract import ChangeNotifier, InProcess, servers_of
 from .errors import BadFunction
-from .features import UPDATED, ArgumentErrors, Completion, Feature, Lifespan, from_enum
+from .features import UPDATED, ArgumentErrors, Completion, Feature, Lifespan, arguments_of, from_enum
 from .functions import Function, FunctionHandler, public_functions
 from .handlers import BoundContract, BoundHandler, HandlerSpec, Rule, mounted, prefixed, renamed
 from .search import CALL, SEARCH, call_tool, search_tools
@@ -300,9 +300,21 @@ class App(InProcess):
         Args:
             of: The prompt's name, or the URI template.
             argument: The name of the argument or variable.
+
+        Raises:
+            BadFunction: This app has no such prompt or template so far, or it has no such argument or variable.
         """
 
         def mark(function: Completes) -> Completes:
+            handlers = {**self._contract.handlers["template"], **self._contract.handlers["prompt"]}
+            names = [*handlers] if of not in handlers else arguments_of(self._contract, handlers[of])
+            wrong = of if of not in handlers else argument
+            if wrong not in names:
+                problem = (
+                    f"there is no prompt or template {of!r}" if wrong is of else f"{of} has no argument {argument!r}"
+                )
+                fix = did_you_mean(wrong, names).removeprefix("; ") or "define it above this function"
+                raise BadFunction(problem, fix, place_of(function))
             self._completes[of, argument] = asynchronous(function)
             return function
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from asyncio import CancelledError
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from traceback import extract_tb
@@ -71,6 +71,9 @@ _UNEXPECTED = re.compile(
     r"Expected `(?P<wanted>[^`]+)`.*?\[(field_name='(?P<field>\w+)')?.*?input_type=(?P<found>\w+)\]"
 )
 """pydantic's warning about a value of another type than the annotation says."""
+
+_PASSED = (ProtocolError, CapabilityMissing, InvalidResult, NotAnswered, ResourceNotFound, ToolError)
+"""The errors that callers get as they are."""
 
 _MAX_ERROR_CHARACTERS = 200  # of an error that a model reads
 _MAX_NAME_CHARACTERS = 100  # of a name that is repeated
@@ -172,6 +175,17 @@ class Feature(Server):
             return jsonrpc.typed_result(self.package.methods.METHODS[method], wire)
         except ProtocolError as error:
             raise InvalidResult(f"{self.package.types.__name__}: {error.message}") from None
+
+    @contextmanager
+    def reporting(self, handler: BoundHandler, name: str, ctx: Context) -> Generator[None]:
+        """Log the error of a failed handler, and raise `ProtocolError` (-32603) with the line that callers read."""
+        try:
+            yield
+        except Exception as error:
+            if any(isinstance(one, _PASSED) for one in single_errors(error)):
+                raise
+            log.exception("the %s %r failed: %s", handler.spec.kind, name, _for_author(handler, error))
+            raise ProtocolError(INTERNAL_ERROR, self.reason(name, error, ctx)) from None
 
     def reason(self, name: str, error: Exception, ctx: Context) -> str:
         """Return the line that the caller of a failed handler reads."""
@@ -326,7 +340,8 @@ class Prompts(Feature):
 
         call = Call("prompt", params.name, params.arguments or {}, cast(AppContext, ctx))
         try:
-            return await self.through(handler, call, "prompts/get", work)
+            with self.reporting(handler, params.name, ctx):
+                return await self.through(handler, call, "prompts/get", work)
         except ResourceNotFound as error:
             raise ProtocolError(INVALID_PARAMS, str(error) or "there is no such resource") from None
         except ToolError as error:
@@ -361,16 +376,12 @@ class Resources(Feature):
 
         call = Call("resource", params.uri, variables, cast(AppContext, ctx))
         try:
-            return await self.through(handler, call, "resources/read", work)
+            with self.reporting(handler, params.uri, ctx):
+                return await self.through(handler, call, "resources/read", work)
         except ResourceNotFound as error:
             raise not_found(self.package, params.uri, str(error)) from None
-        except (ProtocolError, CapabilityMissing, InvalidResult, NotAnswered):
-            raise
         except ToolError as error:
             raise ProtocolError(INTERNAL_ERROR, error.text) from None
-        except Exception as error:
-            log.exception("the resource %r failed: %s", params.uri, _for_author(handler, error))
-            raise ProtocolError(INTERNAL_ERROR, self.reason(params.uri, error, ctx)) from None
 
     def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Mapping[str, Any], Any, Sequence[str]]]:
         """Yield the handlers that may know a URI, each with the variables as sent and typed, and their texts."""
@@ -433,8 +444,7 @@ class Completions(Feature):
         of: Literal["prompt", "template"] = "prompt" if params.ref.type == "ref/prompt" else "template"
         name = params.ref.name if of == "prompt" else params.ref.uri
         handler = self.find(of, name, ctx)
-        variables = {one: template.variables for template, one in self.contract.templates}.get(handler, ())
-        names: list[Any] = [one.name for one in variables] or [one.get("name") for one in _arguments(handler.entry)]
+        names = arguments_of(self.contract, handler)
         if names and params.argument.name not in names:
             raise ProtocolError(INVALID_PARAMS, f"The {of} {name} has no such argument")
         context: Any = getattr(params, "context", None)  # revisions since 2025-06-18 have it
@@ -452,7 +462,17 @@ class Completions(Feature):
             return self.result("completion/complete", {"completion": shown})
 
         call = Call("completion", name, {asked.argument: asked.value}, cast(AppContext, ctx))
-        return await self.through(handler, call, "completion/complete", work)
+        try:
+            with self.reporting(handler, name, ctx):
+                return await self.through(handler, call, "completion/complete", work)
+        except ToolError as error:
+            raise ProtocolError(INVALID_PARAMS, error.text) from None
+
+
+def arguments_of(contract: BoundContract, handler: BoundHandler) -> list[Any]:
+    """Return the names of the variables of a template, or of the arguments of a prompt that the contract describes."""
+    variables = {one: template.variables for template, one in contract.templates}.get(handler, ())
+    return [one.name for one in variables] or [one.get("name") for one in _arguments(handler.entry)]
 
 
 def from_enum(catalog: Catalog, asked: Completion) -> list[str]:

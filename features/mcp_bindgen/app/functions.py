@@ -25,11 +25,11 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_or
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
+from pydantic_core import PydanticSerializationError, SchemaError, core_schema, to_jsonable_python
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
-from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
@@ -40,7 +40,7 @@ from .errors import BadFunction, InvalidResult, require
 from .features import tool_result
 from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
-from .validation import MOST_STEPS
+from .validation import MOST_STEPS, descendants
 from .values import File, TypeForm, adapter, is_json, type_name
 
 T = TypeVar("T")
@@ -550,6 +550,8 @@ class FunctionHandler:
         """Return pydantic's schema of a type, without the titles that only repeat names."""
         with self._checking(what):
             schema = TypeAdapter[Any](annotation).json_schema(mode=mode, schema_generator=_Plain)
+        if mode == "validation":
+            _require_tags(schema)
         for name, definition in schema.get("$defs", {}).items():
             if is_object(definition) and definition.get("title") == name:
                 del definition["title"]
@@ -560,6 +562,10 @@ class FunctionHandler:
         """Raise `BadFunction` with one line for an error about a type."""
         try:
             yield
+        except SchemaError as error:  # such as a pattern with look-ahead, which the engine of pydantic lacks
+            reason = str(error).rpartition("\n")[2].strip().removeprefix("error: ")
+            fix = "simplify the type, or check the value in the function and raise ToolError"
+            raise self.bad(f"pydantic cannot validate {what}: {reason}", fix) from None
         except (PydanticUserError, NameError, TypeError, AttributeError, SyntaxError) as error:
             reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".").removeprefix(_NO_SCHEMA)
             if isinstance(error, NameError):
@@ -599,6 +605,18 @@ class _Plain(GenerateJsonSchema):
         if not is_json(found):
             raise PydanticSerializationError("NaN, an infinity or half of a surrogate pair")
         return found
+
+
+def _require_tags(schema: Schema) -> None:
+    """Require the discriminator in the alternatives of each discriminated union, whether or not it has a default."""
+    definitions: Mapping[str, Schema] = schema.get("$defs", {})
+    for node in descendants(schema):
+        about, alternatives = node.get("discriminator"), node.get("oneOf")
+        name = about.get("propertyName") if is_object(about) else None
+        for one in alternatives if isinstance(name, str) and is_array(alternatives) else ():
+            target = definitions.get(one.get("$ref", "").removeprefix("#/$defs/"), one)
+            if name not in target.get("required", ()):
+                one["required"] = [*one.get("required", ()), name]
 
 
 def _known(**members: object) -> dict[str, Any]:

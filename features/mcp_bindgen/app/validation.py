@@ -55,11 +55,8 @@ class Complexity:
         self._schema = schema
         self._resources: list[tuple[str, object]] = [("", schema)]
         self._anchors: dict[str, list[object]] = {}
-        pending = [schema]
-        for node in pending:  # grows in the loop
-            if is_object(node):
-                self._name(node)
-            pending.extend(_children(node))
+        for node in descendants(schema):
+            self._name(node)
 
     def exceeds(self, most: int, value: object = ANY) -> bool:
         """Return whether validation takes more than `most` steps, for `value` or in general."""
@@ -152,8 +149,13 @@ def is_larger(value: object, most: float) -> bool:
     return False
 
 
-def _children(node: object) -> Iterable[object]:
-    return node.values() if is_object(node) else _list(node)
+def descendants(document: object) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a JSON document, the document included."""
+    pending = [document]
+    for node in pending:  # grows in the loop
+        if is_object(node):
+            yield node
+        pending.extend(node.values() if is_object(node) else _list(node))
 
 
 def _list(value: object) -> list[object]:
@@ -259,7 +261,7 @@ class Validator:
             return []
         if self._complexity.exceeds(min(_MAX_EXPLAINED_STEPS, self._most_steps), value):
             return [{"path": root, "problem": "does not fit the schema; it is too large to locate the problem"}]
-        errors = list(islice(_causes(compiled.iter_errors(value)), MAX_PROBLEMS + 1))
+        errors = list(islice(self._causes(compiled.iter_errors(value)), MAX_PROBLEMS + 1))
         found: list[dict[str, str]] = []
         for error in errors[:MAX_PROBLEMS]:
             path = ".".join([root, *(_cut(str(step), _MAX_STEP_CHARACTERS) for step in error.instance_path)])
@@ -278,12 +280,40 @@ class Validator:
             known: dict[str, Any] = schema.get("properties", {}) if is_object(schema) else {}
             unknown = ((_cut(name, _MAX_STEP_CHARACTERS), did_you_mean(name, known, 0.5)) for name in kind.unexpected)
             return "; ".join(f"{name!r} is unknown{hint}" for name, hint in unknown)
-        if kind.name in ("anyOf", "oneOfNotValid"):
+        name, tags = self._tags(error)
+        if name:
+            return f"Input should have one of these as {name}: {', '.join(map(repr, tags))}"
+        if kind.name in ("anyOf", "oneOf"):
             causes = [one.kind for branch in kind.context for one in branch if one.instance_path == error.instance_path]
             types = [name for cause in causes if cause.name == "type" for name in cause.types]
             if types and len(types) >= len(kind.context):
                 return _wanted(types, error.instance)
         return error.message
+
+    def _causes(self, errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
+        """Yield the most specific errors: those of the alternative that a tag names, or that alone is not ruled out."""
+        for error in errors:
+            kind: Any = error.kind
+            branches: list[list[ValidationError]] = kind.context if kind.name in ("anyOf", "oneOf") else []
+            depth = len(error.instance_path)
+            chosen = [branch for branch in branches if branch and not any(_is_another(one, depth) for one in branch)]
+            name, tags = self._tags(error)
+            if name:
+                index = tags.get(str(_map(error.instance).get(name)))
+                chosen = [branch for branch in branches if index is not None and branch is branches[index] and branch]
+            yield from self._causes(chosen[0]) if len(chosen) == 1 else [error]
+
+    def _tags(self, error: ValidationError) -> tuple[str, Mapping[str, int]]:
+        """Return the discriminator of the union that a value does not fit, and tag -> index of an alternative."""
+        nodes: list[object] = [self._schema]
+        for step in error.schema_path[:-1]:
+            nodes = [below for node in nodes for below in _step(node, str(step))]
+        union = _map(nodes[0]) if nodes and error.kind.name == "oneOf" and is_object(error.instance) else {}
+        about, targets = _map(union.get("discriminator")), [_map(one).get("$ref") for one in _list(union.get("oneOf"))]
+        name, mapping = about.get("propertyName"), _map(about.get("mapping"))
+        is_known = bool(mapping) and all(isinstance(one, str) and one in targets for one in mapping.values())
+        found = {tag: targets.index(target) for tag, target in mapping.items()} if is_known else {}
+        return (name, found) if isinstance(name, str) and found else ("", {})
 
 
 @lru_cache(1000)
@@ -305,16 +335,6 @@ def _wanted(types: Iterable[str], value: object) -> str:
 
 def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri} is outside of the schema, and nothing is fetched")
-
-
-def _causes(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
-    """Yield the most specific errors: the errors of a single alternative, if all other alternatives are ruled out."""
-    for error in errors:
-        kind: Any = error.kind
-        branches: list[list[ValidationError]] = kind.context if kind.name in ("anyOf", "oneOf") else []
-        depth = len(error.instance_path)
-        chosen = [branch for branch in branches if branch and not any(_is_another(one, depth) for one in branch)]
-        yield from _causes(chosen[0]) if len(chosen) == 1 else [error]
 
 
 def _is_another(error: ValidationError, depth: int) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from pydantic import BaseModel, GetCoreSchemaHandler, TypeAdapter, ValidationError
-from pydantic_core import core_schema, from_json, to_json
+from pydantic_core import SchemaValidator, core_schema, from_json, to_json
 
 from mcp_bindgen.runtime.model import base as model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
@@ -91,8 +91,30 @@ def type_name(kind: TypeForm) -> str:
 
 @cache
 def adapter(kind: TypeForm) -> TypeAdapter[Any]:
-    """Return the validator and serialiser of a type."""
-    return TypeAdapter(kind)
+    """Return the validator and serialiser of a type; a `Literal` of an enum's members takes their values."""
+    found = TypeAdapter[Any](kind)
+    by_value = _by_value(found.core_schema)
+    if by_value != found.core_schema:  # pydantic publishes the values, but takes the members only
+        found.validator = SchemaValidator(by_value, _use_prebuilt=False)  # else models keep their own validators
+    return found
+
+
+def _by_value(node: Any) -> Any:
+    """Return a part of a core schema with the values of members of enums in place of the members."""
+    if type(node) in (list, tuple):
+        return type(node)(map(_by_value, node))
+    if not is_object(node):
+        return node
+    names = node.get("expected", ()) if node.get("type") == "literal" else ()
+    members = {one.value: one for one in names if isinstance(one, Enum)}
+    if members:
+        values = [one.value if isinstance(one, Enum) else one for one in names]
+        literal = core_schema.literal_schema(values)
+        return core_schema.no_info_after_validator_function(lambda value: members.get(value, value), literal)
+    return {
+        key.value if isinstance(key, Enum) else key: value if key == "default" else _by_value(value)
+        for key, value in node.items()
+    }
 
 
 def typed(kind: TypeForm, value: object, root: str, error: Callable[[list[dict[str, str]]], Exception]) -> Any:
