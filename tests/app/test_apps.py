@@ -341,7 +341,7 @@ def test_an_entry_that_json_lacks_is_refused_at_import(
         return ""
 
     one.__annotations__["x"] = hint
-    add = {"tool": app.add_tool, "prompt": app.add_prompt, "resource": partial(app.add_resource, "x://{x}")}[kind]
+    add: Any = {"tool": app.add_tool, "prompt": app.add_prompt, "resource": partial(app.add_resource, "x://{x}")}[kind]
     with pytest.raises(
         ValueError, match=rf"test_apps.py:\d+: the {member} of the \w+ '.+' has NaN, an infinity or half"
     ):

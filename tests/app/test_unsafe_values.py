@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -78,13 +78,13 @@ class Files:
         members: dict[str, Any] = {"catalog": Catalog.of({"resourceTemplates": entries, "resources": []})}
         values = create_model("Values", name=(Any, None), other=(Any, None))
 
-        async def read(self: Contract, values: Any, ctx: Any) -> str:
+        async def read(values: Any, ctx: Any) -> str:
             files.seen.append(values.name)
             return ""
 
         for scheme, text in TEMPLATES.items():
-            reader = partial(read, None)
-            members[f"read_{scheme}"] = template(text, values, allows_unsafe_values=scheme == "open")(reader)
+            mark = template(text, values, allows_unsafe_values=scheme == "open")
+            members[f"read_{scheme}"] = mark(partial(read))
 
         async def complete(self: Contract, asked: Completion, ctx: Any) -> list[str]:
             return await files.complete(asked)
@@ -100,7 +100,7 @@ def mounted(app: App, prefix: str = "") -> App:
     return outer
 
 
-MAKERS = {
+MAKERS: Mapping[str, Callable[[Files], Any]] = {
     "app": Files.app,
     "contract": Files.contract,
     "mount": lambda files: mounted(files.app()),

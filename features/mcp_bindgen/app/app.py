@@ -307,12 +307,11 @@ class App(InProcess):
 
         def mark(function: Completes) -> Completes:
             handlers = {**self._contract.handlers["template"], **self._contract.handlers["prompt"]}
-            names = [*handlers] if of not in handlers else arguments_of(self._contract, handlers[of])
-            wrong = of if of not in handlers else argument
+            wrong, names, problem = of, [*handlers], f"there is no prompt or template {of!r}"
+            if of in handlers:
+                wrong, names = argument, arguments_of(self._contract, handlers[of])
+                problem = f"{of} has no argument {argument!r}"
             if wrong not in names:
-                problem = (
-                    f"there is no prompt or template {of!r}" if wrong is of else f"{of} has no argument {argument!r}"
-                )
                 fix = did_you_mean(wrong, names).removeprefix("; ") or "define it above this function"
                 raise BadFunction(problem, fix, place_of(function))
             self._completes[of, argument] = asynchronous(function)
@@ -332,8 +331,7 @@ class App(InProcess):
             ValueError: A tool has that name already, `dynamic` lacks tools, or `ui` is no URI of an app.
             TypeError: An option is unknown.
         """
-        _check_options(options, ToolOptions, function)
-        handler = self._handler(function, options)
+        handler = self._handler(function, options, ToolOptions)
         method, shown_by, callers = handler.method(), options.get("ui"), options.get("visibility", ())
         if (word := options.get("task")) is not None:
             method = as_task(word)(method)
@@ -349,8 +347,7 @@ class App(InProcess):
 
     def add_prompt(self, function: Function, **options: Unpack[PromptOptions]) -> None:
         """Offer a function as a prompt, at any time; it returns a text, or messages. See `add_tool`."""
-        _check_options(options, PromptOptions, function)
-        handler = self._handler(function, options)
+        handler = self._handler(function, options, PromptOptions)
         self._add(handler, handler.prompt(), options)
 
     def add_resource(self, uri: str, function: Function, **options: Unpack[ResourceOptions]) -> None:
@@ -359,8 +356,7 @@ class App(InProcess):
         A return value other than `str` or `bytes` is sent as JSON. The function raises `ResourceNotFound` for a URI
         without a resource. See `add_tool`.
         """
-        _check_options(options, ResourceOptions, function)
-        handler = self._handler(function, options)
+        handler = self._handler(function, options, ResourceOptions)
         self._add(handler, handler.resource(uri), options)
 
     def add_entry(
@@ -371,7 +367,6 @@ class App(InProcess):
         *,
         input: TypeForm = None,
         at_start: bool = False,
-        allows_unsafe_values: bool = False,
     ) -> None:
         """Offer an entry in wire form, verbatim, such as one that another server lists.
 
@@ -380,16 +375,14 @@ class App(InProcess):
             entry: The entry, as `tools/list`, `prompts/list`, `resources/list` or `resources/templates/list` has it.
             answer: Coroutine function that answers calls, given the arguments and the context; only the context if
                 `input` is `None`. It may return a whole result in the types of a revision.
-            input: The type of the arguments.
+            input: The type of the arguments. If a template has none, any URI that matches it is answered.
             at_start: True in a lifespan, which may add entries also if the app is not `dynamic`.
-            allows_unsafe_values: See `ResourceOptions`.
 
         Raises:
             ValueError: An entry has that name already, or `dynamic` lacks the list.
         """
         name = entry[KINDS[kind].key]
-        spec = HandlerSpec(kind, name, input, allows_unsafe_values=allows_unsafe_values)
-        handler = self._contract.handler(spec, dict(entry), answer)
+        handler = self._contract.handler(HandlerSpec(kind, name, input), dict(entry), answer)
         handler.layers = (Layer(self, name),)
         self._put(handler, at_start=at_start)
 
@@ -512,7 +505,8 @@ class App(InProcess):
         """Return True if an entry is enabled for the subject of a token; `None` without token."""
         return next((rule.is_enabled for rule in reversed(self._rules) if rule.holds(name, tags, subject)), True)
 
-    def _handler(self, function: Function, options: EntryOptions) -> FunctionHandler:
+    def _handler(self, function: Function, options: EntryOptions, known: type) -> FunctionHandler:
+        _check_options(options, known, function)
         return FunctionHandler(function, options.get("name", ""), debug=self._debug)
 
     def _add(
@@ -528,7 +522,7 @@ class App(InProcess):
         more = {name: given[name] for name in _MEMBERS.values() if given.get(name, ()) not in (None, ())}
         tags: Any = options.get("tags", ())
         timeout: Any = options.get("timeout")
-        allows = options.get("allows_unsafe_values") is True
+        allows: Any = options.get("allows_unsafe_values", False)
         spec = replace(spec, tags=frozenset(tags), timeout=timeout, allows_unsafe_values=allows)
         handler = self._contract.handler(spec, {**entry, **more}, method or function.method())
         handler.layers = (Layer(self, spec.name),)

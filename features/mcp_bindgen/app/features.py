@@ -72,7 +72,7 @@ _UNEXPECTED = re.compile(
 )
 """pydantic's warning about a value of another type than the annotation says."""
 
-_PASSED = (ProtocolError, CapabilityMissing, InvalidResult, NotAnswered, ResourceNotFound, ToolError)
+_PASSED = (ProtocolError, CapabilityMissing, InvalidResult, NotAnswered, ResourceNotFound)
 """The errors that callers get as they are."""
 
 _MAX_ERROR_CHARACTERS = 200  # of an error that a model reads
@@ -177,15 +177,23 @@ class Feature(Server):
             raise InvalidResult(f"{self.package.types.__name__}: {error.message}") from None
 
     @contextmanager
-    def reporting(self, handler: BoundHandler, name: str, ctx: Context) -> Generator[None]:
-        """Log the error of a failed handler, and raise `ProtocolError` (-32603) with the line that callers read."""
+    def reporting(self, handler: BoundHandler, call: Call, code: int = INVALID_PARAMS) -> Generator[None]:
+        """Raise `ProtocolError` with the line that callers read; log unexpected errors of the handler (-32603).
+
+        Args:
+            handler: The handler.
+            call: The call.
+            code: The code of a `ToolError`.
+        """
         try:
             yield
+        except ToolError as error:
+            raise ProtocolError(code, error.text) from None
         except Exception as error:
             if any(isinstance(one, _PASSED) for one in single_errors(error)):
                 raise
-            log.exception("the %s %r failed: %s", handler.spec.kind, name, _for_author(handler, error))
-            raise ProtocolError(INTERNAL_ERROR, self.reason(name, error, ctx)) from None
+            log.exception("the %s %r failed: %s", handler.spec.kind, call.name, _for_author(handler, error))
+            raise ProtocolError(INTERNAL_ERROR, self.reason(call.name, error, call.ctx)) from None
 
     def reason(self, name: str, error: Exception, ctx: Context) -> str:
         """Return the line that the caller of a failed handler reads."""
@@ -340,12 +348,10 @@ class Prompts(Feature):
 
         call = Call("prompt", params.name, params.arguments or {}, cast(AppContext, ctx))
         try:
-            with self.reporting(handler, params.name, ctx):
+            with self.reporting(handler, call):
                 return await self.through(handler, call, "prompts/get", work)
         except ResourceNotFound as error:
             raise ProtocolError(INVALID_PARAMS, str(error) or "there is no such resource") from None
-        except ToolError as error:
-            raise ProtocolError(INVALID_PARAMS, error.text) from None
 
     def _messages(self, handler: BoundHandler, returned: Any) -> Any:
         messages = _items(handler, returned, lambda text: {"role": "user", "content": _text(text)})
@@ -376,12 +382,10 @@ class Resources(Feature):
 
         call = Call("resource", params.uri, variables, cast(AppContext, ctx))
         try:
-            with self.reporting(handler, params.uri, ctx):
+            with self.reporting(handler, call, INTERNAL_ERROR):
                 return await self.through(handler, call, "resources/read", work)
         except ResourceNotFound as error:
             raise not_found(self.package, params.uri, str(error)) from None
-        except ToolError as error:
-            raise ProtocolError(INTERNAL_ERROR, error.text) from None
 
     def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Mapping[str, Any], Any, Sequence[str]]]:
         """Yield the handlers that may know a URI, each with the variables as sent and typed, and their texts."""
@@ -462,11 +466,8 @@ class Completions(Feature):
             return self.result("completion/complete", {"completion": shown})
 
         call = Call("completion", name, {asked.argument: asked.value}, cast(AppContext, ctx))
-        try:
-            with self.reporting(handler, name, ctx):
-                return await self.through(handler, call, "completion/complete", work)
-        except ToolError as error:
-            raise ProtocolError(INVALID_PARAMS, error.text) from None
+        with self.reporting(handler, call):
+            return await self.through(handler, call, "completion/complete", work)
 
 
 def arguments_of(contract: BoundContract, handler: BoundHandler) -> list[Any]:

@@ -25,11 +25,11 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_or
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticSerializationError, SchemaError, core_schema, to_jsonable_python
+from pydantic_core import PydanticSerializationError, SchemaError, core_schema, to_json, to_jsonable_python
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object, parse_json
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
@@ -41,7 +41,7 @@ from .features import tool_result
 from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
 from .validation import MOST_STEPS, descendants
-from .values import File, TypeForm, adapter, is_json, type_name
+from .values import File, TypeForm, adapter, type_name
 
 T = TypeVar("T")
 
@@ -599,12 +599,9 @@ class _Plain(GenerateJsonSchema):
     def encode_default(self, dft: object) -> Any:
         """Return a default in JSON form; pydantic leaves a default out that JSON cannot express."""
         try:
-            found = to_jsonable_python(dft, by_alias=True)
-        except ValueError as error:  # such as bytes that are no UTF-8
+            return parse_json(to_json(to_jsonable_python(dft, by_alias=True)))
+        except ValueError as error:  # such as an infinity, or bytes that are no UTF-8
             raise PydanticSerializationError(str(error)) from None
-        if not is_json(found):
-            raise PydanticSerializationError("NaN, an infinity or half of a surrogate pair")
-        return found
 
 
 def _require_tags(schema: Schema) -> None:
@@ -613,7 +610,7 @@ def _require_tags(schema: Schema) -> None:
     for node in descendants(schema):
         about, alternatives = node.get("discriminator"), node.get("oneOf")
         name = about.get("propertyName") if is_object(about) else None
-        for one in alternatives if isinstance(name, str) and is_array(alternatives) else ():
+        for one in alternatives if name is not None and is_array(alternatives) else ():
             target = definitions.get(one.get("$ref", "").removeprefix("#/$defs/"), one)
             if name not in target.get("required", ()):
                 one["required"] = [*one.get("required", ()), name]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple, Unpack
 
 from mcp_bindgen.runtime import connect
@@ -31,10 +31,6 @@ async def _read(ctx: Context) -> Any:
     return await ctx.state.read_resource(ctx.call.name)
 
 
-async def _read_matching(variables: dict[str, Any], ctx: Context) -> Any:
-    return await ctx.state.read_resource(ctx.call.name)
-
-
 class _Forwarded(NamedTuple):
     """The way in which entries of a kind are listed and answered.
 
@@ -55,7 +51,7 @@ _FORWARDED: Mapping[Kind, _Forwarded] = {
     "tool": _Forwarded("tools", "iter_tools", dict[str, Any], _call),
     "prompt": _Forwarded("prompts", "iter_prompts", dict[str, str], _get),
     "resource": _Forwarded("resources", "iter_resources", None, _read),
-    "template": _Forwarded("resources", "iter_resource_templates", dict[str, Any], _read_matching),
+    "template": _Forwarded("resources", "iter_resource_templates", None, _read),
 }
 
 
@@ -63,7 +59,7 @@ class _Proxy(App):
     def __init__(self, target: Target, name: str, options: ConnectOptions) -> None:
         super().__init__(name, lifespan=self._connected)
         self.document.update({place.member: [] for place in KINDS.values()})
-        self._target, self._options, self._name = target, options, name
+        self._target, self._options = target, options
         self._connections = 0
 
     @asynccontextmanager
@@ -86,23 +82,21 @@ class _Proxy(App):
             if not is_declared(declared, way.capability):
                 continue
             of_another_connection = {handler.spec.name for handler in self._contract.handlers[kind].values()}
-            try:
+            with self._leaving_out(f"the rest of {KINDS[kind].member}"):
                 async for item in getattr(client, way.iterate)():
                     entry: Entry = jsonrpc.plain(item)
-                    if entry[KINDS[kind].key] not in of_another_connection:
-                        self._offer(kind, entry)
-            except ProtocolError as error:
-                log.warning("%s: the rest of %s is left out: %s", self._name, KINDS[kind].member, error)
+                    name = entry[KINDS[kind].key]
+                    with self._leaving_out(f"the {kind} {name!r}"):
+                        if name not in of_another_connection:
+                            self.add_entry(kind, entry, way.answer, input=way.input, at_start=True)
 
-    def _offer(self, kind: Kind, entry: Entry) -> None:
-        """Offer an entry of the server; log one that cannot be offered."""
-        way = _FORWARDED[kind]
+    @contextmanager
+    def _leaving_out(self, part: str) -> Generator[None]:
+        """Log an error of the server's lists, or about an entry that cannot be offered."""
         try:
-            self.add_entry(  # the server checks the variables
-                kind, entry, way.answer, input=way.input, at_start=True, allows_unsafe_values=True
-            )
-        except ValueError as error:
-            log.warning("%s: the %s %r is left out: %s", self._name, kind, entry[KINDS[kind].key], error)
+            yield
+        except (ProtocolError, ValueError) as error:
+            log.warning("%s: %s is left out: %s", self.document["serverInfo"]["name"], part, error)
 
 
 def proxy(target: Target, name: str = "proxy", **options: Unpack[ConnectOptions]) -> App:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -247,9 +246,9 @@ def is_unsafe(values: Iterable[str]) -> bool:
 
 
 def filled(template: str, texts: Sequence[str]) -> str:
-    """Return a template with texts in place of its expressions; the name of a resource, without texts, as it is."""
-    literals = map(encoded, _BRACES.split(template)) if texts else [template]
-    return "".join(f"{literal}{text}" for literal, text in zip_longest(literals, texts, fillvalue=""))
+    """Return a template with texts in place of its expressions; without texts, the URI of a resource, as it is."""
+    rest = iter(texts)
+    return _BRACES.sub(lambda braces: next(rest, braces[0]), template)
 
 
 def _behind(uri: str, literal: str, starts: Iterable[int]) -> set[int]:

@@ -280,9 +280,9 @@ class Validator:
             known: dict[str, Any] = schema.get("properties", {}) if is_object(schema) else {}
             unknown = ((_cut(name, _MAX_STEP_CHARACTERS), did_you_mean(name, known, 0.5)) for name in kind.unexpected)
             return "; ".join(f"{name!r} is unknown{hint}" for name, hint in unknown)
-        name, tags = self._tags(error)
-        if name:
-            return f"Input should have one of these as {name}: {', '.join(map(repr, tags))}"
+        union = self._discriminator(error)
+        if tags := _map(union.get("mapping")):
+            return f"Input should have one of these as {union.get('propertyName')}: {', '.join(map(repr, tags))}"
         if kind.name in ("anyOf", "oneOf"):
             causes = [one.kind for branch in kind.context for one in branch if one.instance_path == error.instance_path]
             types = [name for cause in causes if cause.name == "type" for name in cause.types]
@@ -291,29 +291,22 @@ class Validator:
         return error.message
 
     def _causes(self, errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
-        """Yield the most specific errors: those of the alternative that a tag names, or that alone is not ruled out."""
+        """Yield the most specific errors: those of a single alternative, if all other alternatives are ruled out."""
         for error in errors:
             kind: Any = error.kind
             branches: list[list[ValidationError]] = kind.context if kind.name in ("anyOf", "oneOf") else []
-            depth = len(error.instance_path)
-            chosen = [branch for branch in branches if branch and not any(_is_another(one, depth) for one in branch)]
-            name, tags = self._tags(error)
-            if name:
-                index = tags.get(str(_map(error.instance).get(name)))
-                chosen = [branch for branch in branches if index is not None and branch is branches[index] and branch]
+            depth, tag = len(error.instance_path), self._discriminator(error).get("propertyName")
+            chosen = [
+                branch for branch in branches if branch and not any(_is_another(one, depth, tag) for one in branch)
+            ]
             yield from self._causes(chosen[0]) if len(chosen) == 1 else [error]
 
-    def _tags(self, error: ValidationError) -> tuple[str, Mapping[str, int]]:
-        """Return the discriminator of the union that a value does not fit, and tag -> index of an alternative."""
-        nodes: list[object] = [self._schema]
+    def _discriminator(self, error: ValidationError) -> Mapping[str, object]:
+        """Return the discriminator of the union that an object does not fit; an empty object if there is none."""
+        nodes: list[object] = [self._schema] if error.kind.name == "oneOf" and is_object(error.instance) else []
         for step in error.schema_path[:-1]:
             nodes = [below for node in nodes for below in _step(node, str(step))]
-        union = _map(nodes[0]) if nodes and error.kind.name == "oneOf" and is_object(error.instance) else {}
-        about, targets = _map(union.get("discriminator")), [_map(one).get("$ref") for one in _list(union.get("oneOf"))]
-        name, mapping = about.get("propertyName"), _map(about.get("mapping"))
-        is_known = bool(mapping) and all(isinstance(one, str) and one in targets for one in mapping.values())
-        found = {tag: targets.index(target) for tag, target in mapping.items()} if is_known else {}
-        return (name, found) if isinstance(name, str) and found else ("", {})
+        return _map(_map(nodes[0]).get("discriminator")) if nodes else {}
 
 
 @lru_cache(1000)
@@ -337,10 +330,11 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri} is outside of the schema, and nothing is fetched")
 
 
-def _is_another(error: ValidationError, depth: int) -> bool:
-    """Return whether an alternative is for another type, or for objects with another constant."""
-    below = len(error.instance_path) - depth
-    return (error.kind.name == "type" and below == 0) or (error.kind.name == "const" and below <= 1)
+def _is_another(error: ValidationError, depth: int, tag: object) -> bool:
+    """Return whether an alternative is for another type, or for objects with another constant or tag."""
+    below = error.instance_path[depth:]
+    is_for_other_values = error.kind.name == "const" and len(below) <= 1
+    return is_for_other_values or below == [tag] or (error.kind.name == "type" and not below)
 
 
 def _cut(text: str, longest: int = _MAX_PROBLEM_CHARACTERS) -> str:

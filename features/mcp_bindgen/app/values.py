@@ -23,6 +23,7 @@ from mcp_bindgen.runtime.model.scalars import Json
 from mcp_bindgen.runtime.model.validation import problems
 from mcp_bindgen.runtime.protocol import jsonrpc
 
+_MEMBERS = ("default", "members")  # of a core schema, where members of enums are values of Python
 _MODULES = re.compile(r"[\w.<>]+\.(?=[^\W\d])")
 
 TypeForm: TypeAlias = Any
@@ -100,21 +101,16 @@ def adapter(kind: TypeForm) -> TypeAdapter[Any]:
 
 
 def _by_value(node: Any) -> Any:
-    """Return a part of a core schema with the values of members of enums in place of the members."""
+    """Return a part of a core schema in which literals and tags are values of enums in place of members."""
     if type(node) in (list, tuple):
         return type(node)(map(_by_value, node))
     if not is_object(node):
-        return node
+        return node.value if isinstance(node, Enum) else node
+    found: Any = {_by_value(key): one if key in _MEMBERS else _by_value(one) for key, one in node.items()}
     names = node.get("expected", ()) if node.get("type") == "literal" else ()
     members = {one.value: one for one in names if isinstance(one, Enum)}
-    if members:
-        values = [one.value if isinstance(one, Enum) else one for one in names]
-        literal = core_schema.literal_schema(values)
-        return core_schema.no_info_after_validator_function(lambda value: members.get(value, value), literal)
-    return {
-        key.value if isinstance(key, Enum) else key: value if key == "default" else _by_value(value)
-        for key, value in node.items()
-    }
+    after = core_schema.no_info_after_validator_function(lambda value: members.get(value, value), found)
+    return after if members else found
 
 
 def typed(kind: TypeForm, value: object, root: str, error: Callable[[list[dict[str, str]]], Exception]) -> Any:

@@ -70,9 +70,9 @@ class Mock(App):
             self._offer("prompt", prompt.raw, partial(self._get, prompt.summary), _arguments(described))
             self._complete_by_samples(prompt.name, described)
         for resource in contract.resources:
-            self._offer("resource", resource.raw, partial(self._read, resource.raw, None), None)
+            self._offer("resource", resource.raw, partial(self._read, resource.raw), None)
         for template in contract.templates:
-            self._offer("template", template.raw, partial(self._read, template.raw), dict[str, Any])
+            self._offer("template", template.raw, partial(self._read, template.raw), None)
             self._complete_by_samples(template.key, _variables(template, contract))
 
     def _offer(self, kind: Kind, raw: Mapping[str, Any], answer: Any, input: TypeForm) -> None:
@@ -81,7 +81,7 @@ class Mock(App):
         async def handler(*arguments: Any) -> Any:
             return answer(*arguments)
 
-        self.add_entry(kind, entry, handler, input=input, allows_unsafe_values=True)
+        self.add_entry(kind, entry, handler, input=input)
 
     def _pick(self, values: Sequence[Any], *key: Any) -> Any:
         """Return the value that the seed and a key select."""
@@ -114,9 +114,9 @@ class Mock(App):
         arguments: Mapping[str, Any] = given[0] if len(given) > 1 else {}
         return "\n".join([words, *(f"{name}: {value}" for name, value in arguments.items())])
 
-    def _read(self, entry: Mapping[str, Any], *given: Any) -> str | bytes:
+    def _read(self, entry: Mapping[str, Any], ctx: Context) -> str | bytes:
         mime_type = str(entry.get("mimeType", "text/plain")).partition(";")[0].strip().lower()
-        uri: str = given[-1].call.name
+        uri: str = ctx.call.name
         family, _, kind = mime_type.partition("/")
         if mime_type == "image/png":
             return b64decode(_PIXEL)

@@ -73,11 +73,6 @@ def drop_invalid(method: Request[Any, Any], wire: object) -> tuple[Any, list[Inv
     return valid, found
 
 
-def result_in(data: bytes) -> Any:
-    """Return the result in an answer, which may have values that JSON lacks, such as half of a surrogate pair."""
-    return json.loads(data)["result"]
-
-
 def _problem(items: TypeAdapter[Any], entry: object) -> tuple[str, str] | None:
     """Return the pointer and text of the first problem of an entry; `None` for a valid entry."""
     try:

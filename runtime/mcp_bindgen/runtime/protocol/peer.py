@@ -17,6 +17,7 @@ cancelled or the connection closes. Both are sets of ids, in any state.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -176,10 +177,8 @@ class Peer:
 
     def _partly_answered(self, pending: Pending, data: bytes, error: ProtocolError) -> Answered:
         """Return the event of an answer that is no JSON, or that only entries of lists keep from being JSON."""
-        from .invalid_items import result_in  # few answers are no JSON
-
         with suppress(ProtocolError, ValueError, RecursionError):
-            return Answered(pending, self.read_result(pending.method, result_in(data))[0])
+            return Answered(pending, self.read_result(pending.method, json.loads(data)["result"])[0])
         return Answered(pending, error=error)
 
     def _may_be_foreign(self, data: bytes) -> bool:
