@@ -30,7 +30,7 @@ from mcp_bindgen.cluster.session_registry import (
     merged,
 )
 from mcp_bindgen.cluster.store import FORMAT
-from mcp_bindgen.http import HttpApp, HttpLimits
+from mcp_bindgen.http import HttpApp, HttpLimits, SseApp
 from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.streams import LISTEN_STREAM
@@ -41,8 +41,8 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.test_connecting import listening
 from tests.support.checked_connections import INITIALIZED, initialize, lone, notification, refused, request, until
 from tests.support.cluster import HEADERS, answer, text
-from tests.support.effort import examples
-from tests.support.http_wires import LATEST, stateless, who
+from tests.support.effort import each, examples
+from tests.support.http_wires import LATEST, stateless, who, wires
 from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
 from tests.support.redis_server import ANSWER_SECONDS, RedisServer
@@ -209,6 +209,20 @@ async def test_all_store_keys_expire_and_contain_no_session_id(redis: RedisServe
 async def test_two_endpoints_with_different_prefixes_do_not_see_each_other(redis: RedisServer) -> None:
     async with workers(redis, 1, prefix="one:") as one, workers(redis, 1, prefix="two:") as two:
         assert (await two.post(0, await one.begin(), PING)).status_code == 404
+
+
+@each("kind", [HttpApp, SseApp])
+async def test_a_broadcast_reaches_another_endpoint_of_the_server(redis: RedisServer, kind: Any) -> None:
+    server = Tools()
+    async with workers(redis, 1, make=lambda: server), wires(kind(server)) as http:
+        if kind is SseApp:
+            wire, _ = await http.open_sse()
+        else:
+            wire = await http.ask("GET", **await http.begin())
+            await wire.until(lambda received: b"event-stream" in received)
+        await server.broadcast(lambda client: client.notify_tool_list_changed())
+        with anyio.fail_after(ANSWER_SECONDS):
+            await wire.until(lambda received: b"tools/list_changed" in received)
 
 
 @pytest.mark.full

@@ -18,6 +18,7 @@ from mcp_bindgen.auth import ResourceServer, StaticTokens
 from mcp_bindgen.cluster.worker import Recorder
 from mcp_bindgen.http.server.access import GuardedService, operations_named
 from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import Identity
 from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
@@ -207,17 +208,38 @@ async def heard(
     return found
 
 
+def policy(**rules: Any) -> ResourceServer:
+    return ResourceServer("http://127.0.0.1/mcp", StaticTokens(KEYS), **rules)
+
+
+ENDPOINTS: dict[str, Callable[..., object]] = {
+    "none": lambda *servers: "none",
+    "lax": lambda *servers: HttpApp(*servers, auth=policy()),
+    "lax without sessions": lambda *servers: HttpApp(*servers, auth=policy(), sessions=False),
+    "lax SSE": lambda *servers: SseApp(*servers, auth=policy()),
+    "strict": lambda *servers: HttpApp(*servers, auth=policy(scopes={"resources/subscribe": ["root"]})),
+}
+"""Make another endpoint of the same servers."""
+
+
 @pytest.mark.full
+@each("order", ["before", "after"])
+@each("other", ENDPOINTS)
 @each("token", KEYS)
-async def test_a_folder_subscription_excludes_resources_that_need_more_scopes(token: str) -> None:
+async def test_a_folder_subscription_excludes_resources_that_need_more_scopes(
+    token: str, other: str, order: str
+) -> None:
     app, changed = made(), ["note://payroll", "NOTE://%70ayroll", "note://board", "note://all/hidden"]
+    servers = app.servers()
 
     def change(last: str) -> None:
         for uri in (*changed, "vault://safe/~keys/a", "note://other", last):
             app.updated(uri)
 
     headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream, application/json"}
-    http = HttpApp(*app.servers(), auth=ResourceServer("http://127.0.0.1/mcp", StaticTokens(KEYS), scopes=RULES))
+    before = order == "before" and ENDPOINTS[other](*servers)
+    http = HttpApp(*servers, auth=policy(scopes=RULES))
+    assert before or ENDPOINTS[other](*servers)
     async with (
         listening(http) as port,
         AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, trust_env=False, headers=headers) as client,

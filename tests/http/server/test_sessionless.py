@@ -216,6 +216,15 @@ async def test_a_message_outside_of_a_request_needs_a_session() -> None:
         assert (await refused.status(), refused.json["error"]["message"]) == (400, f"an answer {NEEDS}")
 
 
+@each("order", [(False, True), (True, False)])
+async def test_an_endpoint_without_sessions_changes_no_other_endpoint(order: Sequence[bool]) -> None:
+    server = Then()
+    served = [HttpApp(server, sessions=has_sessions) for has_sessions in order]
+    async with wires(served[order.index(True)]):
+        assert server.has_sessions
+        await server.broadcast(lambda client: client.notify_tool_list_changed())
+
+
 async def test_client_info_and_capabilities_are_not_kept_between_messages() -> None:
     async with wires(app()) as http:
         assert await (await http.ask("POST", initialize(LATEST, {"sampling": {}, "roots": {}}))).status() == 200

@@ -222,13 +222,14 @@ class ServerEngine(Server):
             StoreUnavailable: The task store is unreachable.
         """
         record = await self.all_tasks.read(id, ctx.origin.principal or "")
-        if self.authorize is not None:
-            self.authorize(ctx.identity, record.revision, self._operations(record))
+        if ctx.link.access is not None:
+            ctx.link.access.authorize(ctx.identity, record.revision, self._operations(record))
         return record
 
-    def may_see(self, record: TaskRecord, identity: Identity | None) -> bool:
-        """Return True if an identity has the scopes that the request of a task needs."""
-        return self.allows is None or self.allows(identity, record.revision, self._operations(record))
+    def may_see(self, record: TaskRecord, link: Link, identity: Identity | None) -> bool:
+        """Return True if an identity has the scopes that the endpoint of a link asks for the request of a task."""
+        access = link.access
+        return access is None or access.allows(identity, record.revision, self._operations(record))
 
     def _operations(self, record: TaskRecord) -> Sequence[Operation]:
         return operations(self.dispatcher.revision.request(record.method), record.params)
@@ -442,17 +443,17 @@ class CoreTasks(_Handlers):
         """List the tasks of a principal that its token allows; without tokens, the tasks of this connection."""
         cursor = None if params is None else params.cursor
         try:
-            found = await (self._page(ctx.identity, cursor) if ctx.identity else self._own_page(ctx, cursor))
+            found = await (self._page(ctx, ctx.identity, cursor) if ctx.identity else self._own_page(ctx, cursor))
         except UnknownTask:
             raise ProtocolError(errors.INVALID_PARAMS, "unknown cursor") from None
         more = {"nextCursor": found[-1].id} if len(found) == PAGE_SIZE else {}
         return self._typed(LIST, {"tasks": list(map(task, found)), **more})
 
-    async def _page(self, identity: Identity, cursor: str | None) -> list[TaskRecord]:
+    async def _page(self, ctx: Context, identity: Identity, cursor: str | None) -> list[TaskRecord]:
         """Return the next `PAGE_SIZE` tasks that a token allows, or fewer at the end of the list."""
         allowed: list[TaskRecord] = []
         while len(allowed) < PAGE_SIZE and (found := await self._server.all_tasks.page(identity.principal, cursor)):
-            allowed += (record for record in found if self._server.may_see(record, identity))
+            allowed += (record for record in found if self._server.may_see(record, ctx.link, identity))
             cursor = found[-1].id
         return allowed[:PAGE_SIZE]
 
@@ -529,7 +530,7 @@ class CoreTasks(_Handlers):
 
     async def _send(self, session: Session, record: TaskRecord) -> None:
         method: Notification[Any] = self._revision.methods[STATUS]  # type: ignore[assignment]
-        if self._server.may_see(record, session.origin.identity):
+        if self._server.may_see(record, session, session.origin.identity):
             await session.notify(method, jsonrpc.typed_params(method, task(record)))
 
 

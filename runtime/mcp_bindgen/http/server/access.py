@@ -176,15 +176,17 @@ class GuardedService(Service):
         self.access_policy: AccessPolicy | None = access_policy
         if access_policy is not None:
             self.find: FindHandler = self.guarded
-            for server in servers:
-                server.authorize, server.allows = self.authorize, self.allows
 
     def session(self, transport: Transport) -> Session:
         """Return a session for a new connection."""
         session = super().session(transport)
-        if self.access_policy is not None:
-            session.access = self.allows
+        session.access = self.access
         return session
+
+    @property
+    def access(self) -> GuardedService | None:
+        """The access control of links to clients; `None` where messages carry no tokens."""
+        return None if self.access_policy is None else self
 
     def guarded(self, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return the handler of a route, after a check of the request's scopes."""

@@ -25,8 +25,8 @@ from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.execution import execute
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Service
 
+from .access import GuardedService
 from .call import VERSION, Call, check_version
 from .errors import HttpError, refused
 from .intake import Intake
@@ -79,17 +79,18 @@ class Sessionless:
         write_timeout: Seconds for a client to read an event.
     """
 
-    def __init__(self, service: Service, intake: Intake, keep_alive: float, write_timeout: float) -> None:
+    def __init__(self, service: GuardedService, intake: Intake, keep_alive: float, write_timeout: float) -> None:
         self._service, self._intake = service, intake
         self._keep_alive, self._write_timeout = keep_alive, write_timeout
         stateful = {name: one for name, one in service.dispatchers.items() if not one.revision.era.is_stateless}
         self._peer = Peer("server", stateful, service.supported)
         self._peer.max_batch_members = service.limits.batch_members
         self._unnamed = next((name for name, one in stateful.items() if one.revision.unnamed_over_http), None)
+        for one in service.servers:
+            one.endpoints[service] = one.dispatcher.revision.era.is_stateless
         self._offers: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         for name, dispatcher in stateful.items():
             server = service.server(dispatcher)
-            server.has_sessions = False
             offers = declared(server, dispatcher)
             self._offers[name] = _without_flags(offers, dispatcher.revision), offers
 

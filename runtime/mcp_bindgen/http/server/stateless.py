@@ -31,7 +31,6 @@ from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.protocol.stateless import stated_version
 from mcp_bindgen.runtime.session.execution import execute
-from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscription
 
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params, decode
@@ -56,9 +55,10 @@ class Exchange(EventWriter, Link):
         origin: Origin of the request.
     """
 
-    def __init__(self, call: Call, service: Service, write_timeout: float, keep_alive: float) -> None:
+    def __init__(self, call: Call, service: GuardedService, write_timeout: float, keep_alive: float) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
+        self.access = service.access
         self._service = service
 
     def thread_limit(self) -> CapacityLimiter | None:

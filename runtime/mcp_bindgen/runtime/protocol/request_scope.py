@@ -71,7 +71,7 @@ class Link(Protocol):
         origin: Origin of the newest message.
         negotiated: Agreement of both sides, a `Negotiated`; `None` if each request makes its own.
         meta: Members of the `_meta` of every request to the other side (stateless revisions).
-        access: Decides whether an identity may do some operations of a revision; `None` where messages carry no tokens.
+        access: Access control of the endpoint; `None` where messages carry no tokens.
         around_subscription: Surrounds each subscription on this link; `None` for nothing.
     """
 
@@ -121,7 +121,7 @@ class Link(Protocol):
         from .uris import canonical  # only for servers with tokens
 
         revision = self.negotiated.dispatcher.revision.name
-        return self.access(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
+        return self.access.allows(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
 
 
 class RequestScope(NamedTuple):

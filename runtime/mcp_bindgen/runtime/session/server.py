@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.lowlevel import checkpoint
 
-from ..protocol.access import Access, Identity, Operation
 from ..protocol.capabilities import Side
 from ..protocol.errors import ConnectionClosed, SessionRequired
 from ..protocol.extension import definers
@@ -37,16 +37,11 @@ class Server(Side):
         instructions: Advice to models, sent to every client.
         options: Options of the server's own requests.
         limits: Limits of one client's connection.
-        has_sessions: True if clients can be asked and notified; False where `HttpApp(..., sessions=False)` serves a
-            stateful revision.
         request_state_signer: Signs the state that a client carries between rounds of a request (stateless revisions);
             by default the signer of this process. Processes that serve the same clients need the same keys; a shared
             store provides them.
         publish: Notifies the clients of all processes, given the server and `tell` of `broadcast`; set by the endpoint
             that shares a store.
-        authorize: Checks the scopes of operations, as the HTTP service does; set by an endpoint that verifies
-            tokens.
-        allows: Returns whether an identity has these scopes, set likewise.
         bridged: Revision -> server, of the other revisions in which this server was served so far.
     """
 
@@ -54,11 +49,8 @@ class Server(Side):
     instructions: str | None = None
     options: Options = Options(timeout=None)
     limits: Limits = Limits()
-    has_sessions: bool = True
     request_state_signer: RequestStateSigner | None = None
     publish: Callable[[Server, Callable[[Any], Awaitable[None]]], Awaitable[None]] | None = None
-    authorize: Callable[[Identity | None, str | None, Sequence[Operation]], None] | None = None
-    allows: Access | None = None
     bridged: Mapping[str, BridgedServer] = MappingProxyType({})
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -72,6 +64,16 @@ class Server(Side):
     def audience(self) -> list[Link]:
         """Links to its clients: connections and subscriptions."""
         return []
+
+    @cached_property
+    def endpoints(self) -> WeakKeyDictionary[object, bool]:
+        """Endpoint -> True if it has sessions."""
+        return WeakKeyDictionary()
+
+    @property
+    def has_sessions(self) -> bool:
+        """True if clients can be asked and notified; False if all endpoints are of `HttpApp(..., sessions=False)`."""
+        return not self.endpoints or any(self.endpoints.values())
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:

@@ -169,7 +169,7 @@ async def listen(server: Server, offers: Mapping[str, Any], params: Any, ctx: Co
     answer = server.agree(type(wanted)(**agreed), ctx)
     identity, link = ctx.origin.identity, ctx.link
     subscription = Subscription(ctx, await answer if inspect.isawaitable(answer) else answer)
-    subscription.access = server.allows
+    subscription.access = link.access
     resources = _resources(revision, subscription.agreed)
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
     around = link.around_subscription
