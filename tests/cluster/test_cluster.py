@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -96,19 +96,20 @@ async def test_the_newest_connection_takes_over_a_stream_from_any_worker(two: Cl
         assert numbers(said) == list(range(1, 201))
 
 
-async def test_a_session_has_only_one_listen_stream_across_workers(two: Cluster) -> None:
-    async with patient(two) as client:
+async def test_the_newest_listen_stream_of_a_session_replaces_the_older_one_at_any_worker(two: Cluster) -> None:
+    async with patient(two) as client, AsyncExitStack() as stack:
         first, second = ports(two)
-        async with client.stream(first) as one:
-            assert one.status_code == 200
-            for url in (first, second):
-                response = await client.http.get(url, headers=client.headers)
-                assert response.status_code == 409, response.text
-            lines = one.aiter_lines()
-            async with client.stream(second, last=[(await anext(lines)).removeprefix("id: ")]) as other:
-                assert other.status_code == 200
-                async for _ in lines:
-                    pass
+        subscribed = {"id": client.id(), "method": "resources/subscribe", "params": {"uri": NOTE}}
+        assert answer(await client.post(subscribed))["result"] == {}
+        older: AsyncIterator[Any] | None = None
+        for url in (first, second, second, first):
+            newest = await stack.enter_async_context(client.stream(url))
+            assert newest.status_code == 200
+            events = client.events(newest, [])  # no event comes twice
+            assert older is None or [message async for message in older] == []
+            await client.post(client.calling("announce", uri=NOTE), url)
+            assert (await anext(events))["method"] == UPDATED
+            older = events
 
 
 async def test_all_workers_know_the_resource_subscriptions_of_a_client(two: Cluster) -> None:

@@ -370,7 +370,7 @@ class Patient:
                         async for message in self.events(response, last):
                             yield message
                     else:
-                        assert response.status_code >= 500 or response.status_code == 409, response.status_code
+                        assert response.status_code >= 500, response.status_code
             await anyio.sleep(0.05)
 
     async def events(self, response: httpx2.Response, last: list[str]) -> AsyncIterator[Any]:

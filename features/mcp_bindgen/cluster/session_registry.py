@@ -14,13 +14,13 @@ import anyio
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.http.server.access import GuardedService
-from mcp_bindgen.http.server.errors import STOPPING
+from mcp_bindgen.http.server.errors import STOPPING, refused
 from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.open_session import OpenSession, unanswered
 from mcp_bindgen.http.server.sessions import UNREADABLE, SessionRegistry, key_of
-from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, parse_event_id, unknown_event
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.protocol import jsonrpc
@@ -51,6 +51,10 @@ class SharedListenStream(Stream):
         return number > 0
 
 
+_TAKEOVER_WAIT_SECONDS = 0.05  # for the previous reader of a stream to detach
+_TAKEOVER_WAITS = 20
+
+
 class StreamReaders:
     """Streams that clients read at this worker, after a GET.
 
@@ -65,8 +69,8 @@ class StreamReaders:
     @asynccontextmanager
     async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Read a stream, which any worker may write, while the block runs; see `SessionRegistry.reading`."""
-        if last_event_id is None and session.standing.is_read:
-            raise already_read()
+        if last_event_id is None:
+            session.standing.disconnect()
         name, after = (LISTEN_STREAM, None) if last_event_id is None else parse_event_id(last_event_id) or ("", 0)
         key, token = (session.key, name), secrets.token_urlsafe(9)
         before = self._open.get(key)
@@ -91,15 +95,14 @@ class StreamReaders:
                     await self._store.detach(*key, token, stream.last_delivered_id)
 
     async def _attach(self, key: StreamKey, token: str, after: int | None) -> StreamPosition | None:
-        force, lease = after is not None, 0
-        while True:
-            position = await self._store.attach(*key, token, after, force)
-            if position is None or not position.busy_until:
-                return position
-            if lease and position.busy_until > lease:  # the reader's worker has renewed its lease, so it is alive
-                raise already_read()
-            lease = position.busy_until
-            await asyncio.sleep(self._store.heartbeat_interval / 2)
+        """Become the reader of a stream; the previous reader has a moment to store the last event that it got."""
+        waits = 0 if after is not None else _TAKEOVER_WAITS
+        while (position := await self._store.attach(*key, token, after, not waits)) and position.busy_until:
+            await asyncio.sleep(_TAKEOVER_WAIT_SECONDS)
+            waits -= 1
+            if self.find(key, token) is None:
+                raise refused(409, "a newer GET reads the stream")
+        return position
 
     def find(self, key: StreamKey, token: str) -> Stream | None:
         """Return a stream if the reader with this token still reads it."""

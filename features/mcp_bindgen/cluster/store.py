@@ -332,7 +332,7 @@ class SharedStore:
             stream: Name of the stream.
             token: Name of the reader.
             after: Number of the last event that the client has; None for the last event that any reader got.
-            force: Whether to replace a reader whose worker is alive.
+            force: Whether to replace a reader whose worker is alive, before it has detached.
 
         Returns:
             The position; None if the stream is unknown or the events after `after` were dropped.

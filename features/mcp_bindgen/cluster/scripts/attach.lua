@@ -5,11 +5,11 @@ local before = s.l - s.h
 local start = after == '' and math.max(s.g, before) or tonumber(after)
 if start < before or start > s.l then return false end
 local lease = s.r and s.k ~= token and not force and alive(s.r)
-if lease and tonumber(lease) > now() then return {start, s.l, 0, tonumber(lease)} end
 local reader = s.r or s.o
 if reader and reader ~= me and alive(reader) then
   send(reader, 'hangup', 'stream', name, 'token', s.r and s.k or '')
 end
+if lease and tonumber(lease) > now() then return {start, s.l, 0, tonumber(lease)} end
 if s.p then
   s.r, s.k, s.g = me, token, s.l
   put(name, s)

@@ -31,7 +31,7 @@ from .event_store import EventStore, StoredSession, StoreUnavailable
 from .intake import Intake, ParsedBody
 from .limits import Budget, Budgets, HttpLimits
 from .open_session import GONE, OpenSession
-from .streams import LISTEN_STREAM, Stream, already_read, parse_event_id, stream_events, unknown_event
+from .streams import LISTEN_STREAM, Stream, parse_event_id, stream_events, unknown_event
 
 _ID_BYTES = 32
 _ID_LENGTH = len(secrets.token_urlsafe(_ID_BYTES))
@@ -202,19 +202,18 @@ class SessionRegistry:
 
         Args:
             session: The session.
-            last_event_id: The header `Last-Event-ID`; None opens the stream that belongs to no request.
+            last_event_id: The header `Last-Event-ID`; None opens the stream that belongs to no request. An older
+                connection that reads it ends.
 
         Yields:
             The stream, and the number of the last event that the client has.
 
         Raises:
-            HttpError: The event is unknown, or another connection reads the stream.
+            HttpError: The event is unknown.
         """
         standing = session.standing
         if last_event_id is None:
             span = await self._span(session, LISTEN_STREAM) if standing.persisted else None
-            if standing.is_read:
-                raise already_read()
             after = standing.last_delivered_id
             yield standing, after if span is None else max(after, span[0] - 1)
             return

@@ -313,11 +313,6 @@ class Stream:
         return f"{self.name}-{number}" if self.persisted else None
 
 
-def already_read() -> HttpError:
-    """Return the error for a client that already reads the stream that belongs to no request."""
-    return refused(409, "the session has a standing stream already; Last-Event-ID takes it over")
-
-
 def unknown_event() -> HttpError:
     """Return the error for a `Last-Event-ID` that no stream can be resumed after."""
     return refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")
