@@ -140,13 +140,17 @@ class ResourceServer:
 
         An endpoint that is mounted below a path does not get the requests for its metadata, which is at the root.
         """
+        from starlette.middleware import Middleware
+        from starlette.middleware.cors import CORSMiddleware
         from starlette.responses import Response
         from starlette.routing import Route
 
         async def metadata(request: Request) -> Response:
             return Response(self.metadata(), media_type="application/json", headers={"cache-control": "max-age=300"})
 
-        return [] if self.metadata_path is None else [Route(self.metadata_path, metadata)]
+        cors = Middleware(CORSMiddleware, allow_origins="*", allow_headers="*")
+        path, methods = self.metadata_path, ("GET", "OPTIONS")
+        return [] if path is None else [Route(path, metadata, methods=methods, middleware=[cors])]
 
     # --- scopes -----------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, TypedDict, Unpack
 
 import anyio
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
@@ -86,6 +87,12 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 _MAX_HEADER_BYTES = 64 * 1024
+_CORS: dict[str, Any] = {
+    "allow_methods": ("GET", "HEAD", "POST", "DELETE"),
+    "allow_headers": ("*",),  # arguments of tools have headers, too
+    "allow_private_network": True,
+    "expose_headers": ("Mcp-Session-Id", "WWW-Authenticate", "DPoP-Nonce", "Retry-After"),
+}
 
 HEALTHZ, READYZ = "/healthz", "/readyz"
 """The paths; unlike the paths of MCP, they end with `z`."""
@@ -291,15 +298,32 @@ class AsgiApp(ABC):
         await record.during(self._respond(call))
 
     async def _respond(self, call: Call) -> None:
+        """Check the headers of a request, and respond; web pages of allowed origins may read the response (CORS)."""
+        try:
+            call.headers = _joined(call.scope["headers"])
+            if not self.policy.is_met(call.headers):
+                self.policy.check(call.scope["headers"])
+        except HttpError as error:
+            await call.refuse(error)
+            return
+        if b"origin" not in call.headers:
+            await self._answer(call)
+            return
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            call.send = send
+            await self._answer(call)
+
+        await CORSMiddleware(answer, allow_origin_regex=".*", **_CORS)(call.scope, call.receive, call.send)
+
+    async def _answer(self, call: Call) -> None:
         scope = call.scope
         try:
-            call.headers = _joined(scope["headers"])
-            if not self.policy.is_met(call.headers):
-                self.policy.check(scope["headers"])
             if self.auth is not None and scope["path"] == self.auth.metadata_path:
                 if scope["method"] not in ("GET", "HEAD"):
                     raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
-                await call.respond(200, self.auth.metadata(), headers=[(b"cache-control", b"max-age=300")])
+                headers = [(b"cache-control", b"max-age=300"), (b"vary", b"Origin")]
+                await call.respond(200, self.auth.metadata(), headers=headers)
             else:
                 await self.handle(call)
         except InsufficientScope as missing:
