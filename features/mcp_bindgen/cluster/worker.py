@@ -24,7 +24,7 @@ from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.service import Service, original
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
@@ -241,6 +241,7 @@ class Broadcasts:
 
     async def spread(self, found: ReadBroadcast) -> None:
         """Send a broadcast to the subscriptions and local connections of its revision."""
+        original(found.server).broadcasts += 1
         turn = Turn()
         local: list[Link] = []
         for link in list(found.server.audience):

@@ -617,6 +617,40 @@ async def test_argument_headers_are_checked_for_tools_that_are_added_later() -> 
         assert (await post(app, tool("regional", region="eu"))).status == 200
 
 
+async def test_an_unknown_tool_reads_the_list_once_until_the_list_changes() -> None:
+    server, ada = Now(), {"who": "ada"}
+    async with serving(server, principal=lambda scope: scope.get("who")) as app:
+        for _ in range(3):
+            assert (await post(app, tool("plain"), **ada)).status == 200
+            for name in ("no", "such"):
+                assert (await post(app, tool(name, meta={"progressToken": server.listed}), **ada)).status == 200
+        assert server.listed == 3
+        assert (await post(app, tool("such"), who="eve")).status == 200  # lists may differ
+        assert server.listed == 4
+        server.tools.append(server.regional("such"))
+        await server.broadcast(lambda client: client.notify_tool_list_changed())
+        assert (await post(app, tool("such", region="eu"), **ada)).code == MISMATCH
+
+
+@each("cursors", [["a", "b", "a"], ["a"], None])
+async def test_a_list_of_tools_without_end_ends_no_call(
+    cursors: list[str] | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Endless(Now):
+        async def list_tools(self, params: Any, ctx: Any) -> mcp.ListToolsResult:
+            page = await super().list_tools(params, ctx)
+            more = str(self.listed) if cursors is None else cursors[self.listed % len(cursors)]
+            return page.model_copy(update={"next_cursor": more})
+
+    server = Endless()
+    async with serving(server) as app:
+        assert (await post(app, tool("regional", region="eu"))).code == MISMATCH
+        for _ in range(2):
+            assert (await post(app, tool("unknown"))).status == 200
+    assert server.listed <= (2000 if cursors is None else 10)
+    assert "tools/list is not read to its end: Invalid answer: the list has" in caplog.text
+
+
 async def test_the_internal_lookup_of_tools_sends_no_notification_to_the_client() -> None:
     async with serving() as app:
         done = await post(app, tool("regional", region="eu", meta=TALKS))

@@ -42,6 +42,7 @@ INHERITED = frozenset(
         "bridged",
         "bridged_engines",
         "broadcast",
+        "broadcasts",
         "cache",
         "call",
         "changes",

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from anyio import CapacityLimiter
+from pydantic_core import to_json
 
 from mcp_bindgen.runtime.concurrency import begin
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
@@ -30,6 +32,7 @@ from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, RequestSco
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.protocol.stateless import stated_version
+from mcp_bindgen.runtime.session.context import Caller
 from mcp_bindgen.runtime.session.execution import execute
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscription
 
@@ -38,6 +41,7 @@ from .access import GuardedService, operations
 from .call import VERSION, Call, EventWriter, event, within
 from .errors import RawHeaders
 
+_MAX_MISSES = 1000  # names without a tool
 _PLAIN = re.compile(rb"(?!=\?)[!-~]+")
 _PARAM = PREFIX.lower().encode()
 
@@ -163,7 +167,7 @@ class StatelessRequests:
             if isinstance(method, Request):
                 _check_headers(call, revision, method, asked.params)
                 rule = method.header_params
-                if rule is not None and not self._schemas.is_met(rule, asked.params, call.headers):
+                if rule is not None and not self._schemas.is_met(rule, asked.dispatcher, asked.params, call):
                     find = partial(self._checked, call, rule)
         except InsufficientScope as missing:
             await self._challenge(exchange, missing, peer.fail(asked.id, missing))
@@ -216,7 +220,7 @@ class ArgumentSchemas:
     MCP 2026-07-28, "Streamable HTTP": Custom Headers from Tool Parameters.
 
     The server's own list has the schemas. It is read at the first call, and again when a call does not match it or
-    names a tool that is not in it.
+    names a tool that is not in it. Names that are not in the list of a client are remembered until the next broadcast.
 
     Args:
         service: The servers.
@@ -226,14 +230,15 @@ class ArgumentSchemas:
         self._service = service
         self._known: dict[HeaderParams, dict[str, Any]] = {}
         self._unlisted: set[HeaderParams] = set()
+        self._misses: set[int] = set()
 
-    def is_met(self, rule: HeaderParams, params: object, headers: Mapping[bytes, bytes]) -> bool:
+    def is_met(self, rule: HeaderParams, dispatcher: Dispatcher, params: Any, call: Call) -> bool:
         """Return True if the headers of a call are known to match its arguments; if not, `read` the schemas."""
         if rule in self._unlisted:
             return True
-        known, name = self._known.get(rule, {}), getattr(params, rule.name)
+        known, name, headers = self._known.get(rule, {}), getattr(params, rule.name), call.headers
         if name not in known:
-            return False
+            return bool(self._misses) and self._miss(name, dispatcher, call.principal, params.meta) in self._misses
         if known[name] is None:
             return _PARAM not in b"\n".join(headers)  # also false inside of a name
         try:
@@ -251,8 +256,19 @@ class ArgumentSchemas:
             scope: The scope of the call.
             params: The params of the call.
         """
-        known = self._known[rule] = await self._listed(rule, dispatcher, scope.link, scope.meta or params.meta)
-        return known.get(getattr(params, rule.name))
+        name, meta = getattr(params, rule.name), scope.meta or params.meta
+        miss = self._miss(name, dispatcher, scope.origin.principal, meta)
+        known = self._known[rule] = await self._listed(rule, dispatcher, scope.link, meta)
+        if name not in known:
+            if len(self._misses) >= _MAX_MISSES:
+                self._misses.clear()
+            self._misses.add(miss)
+        return known.get(name)
+
+    def _miss(self, name: str, dispatcher: Dispatcher, principal: str | None, meta: object) -> int:
+        """Return the key of a name that is not in the list which a client gets now."""
+        broadcasts = self._service.server(dispatcher).broadcasts
+        return hash(to_json([name, dispatcher.revision.name, broadcasts, principal, _of_the_client(dispatcher, meta)]))
 
     async def _listed(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: object) -> dict[str, Any]:
         """Return name -> JSON Schema, None for a schema that asks for no headers."""
@@ -262,18 +278,33 @@ class ArgumentSchemas:
             self._unlisted.add(rule)
             return found
         handler = self._service.handler(dispatcher, route)
-        of_the_call = ("progressToken", dispatcher.revision.meta_keys.get("log_level"))
-        kept = {key: value for key, value in jsonrpc.plain(meta).items() if key not in of_the_call}
-        wire: dict[str, Any] = {"_meta": kept}
-        while True:
-            text: bytes = await handler(RequestScope.of(link), jsonrpc.typed_params(route.method, wire))
-            page = parse(text)
+        wire: dict[str, Any] = {"_meta": _of_the_client(dispatcher, meta)}
+        items, name, schema = map(wire_name, (rule.items, rule.name, rule.schema))
+        asked: list[dict[str, Any]] = []
+
+        async def page(cursor: str | None) -> dict[str, Any]:
+            asked.append(wire if cursor is None else {**wire, "cursor": cursor})
+            text: bytes = await handler(RequestScope.of(link), jsonrpc.typed_params(route.method, asked[-1]))
+            asked.clear()
+            read: dict[str, Any] = parse(text)
             asks = ANNOTATION.encode() in text
-            items, name, schema = map(wire_name, (rule.items, rule.name, rule.schema))
-            found |= {item[name]: item[schema] if asks else None for item in page[items]}
-            if "nextCursor" not in page or page["nextCursor"] == wire.get("cursor"):
-                return found
-            wire["cursor"] = page["nextCursor"]
+            found.update({item[name]: item[schema] if asks else None for item in read[items]})
+            return read
+
+        try:
+            async for _ in Caller(link).pages(page):
+                pass
+        except ProtocolError as error:
+            if asked:  # the handler has failed
+                raise
+            log.error("%s is not read to its end: %s", rule.listed_by, error)
+        return found
+
+
+def _of_the_client(dispatcher: Dispatcher, meta: object) -> dict[str, Any]:
+    """Return the `_meta` of a request without the members that concern this request only."""
+    of_the_call = ("progressToken", dispatcher.revision.meta_keys.get("log_level"))
+    return {key: value for key, value in jsonrpc.plain(meta).items() if key not in of_the_call}
 
 
 def _check_headers(call: Call, revision: Revision, method: Request[Any, Any], params: object) -> None:

@@ -42,6 +42,7 @@ class Server(Side):
             store provides them.
         publish: Notifies the clients of all processes, given the server and `tell` of `broadcast`; set by the endpoint
             that shares a store.
+        broadcasts: Number of broadcasts so far; lists may have changed since the last one.
         bridged: Revision -> server, of the other revisions in which this server was served so far.
     """
 
@@ -51,6 +52,7 @@ class Server(Side):
     limits: Limits = Limits()
     request_state_signer: RequestStateSigner | None = None
     publish: Callable[[Server, Callable[[Any], Awaitable[None]]], Awaitable[None]] | None = None
+    broadcasts: int = 0
     bridged: Mapping[str, BridgedServer] = MappingProxyType({})
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -166,6 +168,7 @@ class Server(Side):
         Raises:
             SessionRequired: No client can be notified, because stateful clients are served without sessions.
         """
+        self.broadcasts += 1
         if not self.has_sessions and not self.connections:
             raise SessionRequired("broadcast")
         if self.publish is not None:
