@@ -41,6 +41,7 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.test_connecting import listening
 from tests.support.checked_connections import INITIALIZED, initialize, lone, notification, refused, request, until
 from tests.support.cluster import HEADERS, answer, text
+from tests.support.commands import execute
 from tests.support.effort import each, examples
 from tests.support.http_wires import LATEST, stateless, who, wires
 from tests.support.issuer import Prover
@@ -223,6 +224,37 @@ async def test_a_broadcast_reaches_another_endpoint_of_the_server(redis: RedisSe
         await server.broadcast(lambda client: client.notify_tool_list_changed())
         with anyio.fail_after(ANSWER_SECONDS):
             await wire.until(lambda received: b"tools/list_changed" in received)
+
+
+FIRST_BROADCAST = """
+import asyncio, sys, threading
+from mcp_bindgen import v2025_11_25
+from mcp_bindgen.cluster import RedisStore
+from mcp_bindgen.http import HttpApp
+
+class Tools(v2025_11_25.Server):
+    def list_tools(self, params, ctx): ...
+
+class Threads:
+    def find_spec(self, name, path=None, target=None):
+        if name.endswith(".types"):
+            print(name, threading.current_thread() is threading.main_thread())
+
+async def main():
+    server = Tools()
+    async with HttpApp(server, store=RedisStore(sys.argv[1])).lifespan():
+        sys.meta_path.insert(0, Threads())
+        await server.broadcast(lambda client: client.notify_tool_list_changed())
+
+asyncio.run(main())
+"""
+
+
+def test_the_first_broadcast_imports_other_revisions_beside_the_event_loop(redis: RedisServer) -> None:
+    ran = execute(sys.executable, "-c", FIRST_BROADCAST, redis.url, code=0)
+    imported = dict(line.split() for line in ran.stdout.splitlines())
+    assert "mcp_bindgen.v2024_11_05.types" in imported
+    assert set(imported.values()) == {"False"}
 
 
 @pytest.mark.full

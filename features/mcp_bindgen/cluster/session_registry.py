@@ -372,13 +372,14 @@ class SharedRegistry(SessionRegistry):
 
     async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> None:
         """Notify the clients of all workers; see `Server.publish`."""
+        await self.broadcasts.load()
         for revision, method, params in await recorded(server, tell):
             self.worker.check()
             await self._shared.publish(revision, method.name, jsonrpc.notification(method, params))
 
     async def _spread(self, broadcast: Broadcast) -> None:
         """Deliver a broadcast to the clients of this worker."""
-        found = self.broadcasts.read(broadcast)
+        found = await self.broadcasts.read(broadcast)
         if found is None:
             return
         await self.broadcasts.spread(found)
@@ -412,7 +413,7 @@ class SharedRegistry(SessionRegistry):
     async def _deliver_missed(self, session: SharedSession, last: int) -> None:
         """Deliver the broadcasts after a number, which no worker of the session has received."""
         for broadcast in await self._shared.broadcasts_after(last):
-            found = self.broadcasts.read(broadcast) if self._is_for(session, broadcast) else None
+            found = await self.broadcasts.read(broadcast) if self._is_for(session, broadcast) else None
             if found is not None:
                 await self._deliver([session], found, last)
                 last = broadcast.number

@@ -228,9 +228,20 @@ class Broadcasts:
         self, service: Service, store: SharedStore, worker: Worker, spawn: Callable[[Coroutine[Any, Any, None]], object]
     ) -> None:
         self._service, self._store, self._worker, self._spawn = service, store, worker, spawn
+        self._loading = asyncio.Lock()
+        self._is_loaded = False
 
-    def read(self, broadcast: Broadcast) -> ReadBroadcast | None:
+    async def load(self) -> None:
+        """Import the types of all revisions in a thread, because the first broadcast would stop the event loop."""
+        async with self._loading:
+            if not self._is_loaded:
+                dispatchers = self._service.dispatchers.values()
+                await asyncio.to_thread(lambda: [one.methods for one in dispatchers])
+                self._is_loaded = True
+
+    async def read(self, broadcast: Broadcast) -> ReadBroadcast | None:
         """Return a broadcast in the types of its revision; None if it is unreadable or its revision is not served."""
+        await self.load()
         server = cast(Server | None, self._service.served(broadcast.revision))  # a bridged one has its attributes
         method = None if server is None else self._service.dispatchers[broadcast.revision].methods.get(broadcast.method)
         if server is not None and isinstance(method, Notification):
@@ -298,7 +309,7 @@ class Broadcasts:
         while True:
             known = self._worker.last_broadcast
             for broadcast in await self._store.broadcasts_after(subscription.told):
-                found = self.read(broadcast)
+                found = await self.read(broadcast)
                 if found is not None:
                     await self._send(subscription, found)
                 subscription.told = broadcast.number
