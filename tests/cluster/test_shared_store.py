@@ -37,6 +37,7 @@ from mcp_bindgen.http.server.streams import LISTEN_STREAM
 from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime import run as serve
 from mcp_bindgen.runtime.session import client as client_module
+from mcp_bindgen.runtime.session.service import Served
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.test_connecting import listening
 from tests.support.checked_connections import INITIALIZED, initialize, lone, notification, refused, request, until
@@ -101,7 +102,7 @@ class Workers:
 async def workers(
     redis: RedisServer,
     count: int = 2,
-    make: Callable[[], Server] = Tools,
+    make: Callable[[], Server | Served] = Tools,
     limits: HttpLimits | None = None,
     heartbeat: float | None = None,
     **options: Any,

@@ -26,7 +26,8 @@ from mcp_bindgen.extensions.tasks import (
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Context, Identity, ProtocolError, connect
 from mcp_bindgen.v2026_07_28.extensions import tasks
-from tests.support.checked_connections import refused
+from tests.cluster.test_shared_store import workers
+from tests.support.checked_connections import refused, request
 from tests.support.http_wires import listening
 from tests.support.meta_keys import CLIENT_CAPABILITIES
 from tests.support.protected import BOTH, STATELESS, Protected, answer, running, stateless
@@ -280,6 +281,24 @@ async def test_a_task_completes_after_an_outage_of_the_store(tmp_path: Path, cap
                     result = await handle.result()
                 await anyio.sleep(0.1)
             assert result.content[0].text == "rested"
+
+
+async def test_a_session_without_a_token_lists_its_tasks_of_all_workers(tmp_path: Path) -> None:
+    store, made = MemoryTaskStore(), list[str]()
+
+    async def asked(worker: int, session: str, method: str, **params: Any) -> Any:
+        return answer(await two.post(worker, session, request(1, method, params)))["result"]
+
+    with redis_server(tmp_path) as redis:
+        async with workers(redis, make=lambda: app(store)) as two:
+            mine, other = await two.begin(), await two.begin()
+            for worker in (0, 1):
+                created = await asked(worker, mine, "tools/call", name="wait", arguments={}, task={})
+                made.append(created["task"]["taskId"])
+            for worker in (0, 1):
+                assert [one["taskId"] for one in (await asked(worker, mine, "tasks/list"))["tasks"]] == made
+                assert (await asked(worker, other, "tasks/list"))["tasks"] == []
+    assert not any(mine.encode() in record.data for record in await store.page(""))
 
 
 @pytest.mark.parametrize("is_shared", [False, True])

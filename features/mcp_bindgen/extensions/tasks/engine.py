@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -48,9 +49,15 @@ CHANGED, STATUS = "notifications/tasks", "notifications/tasks/status"  # of the 
 RELATED = "io.modelcontextprotocol/related-task"
 
 _MAX_TTL_MS = 10**15
-_MAX_OWN_TASKS = 1000  # newest tasks of a session that it may list and is notified of
+_MAX_OWN_TASKS = 1000  # newest tasks of a session that it is notified of
 
 _THREADS_PER_PRINCIPAL = 32  # for handlers of tasks that block
+
+
+def _session_of(ctx: Context) -> str | None:
+    """Return the hash of the id of an HTTP session, which any worker may serve; `None` without one."""
+    id = ctx.origin.headers.get("mcp-session-id") if isinstance(ctx.link, Session) else None
+    return None if id is None else sha256(id.strip().encode()).hexdigest()
 
 
 class TaskParams(Protocol):
@@ -151,6 +158,7 @@ class ServerEngine(Server):
             params=jsonrpc.plain(params),
             origin=replace(ctx.origin, headers={}),
             client=TaskClient(None if info is None else info.model_dump(), dict(agreed.declared["client"])),
+            session=_session_of(ctx),
             created=time,
             updated=time,
             ttl=limits.ttl_ms(limits.ttl if tool.ttl is None else tool.ttl),
@@ -440,35 +448,30 @@ class CoreTasks(_Handlers):
         return self._typed(GET, task(await self._server.find_task(params.task_id, ctx)))
 
     async def list_tasks(self, params: Any, ctx: Context) -> Any:
-        """List the tasks of a principal that its token allows; without tokens, the tasks of this connection."""
-        cursor = None if params is None else params.cursor
+        """List the tasks of a principal that its token allows; without tokens, the tasks of this session."""
         try:
-            found = await (self._page(ctx, ctx.identity, cursor) if ctx.identity else self._own_page(ctx, cursor))
+            found = await self._page(ctx, None if params is None else params.cursor)
         except UnknownTask:
             raise ProtocolError(errors.INVALID_PARAMS, "unknown cursor") from None
         more = {"nextCursor": found[-1].id} if len(found) == PAGE_SIZE else {}
         return self._typed(LIST, {"tasks": list(map(task, found)), **more})
 
-    async def _page(self, ctx: Context, identity: Identity, cursor: str | None) -> list[TaskRecord]:
-        """Return the next `PAGE_SIZE` tasks that a token allows, or fewer at the end of the list."""
+    async def _page(self, ctx: Context, cursor: str | None) -> list[TaskRecord]:
+        """Return the next tasks that a client may list, at most `PAGE_SIZE`; raise `UnknownTask` for other cursors."""
+        principal, tasks, identity = ctx.origin.principal or "", self._server.all_tasks, ctx.identity
+        own = self._own.get(ctx.link, {}) if isinstance(ctx.link, Session) else {}
+        session = _session_of(ctx) or ""
+
+        def is_own(record: TaskRecord) -> bool:
+            return identity is not None or record.id in own or record.session == session
+
+        if cursor is not None and not is_own(await tasks.read(cursor, principal)):
+            raise UnknownTask
         allowed: list[TaskRecord] = []
-        while len(allowed) < PAGE_SIZE and (found := await self._server.all_tasks.page(identity.principal, cursor)):
-            allowed += (record for record in found if self._server.may_see(record, ctx.link, identity))
+        while len(allowed) < PAGE_SIZE and (found := await tasks.page(principal, cursor)):
+            allowed += (one for one in filter(is_own, found) if self._server.may_see(one, ctx.link, identity))
             cursor = found[-1].id
         return allowed[:PAGE_SIZE]
-
-    async def _own_page(self, ctx: Context, cursor: str | None) -> list[TaskRecord]:
-        """Return the next `PAGE_SIZE` tasks of a connection; raise `UnknownTask` for an unknown cursor."""
-        ids = list(self._own.get(ctx.link, {})) if isinstance(ctx.link, Session) else []
-        if cursor is not None and cursor not in ids:
-            raise UnknownTask
-        found: list[TaskRecord] = []
-        for id in ids[0 if cursor is None else ids.index(cursor) + 1 :]:
-            with suppress(UnknownTask):
-                found.append(await self._server.find_task(id, ctx))
-            if len(found) == PAGE_SIZE:
-                break
-        return found
 
     async def cancel_task(self, params: TaskParams, ctx: Context) -> Any:
         """Cancel a task; raise `ProtocolError` (-32602) if it is over."""

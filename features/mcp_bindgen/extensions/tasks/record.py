@@ -69,6 +69,7 @@ class TaskRecord:
         params: Params of the request, in wire form.
         origin: Origin of the request, without HTTP headers. It never holds a token.
         client: Client that sent the request.
+        session: Hash of the id of its HTTP session; `None` without one.
         status: Current status.
         message: Status message for people.
         created: Time of creation.
@@ -91,6 +92,7 @@ class TaskRecord:
     params: dict[str, Any] = field(default_factory=dict[str, Any])
     origin: RequestOrigin = UNKNOWN_ORIGIN
     client: TaskClient = field(default_factory=TaskClient)
+    session: str | None = None
     status: Status = "working"
     message: str | None = None
     created: int
