@@ -533,7 +533,8 @@ class SharedRegistry(SessionRegistry):
                     await asyncio.wait(left, timeout=0.1)  # a call that waits for the store may swallow a cancellation
                 await self._shared.resign()
             for server in servers:
-                server.publish = None
+                if server.publish == self.publish:  # not of another endpoint
+                    server.publish = None
                 if server.request_state_signer is signer:
                     del server.request_state_signer
 

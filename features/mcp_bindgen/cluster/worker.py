@@ -252,7 +252,7 @@ class Broadcasts:
 
     async def spread(self, found: ReadBroadcast) -> None:
         """Send a broadcast to the subscriptions and local connections of its revision."""
-        original(found.server).broadcasts += 1
+        original(found.server).broadcast_count += 1
         turn = Turn()
         local: list[Link] = []
         for link in list(found.server.audience):

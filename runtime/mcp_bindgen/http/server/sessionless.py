@@ -87,7 +87,7 @@ class Sessionless:
         self._peer.max_batch_members = service.limits.batch_members
         self._unnamed = next((name for name, one in stateful.items() if one.revision.unnamed_over_http), None)
         for one in service.servers:
-            one.endpoints[service] = one.dispatcher.revision.era.is_stateless
+            one.session_modes[service] = one.dispatcher.revision.era.is_stateless
         self._offers: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         for name, dispatcher in stateful.items():
             server = service.server(dispatcher)

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from anyio import CapacityLimiter
-from pydantic_core import to_json
 
 from mcp_bindgen.runtime.concurrency import begin
 from mcp_bindgen.runtime.logs import log
@@ -267,8 +266,8 @@ class ArgumentSchemas:
 
     def _miss(self, name: str, dispatcher: Dispatcher, principal: str | None, meta: object) -> int:
         """Return the key of a name that is not in the list which a client gets now."""
-        broadcasts = self._service.server(dispatcher).broadcasts
-        return hash(to_json([name, dispatcher.revision.name, broadcasts, principal, _of_the_client(dispatcher, meta)]))
+        broadcasts = self._service.server(dispatcher).broadcast_count
+        return hash(repr([name, dispatcher.revision.name, broadcasts, principal, _of_the_client(dispatcher, meta)]))
 
     async def _listed(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: object) -> dict[str, Any]:
         """Return name -> JSON Schema, None for a schema that asks for no headers."""

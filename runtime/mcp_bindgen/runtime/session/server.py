@@ -42,7 +42,7 @@ class Server(Side):
             store provides them.
         publish: Notifies the clients of all processes, given the server and `tell` of `broadcast`; set by the endpoint
             that shares a store.
-        broadcasts: Number of broadcasts so far; lists may have changed since the last one.
+        broadcast_count: Number of broadcasts so far; lists may have changed since the last one.
         bridged: Revision -> server, of the other revisions in which this server was served so far.
     """
 
@@ -52,7 +52,7 @@ class Server(Side):
     limits: Limits = Limits()
     request_state_signer: RequestStateSigner | None = None
     publish: Callable[[Server, Callable[[Any], Awaitable[None]]], Awaitable[None]] | None = None
-    broadcasts: int = 0
+    broadcast_count: int = 0
     bridged: Mapping[str, BridgedServer] = MappingProxyType({})
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -68,14 +68,14 @@ class Server(Side):
         return []
 
     @cached_property
-    def endpoints(self) -> WeakKeyDictionary[object, bool]:
-        """Endpoint -> True if it has sessions."""
+    def session_modes(self) -> WeakKeyDictionary[object, bool]:
+        """Endpoint -> True if it has sessions; each endpoint sets its own."""
         return WeakKeyDictionary()
 
     @property
     def has_sessions(self) -> bool:
         """True if clients can be asked and notified; False if all endpoints are of `HttpApp(..., sessions=False)`."""
-        return not self.endpoints or any(self.endpoints.values())
+        return not self.session_modes or any(self.session_modes.values())
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -168,7 +168,7 @@ class Server(Side):
         Raises:
             SessionRequired: No client can be notified, because stateful clients are served without sessions.
         """
-        self.broadcasts += 1
+        self.broadcast_count += 1
         if not self.has_sessions and not self.connections:
             raise SessionRequired("broadcast")
         if self.publish is not None:

@@ -61,7 +61,7 @@ class Service:
             raise ValueError("serving needs servers, at most one for each revision")
         for server in self.servers:
             server.dispatcher.revision.check_connectable()
-            server.endpoints[self] = True
+            server.session_modes[self] = True
         self._wanted = wanted = None if revisions is None else frozenset(revisions)
         self._own = {one.revision: one for one in self.servers if wanted is None or one.revision in wanted}
         is_complete = bool(self._own) and self._own.keys() == wanted
