@@ -184,6 +184,17 @@ def test_an_override_of_required_scopes_gets_canonical_uris() -> None:
         assert server.ask("resources/read", NOTHING, None, uri="note://%6Fther").status_code == 200
 
 
+def test_a_tool_that_was_searched_needs_the_scopes_of_its_endpoint() -> None:
+    app = App("many", tool_search=True)
+    app.add_tool(secret)
+    servers, rules = app.servers(), {("tools/call", "secret"): ["pay"]}
+    with running(StaticTokens(KEYS), servers=servers, scopes=rules, implies={}) as server:
+        assert HttpApp(*servers, auth=ResourceServer(server.url, StaticTokens(KEYS)))  # another endpoint
+        for token, status in ((NOTHING, 403), (EVERYTHING, 200)):
+            found = server.call("call_tool", token=token, arguments={"name": "secret"})
+            assert found.status_code == status, found.text
+
+
 # --- recipients of change notifications -----------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.app import App
+from mcp_bindgen.auth import ResourceServer
 from mcp_bindgen.cluster.session_registry import RedisStore
 from mcp_bindgen.extensions.tasks import (
     MemoryTaskStore,
@@ -133,13 +134,13 @@ def test_clients_of_the_revision_with_core_tasks_see_only_their_own_tasks(protec
 def test_lists_and_notifications_contain_only_tasks_that_the_token_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages stay full although tasks are filtered out, and cursors do not name filtered tasks.
 
-    Another endpoint of the servers, which verifies no tokens, changes nothing.
+    Another endpoint of the servers, where calls need no scopes, changes nothing.
     """
     monkeypatch.setattr("mcp_bindgen.extensions.tasks.engine.PAGE_SIZE", 3)
     monkeypatch.setattr("mcp_bindgen.extensions.tasks.store.PAGE_SIZE", 3)
     servers, rules = app(MemoryTaskStore()).servers(), {("tools/call", "wait"): ["mcp:write"]}
     with running(Verifier(), servers=servers, scopes=rules) as server:
-        assert HttpApp(*servers)
+        assert HttpApp(*servers, auth=ResourceServer(server.url, Verifier()))
         session = server.session("ada")
 
         def asked(token: str, method: str, **params: Any) -> Any:
