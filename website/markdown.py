@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from mcp_bindgen.spec.markdown import code_span, escaped, joined
+
 Pages = dict[str, str]
 """Path in the site's source -> Markdown."""
 
@@ -18,13 +20,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return re.sub(r"(?<!\\)\|", r"\|", " ".join(text.split()))
 
 
 def code(text: str) -> str:
     """Return text as inline code."""
-    fence = "``" if "`" in text else "`"
-    return f"{fence}{text}{fence}"
+    return code_span(text)
+
+
+def anchored(text: str, anchor: str) -> str:
+    """Return text as inline code that is the target of an anchor."""
+    return f"{code(text)}{{ #{anchor} }}"
 
 
 def block(text: str, language: str = "") -> str:
@@ -42,9 +48,5 @@ def plain(text: str) -> str:
 
     Inline code stays code.
     """
-    pieces = re.split(r"(`[^`]*`)", text)
-    return "".join(piece if piece.startswith("`") else _escaped(piece) for piece in pieces)
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([*_\[\]])", r"\\\1", text).replace("<", "&lt;").replace(">", "&gt;")
+    pieces = re.split(r"`([^`]+)`", text)
+    return joined(code(piece) if at % 2 else escaped(piece) for at, piece in enumerate(pieces))

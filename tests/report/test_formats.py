@@ -19,9 +19,10 @@ from mcp_bindgen.diff import Comparison, Finding, compare
 from mcp_bindgen.diff.accept import Acceptance, Accepted, accept
 from mcp_bindgen.diff.finding import Impact, Plane, Severity
 from mcp_bindgen.protocol import build
-from mcp_bindgen.report import Format, Page, render
+from mcp_bindgen.report import Format, Page, Report, render
 from mcp_bindgen.report.comparison_json import json_schema
 from mcp_bindgen.report.diff import comparison_report
+from mcp_bindgen.report.document import Document, Paragraph, Section, code
 from mcp_bindgen.spec import Diagnostic, Store
 from tests.support.commands import Done, bindgen, inside, save
 from tests.support.small_schemas import draft
@@ -144,12 +145,19 @@ def test_schemas_cannot_inject_html_or_links_into_markdown() -> None:
     outside_code = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", shown)
     assert "<script>" not in outside_code
     assert "[x](y)" not in outside_code
+    assert "<" not in re.sub(r"</?sub>", "", outside_code)  # not all readers know a backslash before it
     assert not re.search("^::error", shown, re.MULTILINE)
 
 
 def test_markdown_separates_backticks_in_a_name_from_the_delimiters() -> None:
     whole = between(*STEPS[0])
     assert "`` `x` ``" in markdown(replace(whole, findings=(replace(whole.findings[0], subject="`x`"),)))
+
+
+def test_two_names_in_a_row_are_two_spans_of_code() -> None:
+    text = code("a") + code("b` <img> `c")
+    shown = render(Report(lambda: Document("x", [Section("x", [Paragraph(text)])]), dict), Format.MARKDOWN)
+    assert shown.endswith("\n\n`a`&#8203;`` b` <img> `c ``\n")
 
 
 def test_schemas_cannot_add_mentions_or_automatic_links_to_markdown() -> None:

@@ -287,6 +287,16 @@ def test_the_help_of_a_server_describes_it_and_shows_an_example(tmp_path: Path) 
     assert "example: python -m notes --http 127.0.0.1:8000" in done.stdout
 
 
+def test_a_name_in_the_readme_stays_in_its_block_of_code(tmp_path: Path) -> None:
+    names = ("add\n<script>boo()</script>", "subtract")
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    contract = save(tmp_path / "notes.json", {"tools": tools})
+    scaffolded("server", "notes", "--contract", contract, "--out", tmp_path)
+    readme = (tmp_path / "notes" / "README.md").read_text("utf-8")
+    assert "<script>" not in readme
+    assert "tools/call subtract" in readme
+
+
 def test_a_client_may_come_from_the_file_of_a_contract(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]})
     for option in ("--from", "--contract"):

@@ -23,6 +23,7 @@ from mcp_bindgen.vectors.run import disagreement
 from mcp_bindgen.vectors.testee import Answer
 from tests.support.commands import UPSTREAM, inside, snapshot
 from tests.support.effort import cases
+from tests.support.hostile_schemas import hostile_store
 
 STORE = Store()
 NAMES = [*STORE.pins, *(f"{pin.id}@{pin.name}" for pin in STORE.extension_pins)]
@@ -172,3 +173,9 @@ def test_bad_usage_is_reported() -> None:
         done = inside("vectors", *arguments)
         assert message in done.stdout + done.stderr
         assert done.returncode == 2 or not arguments
+
+
+def test_the_name_of_a_definition_leads_to_no_other_folder(tmp_path: Path) -> None:
+    names = [file.name for file in vector_files(hostile_store(tmp_path), ["draft"])]
+    assert "draft/..%2F..%2Fx" in names
+    assert [name for name in names if name.count("/") != 1 or ".." in name.split("/")] == []

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from website.atlas.indexes import index_pages
 from website.atlas.model import Atlas, definition_page, method, method_page, relative_links, store
 from website.atlas.subjects import subject_pages
 from website.markdown import Pages
+from website.sources import ROOT
 
 from mcp_bindgen.protocol.model import Object
 from mcp_bindgen.spec import EffectiveSchema, named
 from mcp_bindgen.vectors.judge import Judge
+from tests.support.browser import Outline
+from tests.support.hostile_schemas import hostile_store
 
 _FIELD = re.compile(r"^\| `([^`]+)`\{ #[^}]* \} \| .*? \| (yes)? ?\|", re.MULTILINE)
 _BLOCK = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -128,3 +134,21 @@ def test_errors_and_capabilities_have_anchors(atlas: Atlas, pages: Pages) -> Non
             assert f"`{error.code}` {error.name} {{ #{error.name} }}" in pages["atlas/errors.md"]
         for capability in protocol.capabilities:
             assert f"{{ #{capability.name} }}" in pages["atlas/capabilities.md"]
+
+
+@pytest.mark.full
+def test_a_hostile_draft_adds_no_html_and_leaves_no_folder(tmp_path: Path) -> None:
+    """The reader of the site's Markdown unescapes fewer characters than GitHub, and reads attributes in braces."""
+    atlas = Atlas(hostile_store(tmp_path))
+    found = relative_links({**index_pages(atlas), **subject_pages(atlas)})
+    assert [name for name in found if not re.fullmatch(r"atlas/(\w+/)?[\w.~-]+\.md", name) or ".." in name] == []
+    assert found["atlas/definitions/index.md"].startswith("# Definitions")
+    extensions = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["markdown_extensions"]
+    render = import_module("markdown").Markdown(extensions=[name for name in extensions if name != "toc"]).convert
+    evil = {name: text for name, text in found.items() if "img" in text or "script" in text or "onclick" in text}
+    assert len(evil) > 8
+    for name, text in evil.items():
+        outline = Outline(render(text))
+        assert {"img", "script"}.isdisjoint(tag for tag, _ in outline.elements), name
+        assert not [key for _, attributes in outline.elements for key in attributes if key.startswith("on")], name
+        assert not [link for link in outline.values("href") if link.startswith("javascript:")], name

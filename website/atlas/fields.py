@@ -9,8 +9,8 @@ from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Definition, Field, Object
 from mcp_bindgen.protocol.text import describe
 
-from ..markdown import code, plain, table
-from .model import Atlas, revision_link, type_words
+from ..markdown import anchored, code, plain, table
+from .model import Atlas, anchor, revision_link, type_words
 
 
 def fields_table(atlas: Atlas, definition: Definition, names: Mapping[str, str], *, anchors: bool = False) -> str:
@@ -28,7 +28,7 @@ def fields_table(atlas: Atlas, definition: Definition, names: Mapping[str, str],
     first = next(iter(names), "")
     rows = [
         (
-            code(field.wire) + (f"{{ #{field.wire} }}" if anchors else ""),
+            anchored(field.wire, anchor(field.wire)) if anchors else code(field.wire),
             type_words(atlas, field.type),
             "yes" if field.required else "",
             _since(known, field.wire, first),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from mcp_bindgen.protocol import Protocol
@@ -68,14 +69,14 @@ def _request(protocol: Protocol, found: Method, may_ask: bool) -> Iterator[str]:
         yield f"  {_answer(sender, 'result')}"
         yield "end"
     for name in questions:
-        yield f"opt the result is {name}"
+        yield f"opt the result is {_label(name)}"
         yield f"  {_answer(_other(sender), name)}"
-        yield f"  Note over {sender}: answer {_joined(one.name for one in _inside(protocol, name))}"
+        yield f"  Note over {sender}: answer {_label(_joined(one.name for one in _inside(protocol, name)))}"
         yield f"  {_send(sender, f'request {found.name}, with the answers')}"
         yield "end"
     for type in others:
         member = f" (requested by {found.opt_in})" if found.opt_in else ""
-        yield f"alt the result is {_name(type)}{member}"
+        yield f"alt the result is {_label(_name(type) + member)}"
         yield f"  {_answer(_other(sender), _name(type))}"
         yield "else"
     yield ("  " if others else "") + _answer(_other(sender), _name(found.result) if found.result else "result")
@@ -112,7 +113,7 @@ def _embedded(protocol: Protocol, found: Method) -> Iterator[str]:
         asker = host.senders[0]
         yield _send(asker, f"request {_joined(one.name for one in hosts)}")
         yield _answer(_other(asker), f"{name} with {found.name}")
-        yield f"Note over {asker}: make {_name(found.result) if found.result else 'the result'}"
+        yield f"Note over {asker}: make {_label(_name(found.result)) if found.result else 'the result'}"
         yield _send(asker, "the same request, with the answer")
         yield _answer(_other(asker), "result")
 
@@ -239,16 +240,21 @@ def _other(side: Sender) -> Sender:
     return "server" if side == "client" else "client"
 
 
+def _label(text: str) -> str:
+    """Return text without characters that end a label of a diagram: Mermaid shows their numbers as characters."""
+    return re.sub(r"[^\w /.,()$-]", lambda found: f"#{ord(found[0])};", text)
+
+
 def _send(sender: Sender, text: str) -> str:
-    return f"{sender}->>{_other(sender)}: {text}"
+    return f"{sender}->>{_other(sender)}: {_label(text)}"
 
 
 def _answer(sender: Sender, text: str) -> str:
-    return f"{sender}-->>{_other(sender)}: {text}"
+    return f"{sender}-->>{_other(sender)}: {_label(text)}"
 
 
 def _notify(sender: Sender, text: str) -> str:
-    return f"{sender}-){_other(sender)}: {text}"
+    return f"{sender}-){_other(sender)}: {_label(text)}"
 
 
 def _joined(names: Iterable[str]) -> str:

@@ -6,10 +6,11 @@ from itertools import groupby
 
 from mcp_bindgen.protocol.model import ErrorCode
 
-from ..markdown import Pages, code, page, plain, table
+from ..markdown import Pages, anchored, code, page, plain, table
 from .fields import all_fields
 from .model import (
     Atlas,
+    anchor,
     capability_link,
     conversion_rows,
     definition_link,
@@ -156,7 +157,7 @@ def _errors(atlas: Atlas) -> str:
         past = atlas.history(one.name)
         rows = list(conversion_rows(atlas, f"error.{one.name}"))
         parts += [
-            f"## `{one.code}` {one.name} {{ #{one.name} }}",
+            f"## `{one.code}` {plain(one.name)} {{ #{anchor(one.name)} }}",
             plain(one.doc),
             f"Revisions: {', '.join(map(revision_link, revisions))}."
             + (f" Definition: {definition_link(one.definition)}." if one.definition else ""),
@@ -184,7 +185,7 @@ def _capabilities(atlas: Atlas) -> str:
                 users.setdefault(name, set()).add(each.name)
     rows = {
         name: (
-            f"{code(name.partition('.')[2])}{{ #{name} }}",
+            anchored(name.partition(".")[2], anchor(name)),
             _span(atlas, tuple(revisions)),
             ", ".join(map(method_link, sorted(users.get(name, ())))),
         )
@@ -209,7 +210,10 @@ def _extensions(atlas: Atlas) -> str:
         f"Released extensions of MCP {revision_link(atlas.newest.revision)}.",
         table(
             ["extension", "identifier", "version", "purpose"],
-            [(extension_link(one), code(one.id), one.version, plain(one.doc)) for one in atlas.newest.extensions],
+            [
+                (extension_link(one), code(one.id), plain(one.version), plain(one.doc))
+                for one in atlas.newest.extensions
+            ],
         ),
     )
 
@@ -224,6 +228,6 @@ def _a_to_z(atlas: Atlas) -> str:
     entries += [(name.partition(".")[2], capability_link(name), "capability") for name in capabilities]
     entries.sort(key=lambda entry: (entry[0].lower(), entry[1]))
     parts: list[str] = []
-    for letter, found in groupby(entries, lambda entry: entry[0][0].upper()):
-        parts += [f"## {letter}", table(["name", "kind"], [entry[1:] for entry in found])]
+    for letter, found in groupby(entries, lambda entry: entry[0][:1].upper()):
+        parts += [f"## {plain(letter)}", table(["name", "kind"], [entry[1:] for entry in found])]
     return page("A to Z", "All methods, definitions, errors, capabilities and extensions.", *parts)

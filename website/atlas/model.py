@@ -24,6 +24,7 @@ from mcp_bindgen.report.history import document
 from mcp_bindgen.report.markdown import markdown
 from mcp_bindgen.spec import Store, named
 from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.markdown import joined
 
 from ..markdown import Pages, block, code, plain
 from ..sources import ROOT
@@ -37,14 +38,25 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
 
 
+def anchor(name: str) -> str:
+    """Return the anchor of a name: it ends no attribute and no link."""
+    return re.sub(r"[^\w.-]+", "-", name)
+
+
+def file_name(name: str) -> str:
+    """Return the name of a file, for any name of a schema: it leads to no other folder and hides no index."""
+    safe = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"~{ord(found[0]):x}~", name)
+    return f"{safe}~" if safe.lower() in ("", "index", "readme") else safe
+
+
 def definition_page(name: str) -> str:
     """Return the page of a definition."""
-    return f"atlas/definitions/{name}.md"
+    return f"atlas/definitions/{file_name(name)}.md"
 
 
 def method_page(name: str) -> str:
     """Return the page of a method."""
-    return f"atlas/methods/{slug(name)}.md"
+    return f"atlas/methods/{file_name(re.sub('[/_]', '-', name))}.md"
 
 
 def revision_page(revision: str) -> str:
@@ -52,9 +64,9 @@ def revision_page(revision: str) -> str:
     return f"atlas/revisions/{revision}.md"
 
 
-def link(text: str, page: str, anchor: str = "") -> str:
+def link(text: str, page: str, place: str = "") -> str:
     """Return a link whose target counts from the root of the site; `relative_links` makes it relative."""
-    return f"[{text}](/{page}{'#' + anchor if anchor else ''})"
+    return f"[{text}](/{page}{'#' + anchor(place) if place else ''})"
 
 
 def definition_link(name: str) -> str:
@@ -74,7 +86,7 @@ def revision_link(revision: str) -> str:
 
 def error_link(error: ErrorCode) -> str:
     """Return a link to an error code."""
-    return link(f"`{error.code}` {error.name}", "atlas/errors.md", error.name)
+    return link(f"`{error.code}` {plain(error.name)}", "atlas/errors.md", error.name)
 
 
 def capability_link(name: str) -> str:
@@ -219,7 +231,7 @@ def type_words(atlas: Atlas, type: Type | None) -> str:
     if type is None:
         return ""
     parts = _TOKEN.split(describe(type, formats=True))
-    return "".join(_token(atlas, part) if at % 2 else plain(part) for at, part in enumerate(parts))
+    return joined(_token(atlas, part) if at % 2 else plain(part) for at, part in enumerate(parts))
 
 
 def _token(atlas: Atlas, token: str) -> str:
@@ -305,9 +317,9 @@ def history_words(atlas: Atlas, found: History) -> str:
     def heading(match: re.Match[str]) -> str:
         revision = match[1].replace("\\", "")
         groups = anchors.get(revision, [])
-        shown = next((group for group in groups if group in atlas.reported[revision]), None)
-        anchor = group_anchor(shown) if shown is not None else ""
-        report = link("diff", f"changes/{revision}.md", anchor) if groups else ""
+        shown = next((group for group in groups if group in atlas.reported.get(revision, ())), None)
+        place = group_anchor(shown) if shown is not None else ""
+        report = link("diff", f"changes/{revision}.md", place) if groups else ""
         return f"**{revision_link(revision)}**{f' ({report})' if report else ''}"
 
     _, *sections = markdown(document([(None, found)])).split("\n\n")
@@ -322,8 +334,8 @@ def group_anchor(group: str) -> str:
 def conversion_rows(atlas: Atlas, owner: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield the rows on the conversions of a subject."""
     for step, outcome, places, reason in atlas.conversions.get(owner, ()):
-        anchor = re.sub(r"[^a-z0-9]+", "-", step.lower())
-        yield link(step, "explanation/bridges.md", anchor), outcome.lower(), places, plain(reason)
+        place = re.sub(r"[^a-z0-9]+", "-", step.lower())
+        yield link(step, "explanation/bridges.md", place), outcome.lower(), places, plain(reason)
 
 
 _ABSOLUTE = re.compile(r"\]\(/([^)#]*)(#[^)]*)?\)")

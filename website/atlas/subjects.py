@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcp_bindgen.diff.history import History
+from mcp_bindgen.emit.python import naming
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.examples import Unfit
 from mcp_bindgen.protocol.model import Definition, Extension, Method, Object, Ref, Type
 
-from ..markdown import Pages, code, page, plain, table
+from ..markdown import Pages, block, code, page, plain, table
 from .fields import fields_table
 from .flows import extension_flow, lifecycle_flow, method_asks, method_flow
 from .model import (
@@ -171,6 +172,7 @@ def definition_text(atlas: Atlas, subject: Subject) -> str:
     past = past if past is not None and past.kind == "definition" else None
     names = past.names if past is not None and not found.origin else {}
     package = protocol.revision.replace("-", "_")
+    in_python = name if naming.is_definition(name) else naming.definition(name)
     inside = f"v{package}.extensions.{_extension_name(atlas, found.origin)}" if found.origin else f"v{package}"
     return page(
         code(name),
@@ -181,7 +183,7 @@ def definition_text(atlas: Atlas, subject: Subject) -> str:
         *_sample_text(protocol, name),
         *_uses(atlas, name),
         "## In Python",
-        f"```python\nfrom mcp_bindgen.{inside}.types import {name}\n```",
+        block(f"from mcp_bindgen.{inside}.types import {in_python}", "python"),
         *_history(atlas, past),
         *_conversions(atlas, name),
     )
@@ -312,7 +314,7 @@ def extension_text(atlas: Atlas, extension: Extension) -> str:
     protocol = atlas.newest
     facts: Rows = [
         ("identifier", code(extension.id)),
-        ("version", extension.version),
+        ("version", plain(extension.version)),
         ("extends", f"MCP {revision_link(protocol.revision)}"),
         *((f"settings of the {side}", definition_link(name)) for side, name in extension.settings),
         *(
@@ -366,7 +368,7 @@ def _presence(atlas: Atlas, subject: Subject, past: History | None, origin: str)
         if had != list(past.revisions)[list(past.revisions).index(had[0]) :]:
             yield "revisions", ", ".join(map(revision_link, had))
     if (extension := atlas.extension(origin)) is not None:
-        yield "extension", f"{extension_link(extension)} {extension.version}"
+        yield "extension", f"{extension_link(extension)} {plain(extension.version)}"
 
 
 def _history(atlas: Atlas, past: History | None) -> Iterator[str]:

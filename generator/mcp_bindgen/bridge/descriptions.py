@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_bindgen.spec.markdown import code_span
 from mcp_bindgen.spec.toml import key_text, quoted
 
 from .differences import Difference, Kind, Plan
@@ -101,5 +102,5 @@ def _chapter(plan: Plan) -> str:
 
 
 def _entry(names: Iterable[str], reason: str) -> str:
-    listed = ", ".join(f"`{name}`" for name in names)
+    listed = ", ".join(map(code_span, names))
     return f"- {listed}: {reason}" if reason else f"- {listed}"

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 
+from mcp_bindgen.spec.markdown import code_span, escaped, joined
+
 from .document import (
     Block,
     Bullets,
@@ -23,9 +25,8 @@ from .document import (
     sentence,
 )
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
-_LIVE = re.compile(r"@|:(?=//)|\bwww(?=\.)|#(?=\d)")
-"""Text that sites like GitHub turn into mentions and links, also behind a backslash."""
+_LIVE = re.compile(r"@|:(?=//)|\bwww(?=\.)|#(?=\d)|~(?=~)")
+"""Text that sites like GitHub turn into mentions, links and crossed out text, also behind a backslash."""
 
 
 def markdown(document: Document) -> str:
@@ -52,7 +53,7 @@ def _block(block: Block, depth: int) -> Iterator[str]:
         case Bullets(items):
             yield from (f"- {_inline(item)}" for item in items)
         case Table(columns, rows):
-            yield f"| {' | '.join(columns)} |"
+            yield f"| {' | '.join(map(_cell, columns))} |"
             yield f"| {' | '.join('---' for _ in columns)} |"
             yield from (f"| {' | '.join(map(_cell, row))} |" for row in rows)
         case Code(content, language):
@@ -61,7 +62,7 @@ def _block(block: Block, depth: int) -> Iterator[str]:
             for finding in items:
                 yield from _finding(finding)
         case Findings(items, label, are_names):
-            yield f"**{label}** ({len(items)}):"
+            yield f"{_strong(label)} ({len(items)}):"
             if are_names:
                 yield f"{', '.join(_inline(finding.message) for finding in items)}."
             else:
@@ -71,13 +72,13 @@ def _block(block: Block, depth: int) -> Iterator[str]:
 
 def _verdict(verdict: Verdict) -> str:
     reasons = " ".join(map(_inline, verdict.reasons))
-    return f"- **{verdict.subject}: {verdict.outcome}.** {reasons}".rstrip()
+    return f"- {_strong(f'{verdict.subject}: {verdict.outcome}.')} {reasons}".rstrip()
 
 
 def _finding(finding: Finding) -> Iterator[str]:
     place = finding.place
     anchor = f"#{place.pointer}" if place.pointer else f":{place.line}" if place.line else ""
-    where = f"{_code(place.file + anchor)}: " if place.file and not finding.fingerprint else ""
+    where = f"{code_span(place.file + anchor)}: " if place.file and not finding.fingerprint else ""
     yield f"- {where}{sentence(_inline(finding.message))} {_inline(finding.effect)}".rstrip()
     more = " ".join(_inline(words) for words in (finding.note, finding.fix) if words)
     if more:
@@ -85,7 +86,7 @@ def _finding(finding: Finding) -> Iterator[str]:
     if finding.evidence is not None:
         yield from _evidence(finding.evidence)
     if finding.fingerprint:
-        yield f"  <sub>{finding.rule} {finding.fingerprint}</sub>"
+        yield f"  <sub>{_inert(finding.rule)} {finding.fingerprint}</sub>"
 
 
 def _evidence(evidence: Evidence) -> Iterator[str]:
@@ -109,26 +110,14 @@ def _cell(words: str) -> str:
 
 def _inline(words: str) -> str:
     """Return a marked text as one line of Markdown."""
-    write = {"code": _code, "strong": _strong, "plain": _inert}
-    return "".join(write[kind](part) for kind, part in runs(" ".join(words.split())))
+    write = {"code": code_span, "strong": _strong, "plain": _inert}
+    return joined(write[kind](part) for kind, part in runs(" ".join(words.split())))
 
 
 def _strong(text: str) -> str:
     return f"**{_inert(text)}**"
 
 
-def _code(text: str) -> str:
-    """Return text as code, also if it contains backticks."""
-    flat = _visible(" ".join(text.split()))
-    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
-    pad = " " if len(ticks) > 1 else ""
-    return f"{ticks}{pad}{flat}{pad}{ticks}" if flat else ""
-
-
 def _inert(text: str) -> str:
     """Return text in which nothing is Markdown, a mention or a link; a space without width breaks the latter."""
-    return _LIVE.sub(r"\g<0>&#8203;", _SPECIAL.sub(r"\\\1", _visible(text)))
-
-
-def _visible(text: str) -> str:
-    return "".join(char for char in text if char.isprintable())
+    return _LIVE.sub(r"\g<0>&#8203;", escaped("".join(char for char in text if char.isprintable())))

@@ -148,7 +148,7 @@ def contract_calls(contract: Contract) -> list[str]:
     lines = [_line("tools/call", name, value) for name, value in known.tools.items() if name not in known.unwritten]
     lines += [_line("prompts/get", name, value) for name, value in known.prompts.items()]
     lines += [f"resources/read {shlex.quote(uri)}" for uri in known.resources]
-    return lines[:1]
+    return [line for line in lines if line.isprintable()][:1]  # another line would leave the README's block of code
 
 
 def examples(contract: Contract, called: Sequence[str] = ()) -> Examples:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -100,8 +101,8 @@ class VectorFile:
 
     @property
     def name(self) -> str:
-        """Path of the file without `.json`: `REVISION/Definition` or `ID/VERSION/Definition`."""
-        return f"{self.extension.replace('@', '/') or self.revision}/{self.definition}"
+        """Path of the file without `.json`: `REVISION/Definition` or `ID/VERSION/Definition`; quoted as in a URL."""
+        return f"{self.extension.replace('@', '/') or self.revision}/{quote(self.definition, safe='')}"
 
 
 _FILE = TypeAdapter(VectorFile)

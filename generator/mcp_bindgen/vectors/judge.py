@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
+from urllib.parse import quote
 
 from jsonschema_rs import Draft202012Validator, Registry
 
 from mcp_bindgen.spec import Schema
-from mcp_bindgen.spec.keywords import DIALECT, PREFIX
+from mcp_bindgen.spec.keywords import DIALECT
+from mcp_bindgen.spec.references import reference
 
 _URN = "urn:mcp-bindgen:schema"
 
@@ -34,6 +36,6 @@ class Judge:
         if name not in self._definitions:
             return False
         if name not in self._validators:
-            reference = {"$ref": f"{_URN}{PREFIX}{name}"}
-            self._validators[name] = Draft202012Validator(reference, registry=self._registry)
+            schema = {"$ref": _URN + quote(reference(name), safe="#/$~")}
+            self._validators[name] = Draft202012Validator(schema, registry=self._registry)
         return self._validators[name].is_valid(document)
