@@ -5,7 +5,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Annotated
 
 from fastapi import FastAPI
@@ -27,7 +27,7 @@ class Book(BaseModel):
 
 @asynccontextmanager
 async def lifespan() -> AsyncGenerator[sqlite3.Connection]:
-    with sqlite3.connect(os.environ.get("LIBRARY", ":memory:"), check_same_thread=False) as db:
+    with closing(sqlite3.connect(os.environ.get("LIBRARY", ":memory:"), check_same_thread=False)) as db, db:
         db.execute("create table if not exists books (title primary key, author)")
         db.executemany("insert or ignore into books values (?, ?)", BOOKS)
         yield db

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, closing, nullcontext
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -478,7 +478,7 @@ async def test_user_values_persist_and_session_values_expire(tmp_path: Path) -> 
             await anyio.sleep(0.25)
             assert await text_of(client, "visit") == '{"result":0}'
     store.close()
-    with sqlite3.connect(tmp_path / "users.db") as file:
+    with closing(sqlite3.connect(tmp_path / "users.db")) as file:
         assert file.execute("select count(*) from sessions").fetchone() == (1,)
 
 

@@ -88,9 +88,9 @@ class SqliteTaskStore:
 
     async def lease(self, id: str, worker: str, seconds: float) -> bool:
         """Take or renew the lease of a task."""
-        free = "id = ?3 and open and (worker in ('', ?1) or until <= ?4)"
-        statement = f"update tasks set worker = ?1, until = ?2 where {free}"  # noqa: S608
-        return await self._change(statement, worker, _now() + seconds * 1000, id, _now()) == 1
+        free = "id = ? and open and (worker in ('', ?) or until <= ?)"
+        statement = f"update tasks set worker = ?, until = ? where {free}"  # noqa: S608
+        return await self._change(statement, worker, _now() + seconds * 1000, id, worker, _now()) == 1
 
     async def release(self, id: str, worker: str, until: int | None = 0) -> None:
         """End the lease of a worker."""

@@ -188,8 +188,8 @@ on conflict do update set last = max(last, excluded.last), pending = excluded.pe
 """
 _INSERT = "insert into events (session, stream, number, data, account) values (?, ?, ?, ?, ?)"
 _DELETE_EMPTY = """
-delete from streams where session = ?1 and name = ?2
-    and not exists (select 1 from events where session = ?1 and stream = ?2)
+delete from streams where session = ? and name = ?
+    and not exists (select 1 from events where session = streams.session and stream = streams.name)
 """
 
 
@@ -291,8 +291,8 @@ class _EventStore(ABC):
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
         """Return the numbers of the oldest and the last event of a stream, or None."""
-        oldest = "select min(number) from events where session = ?1 and stream = ?2"
-        statement = f"select coalesce(({oldest}), last + 1), last from streams where session = ?1 and name = ?2"  # noqa: S608
+        oldest = "select min(number) from events where session = streams.session and stream = streams.name"
+        statement = f"select coalesce(({oldest}), last + 1), last from streams where session = ? and name = ?"  # noqa: S608
         return await self._do(lambda db: db.execute(statement, (session, stream)).fetchone())
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
