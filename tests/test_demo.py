@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import ROOT, execute
+from tests.support.pages import blocks, commands
 
 FOLDERS = ("generator", "runtime", "features", "generated", "schema", "docs", "examples")
 
@@ -27,6 +28,9 @@ def test_the_demo_regenerates_checks_and_reads_traffic(tmp_path: Path) -> None:
     path = os.pathsep.join(str(tmp_path / name) for name in FOLDERS[:4])
     done = execute(sys.executable, "examples/demo.py", cwd=tmp_path, code=0, PYTHONPATH=path)
     assert (tmp_path / drifted).read_bytes() == (ROOT / drifted).read_bytes()
+    shown = next(command for block in blocks(ROOT / "README.md") for command in commands(block))
+    assert shown.line == "make demo"
+    assert shown.prints(done.stdout.strip("\n"))
     assert done.stdout.count("in sync\n") == 9  # revisions, extensions and bridges
     assert len(re.findall(r"\d+ messages, each written back exactly as it came", done.stdout)) == 5
     assert "CallToolResult(content=[TextContent(" in done.stdout

@@ -36,6 +36,7 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 """Data language -> parser that rejects invalid data."""
 NOT_RUN = {
+    ("README.md", "regenerates the checkout and runs all quick tests"): 1,
     ("CONTRIBUTING.md", "runs the tests"): 2,
     ("CONTRIBUTING.md", "changes the checkout; tests/test_next_revision.py takes these steps"): 1,
     ("how-to/authorization.md", "example.com is no server"): 2,
@@ -61,6 +62,14 @@ NOT_RUN = {
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_the_commands_of_a_page_print_the_shown_output(name: str, tmp_path: Path) -> None:
     follow(NAMES[name], tmp_path)
+
+
+def test_pages_install_from_a_checkout_while_there_is_no_release() -> None:
+    """The package index does not have the name; `docs/index.md` says what takes its place after a release."""
+    wanted = re.compile(r"""pip install[^\n`]*?(["']?[\w.-]+\[[^"'`\n]*)""")
+    found = [(name, one) for name, page in NAMES.items() for one in wanted.findall(page.read_text("utf-8"))]
+    assert len(found) > 8
+    assert [one for one in found if not one[1].startswith("'.[") and "] @ git+https://" not in one[1]] == []
 
 
 @pytest.mark.full

@@ -2,8 +2,8 @@
 
     python -m tests.support.quickstart
 
-The commands run in an empty folder, with an empty virtual environment. They install the package of this checkout in
-place of the package from the index. They must print the output that the README shows.
+The commands run in an empty folder, with an empty virtual environment. They install a wheel in place of the
+checkout. They must print the output that the README shows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATIENCE = 600.0
 COMMANDS = 3
 """Maximum number of commands."""
 
-PACKAGE = re.compile(r"\bmcp-bindgen(\[[\w,]+\])")
+PACKAGE = re.compile(r"(?<=')\.(\[[\w,]+\])(?=')")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def take(chosen: Sequence[Command], package: Path, home: Path) -> list[Taken]:
 
     Args:
         chosen: The commands.
-        package: The file to install in place of the package from the index.
+        package: The file to install in place of the checkout.
         home: An empty folder.
     """
     environment, folder = home / "venv", home / "newcomer"
