@@ -232,6 +232,30 @@ async def test_bindings_without_a_lifecycle_refuse_to_connect(tmp_path: Path, mo
         await end.close()
 
 
+@pytest.mark.parametrize(
+    ("language", "files"),
+    [
+        ("python", {"__init__.py", "types.py", "py.typed"}),
+        ("typescript", {"index.ts", "package.json", "tsconfig.json", "types.ts", "validation.ts", "validators.ts"}),
+    ],
+)
+def test_a_schema_without_messages_becomes_types_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, files: set[str]
+) -> None:
+    numbers = {f"a {number}": TEXT for number in range(9)}
+    file = save(tmp_path / "card.json", {**record("name", name=TEXT), "title": "Card", "$defs": numbers})
+    package = f"card_{language}"
+    own = ("--out", tmp_path, "--package", package, "--language", language)
+    done = inside("generate", "--schema", file, "--revision", "draft", *own, code=0)
+    assert {path.name for path in (tmp_path / package).iterdir() if path.is_file()} == files
+    assert done.stderr.splitlines()[-1].startswith("draft: types only, nothing can connect: there is no message")
+    if language == "python":
+        monkeypatch.syspath_prepend(str(tmp_path))
+        assert import_module(package).types.Card(name="a").name == "a"
+        assert len(found := [line for line in done.stderr.splitlines() if "cannot be a name" in line]) == 1
+        assert found[0].endswith(" (definition-name: 9 places, as #/$defs/a 1, #/$defs/a 2)")
+
+
 def test_requests_of_either_side_may_have_several_result_types(tmp_path: Path) -> None:
     files = emit(Model(read(tmp_path, answered_in_several_ways())), DRAFT)
     try_import(files)

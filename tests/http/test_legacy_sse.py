@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import anyio
@@ -284,7 +285,7 @@ async def test_calls_progress_sampling_errors_and_timeouts_work(url: str, tools:
 
 async def test_a_refused_request_leaves_the_connection_open(url: str) -> None:
     async with Model.connect(sse(f"{url}/sse")) as client:
-        with pytest.raises(ConnectionClosed, match="413 Request Entity Too Large"):
+        with pytest.raises(ConnectionClosed, match=f"413 {HTTPStatus(413).phrase}"):
             await client.call_tool("echo", {"text": "x" * 100_001})
         assert text_of(await client.call_tool("echo", {"text": "x"})) == "x"
 

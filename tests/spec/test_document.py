@@ -486,3 +486,48 @@ def test_each_json_value_has_a_type() -> None:
     assert not is_json_type(1.0, "integer")
     with pytest.raises(TypeError, match="a value of type date is not JSON"):
         json_type_of(date(2026, 7, 28))
+
+
+# --- roots, and references to places inside of definitions ------------------------------------------------------
+
+INNER = record(Y=record(z=record("q", q=TEXT)), W={"$ref": "#/definitions/X/properties/Y"})
+ROOTED = {
+    **record("name", name={**TEXT, "meta:enum": {"a": "An a."}, "x-order": 1}, next={"$ref": "#"}),
+    "title": "Server card",
+    "definitions": {"X": INNER, "A B": TEXT},
+}
+
+
+def test_a_root_and_places_inside_of_definitions_become_definitions() -> None:
+    schema = copy.deepcopy(ROOTED)
+    schema["properties"] |= {
+        "deep": {"$ref": "#/definitions/X/properties/Y/properties/z"},
+        "own": {"$ref": "#/properties/name"},
+        "quoted": {"$ref": "#/definitions/A%20B"},
+    }
+    found = normalise(schema)["$defs"]
+    assert found.keys() == {"X", "A B", "XY", "XYZ", "ServerCard", "Name"}
+    targets = {name: one["$ref"] for name, one in found["ServerCard"]["properties"].items()}
+    assert targets == {
+        "name": "#/$defs/Name",
+        "own": "#/$defs/Name",
+        "next": "#/$defs/ServerCard",
+        "deep": "#/$defs/XYZ",
+        "quoted": "#/$defs/A B",
+    }
+    assert found["X"]["properties"] == {"Y": {"$ref": "#/$defs/XY"}, "W": {"$ref": "#/$defs/XY"}}
+    assert found["XY"]["properties"] == {"z": {"$ref": "#/$defs/XYZ"}}
+    newer = json.loads(json.dumps(schema).replace("definitions", "$defs"))
+    assert normalise(newer)["$defs"] == found
+    alone = normalise({"type": "object", "properties": {"a": TEXT}})
+    assert alone["$defs"] == {"Root": {"type": "object", "properties": {"a": TEXT}}}
+
+
+def test_a_mistake_in_the_root_is_reported_at_its_place() -> None:
+    schema = copy.deepcopy(ROOTED)
+    schema["properties"]["name"]["requried"] = True
+    schema["definitions"]["X"]["properties"]["Y"]["properties"]["z"]["not"] = {}
+    context = DiagnosticContext(strict=False)
+    normalise(schema, context)
+    found = {one.pointer: one.reason.split("'")[1] for one in context.diagnostics}
+    assert found == {"/properties/name/requried": "requried", "/definitions/X/properties/Y/properties/z/not": "not"}

@@ -82,7 +82,7 @@ ROWS: dict[str, tuple[Schema, tuple[Any, ...]]] = {
     "reference-dangling | member | /X/properties/a | leads nowhere | any JSON": x(record(a=ref("Prat"))),
     "reference-dangling | definition | /X | leads nowhere | any JSON": x(ref("Gone")),
     "reference-dangling | elsewhere | /X | leads nowhere | any JSON": x({"$ref": "other.json#/$defs/X"}),
-    "reference-dangling | no-definition | /X | leads nowhere | any": x({"$ref": "#/$defs/Part/properties/a"}, "text"),
+    "reference-dangling | no-member | /X | leads nowhere | any JSON": x({"$ref": "#/$defs/Part/properties/b"}, "text"),
     "reference-dangling | whole-document | /X | leads nowhere | any JSON": x({"$ref": "#"}, 1),
     "reference-dialect | older | /X | leads nowhere | '#/$defs/Part'": x({"$ref": "#/definitions/Part"}, {"a": ""}),
     "reference-circle | itself | /X | X -> X | X there is any JSON": x(ref("X")),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from mcp_bindgen.report import Format, Page, Report, render
 from mcp_bindgen.report.text import table
-from mcp_bindgen.spec import DiagnosticContext, EffectiveSchema
+from mcp_bindgen.spec import Diagnostic, DiagnosticContext, EffectiveSchema
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object, listed
 from mcp_bindgen.spec.pointer import split
 from mcp_bindgen.spec.transaction import save
@@ -28,6 +29,8 @@ INTERRUPTED = 130
 MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
 """Layout of `--help`: boxes and colour only on a terminal."""
 
+_MAX_SINGLE = 3
+"""Maximum number of diagnostics of a kind that have a line each."""
 
 Columns: TypeAlias = Mapping[str, str | Callable[[Any], str]]
 """Heading -> member or attribute of a fact, or function from a fact to the text of its cell."""
@@ -100,9 +103,15 @@ def say_corrections(*sources: EffectiveSchema | Revision) -> None:
 
 
 def say_diagnostics(*sources: DiagnosticContext | Revision | Target) -> None:
-    """Print each diagnostic about a place where a schema file breaks a rule."""
-    for diagnostic in dict.fromkeys(diagnostic for source in sources for diagnostic in source.diagnostics):
-        say(f"warning: {diagnostic}", err=True)
+    """Print each diagnostic about a place where a schema file breaks a rule; many of one kind become one line."""
+    kinds: dict[str, dict[Diagnostic, None]] = {}
+    for one in (diagnostic for source in sources for diagnostic in source.diagnostics):
+        kinds.setdefault(one.kind, {})[one] = None
+    for kind, found in kinds.items():
+        places = ", ".join(f"#{one.pointer}" for one in [*found][1:_MAX_SINGLE])
+        more = f" ({kind}: {len(found)} places, as {places})" if len(found) > _MAX_SINGLE else ""
+        for one in [*found][: 1 if more else None]:
+            say(printable(f"warning: {one}{more}"), err=True)
 
 
 def say_missing(steps: Bridges) -> bool:
@@ -126,9 +135,11 @@ def say_missing(steps: Bridges) -> bool:
 def say_incomplete(*protocols: Revision) -> None:
     """Print the revisions that lack the definitions for a connection."""
     for protocol in protocols:
-        if protocol.facts.missing:
-            missing = ", ".join(protocol.facts.missing)
-            say(f"{protocol.revision}: types and stubs only, nothing can connect: there is no {missing}", err=True)
+        made, missing = "types and stubs", ", ".join(protocol.facts.missing)
+        if not protocol.methods:
+            made, missing = "types", "message, which is an object with a constant 'method'"
+        if missing:
+            say(f"{protocol.revision}: {made} only, nothing can connect: there is no {missing}", err=True)
 
 
 def say_copies(*sources: EffectiveSchema) -> None:

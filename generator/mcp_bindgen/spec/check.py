@@ -81,7 +81,7 @@ def _checked(schema: Schema, here: str, context: DiagnosticContext, legacy: bool
 
 
 def _is_readable(keyword: str, value: Any, at: str, context: DiagnosticContext) -> bool:
-    if keyword not in KNOWN and not keyword.startswith("x-"):
+    if keyword not in KNOWN and not keyword.startswith("x-") and ":" not in keyword:  # such as `meta:enum` of tools
         error = BadInput(
             f"the keyword {keyword!r} would change the meaning and is not supported",
             pointer=at,

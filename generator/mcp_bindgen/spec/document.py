@@ -11,7 +11,7 @@ from . import sources
 from .check import check_definition, check_depth
 from .diagnostics import DiagnosticContext
 from .errors import BadInput, locating
-from .idioms import lifted
+from .idioms import has_root, lifted, placed
 from .json import is_object, parse
 from .keywords import DIALECT, PREFIX, Schema, rebuild
 from .references import follow, ground
@@ -70,9 +70,9 @@ def normalise(
     if not is_object(document):
         raise BadInput("is JSON but not a schema: the top is not an object", fix="give a JSON Schema file")
     key = "$defs" if "$defs" in document else "definitions"
-    definitions = document.get(key)
+    definitions = document.get(key, {})
     known = known or {}
-    if not is_object(definitions) or not {**known, **definitions}:
+    if not is_object(definitions) or not (known or definitions or has_root(document)):
         raise BadInput(
             "is JSON but not an MCP schema: it has neither '$defs' nor 'definitions'",
             fix="give the schema.json of a protocol revision",
@@ -81,13 +81,15 @@ def normalise(
     context.root, context.document = f"/{key}", document
     checked: dict[str, Schema] = {}
     whole, places = (definitions, dict[str, str]()) if legacy else lifted({**known, **definitions})
+    whole = placed(document, key, whole, places)
     for name, pointer in places.items():
         context.moved(name, pointer)
     for name, definition in whole.items():
         if name in known:
             checked[name] = definition
             continue
-        readable = check_definition(definition, json_pointer.join(context.root, name), context, legacy=legacy)
+        at = places.get(name, json_pointer.join(context.root, name))
+        readable = check_definition(definition, at, context, legacy=legacy)
         checked[name] = _translate(readable) if legacy else readable
     return {"$schema": DIALECT, "$defs": ground(follow(checked, context, known), context)}
 

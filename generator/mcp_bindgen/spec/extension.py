@@ -90,7 +90,7 @@ def own_structure(
         raise BadInput("'$defs' is not an object", pointer="/$defs", fix="give a JSON Schema file")
     given: dict[str, Any] = raw["$defs"]
     missing = {name: schema for name, schema in core.definitions.items() if name not in given}
-    whole = document.normalise({"$schema": DIALECT, "$defs": given}, context, missing)
+    whole = document.normalise(raw, context, missing)
     whole, _ = patches.apply(whole, errata)
     whole, _ = patches.apply(whole, corrections, version)
     context.document = raw

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from .json import is_array, is_object
-from .keywords import DIALECT, PREFIX, PROSE, Schema
-from .pointer import join
+from .keywords import ANNOTATIONS, DIALECT, NESTING, PREFIX, PROSE, STRUCTURE, Schema
+from .pointer import join, split, value_at
 
+_NO_SCHEMA = ("$schema", "$id", "id", "$defs", "definitions")
+_REFERENCE = re.compile(r'"\$ref": ("#(?:[^"\\]|\\.)*")')
 _SAFE = 2**53 - 1
 _ANY_NAME: tuple[Any, ...] = (True, {}, {"type": "string"})
 
@@ -108,6 +112,40 @@ def lifted(definitions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, st
     return result, places
 
 
+def placed(document: Schema, key: str, definitions: Schema, places: dict[str, str]) -> Schema:
+    """Make definitions of the root, if it is a schema, and of all places inside of definitions that references name.
+
+    Args:
+        document: The document.
+        key: Its member with the definitions.
+        definitions: Its definitions.
+        places: Name -> original pointer of definitions that were moved; grows.
+    """
+    root, result = document | {key: definitions}, dict(definitions)
+    names = {id(schema): join(f"#/{key}", name) for name, schema in definitions.items()}
+    targets, moved = dict[str, str](), dict[int, str]()
+    named = {json.loads(found) for found in _REFERENCE.findall(json.dumps(root))}
+    named -= {"#", *(join(f"#/{key}", name) for name in definitions)}
+    for reference in [*(["#"] if has_root(document) else []), *sorted(named)]:
+        pointer = unquote(reference[1:])
+        schema = value_at(root, pointer) if pointer[:1] in ("", "/") else None
+        if is_object(schema) and id(schema) not in names:
+            words = [word for word in split(pointer) if word not in {*NESTING, *_NO_SCHEMA}]
+            stem = "_".join(words) or str(document.get("title", "root"))
+            name = _free("", re.sub(r"\W+", "_", stem), result)
+            result[name] = {word: value for word, value in schema.items() if pointer or word not in _NO_SCHEMA}
+            places[name] = pointer
+            names[id(schema)] = moved[id(schema)] = join(f"#/{key}", name)
+        if is_object(schema):
+            targets[reference] = names[id(schema)]
+    return {name: _redirected(schema, targets, moved) for name, schema in result.items()} if targets else result
+
+
+def has_root(document: Schema) -> bool:
+    """Return whether the root of a document restricts values itself, beside its definitions."""
+    return not (STRUCTURE.keys() | {"patternProperties"}).isdisjoint(document.keys() - {"$ref", "type"})
+
+
 def _free(owner: str, inner: str, taken: Mapping[str, Any]) -> str:
     stem = owner + "".join(word[:1].upper() + word[1:] for word in inner.split("_"))
     name, number = stem, 2
@@ -116,11 +154,18 @@ def _free(owner: str, inner: str, taken: Mapping[str, Any]) -> str:
     return name
 
 
-def _redirected(node: Any, targets: Mapping[str, str]) -> Any:
+def _redirected(node: Any, targets: Mapping[str, str], moved: Mapping[int, str] | None = None) -> Any:
+    """Return a copy with other references; references also replace the parts that were `moved`, by identity."""
+
+    def inside(part: Any) -> Any:
+        if moved is None or id(part) not in moved:
+            return _redirected(part, targets, moved)
+        return {"$ref": moved[id(part)]} | {word: part[word] for word in part if word in PROSE | ANNOTATIONS}
+
     if is_array(node):
-        return [_redirected(item, targets) for item in node]
+        return list(map(inside, node))
     if not is_object(node):
         return node
-    copy = {name: _redirected(value, targets) for name, value in node.items()}
+    copy = {name: inside(value) for name, value in node.items()}
     reference = copy.get("$ref")
     return {**copy, "$ref": targets[reference]} if isinstance(reference, str) and reference in targets else copy

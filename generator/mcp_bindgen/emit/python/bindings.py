@@ -13,6 +13,7 @@ from mcp_bindgen.spec import BadInput
 from ..emitter import Options
 from . import methods, naming, stubs, types
 from .environment import render
+from .installation import NAMESPACE
 from .lowering import lower
 from .package_scope import PackageScope, engine_of
 from .style import style_files
@@ -116,10 +117,12 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     """
     scope = PackageScope(lower(model.protocol), options.extension)
     top, core = options.header(model), options.core
-    folder, table = ("extension/", _EXTENSION) if scope.origin else ("", _CORE)
+    has_types_only = not scope.protocol.methods and not options.package.startswith(f"{NAMESPACE}.")
+    folder, table = ("extension/", _EXTENSION) if scope.origin else ("", {} if has_types_only else _CORE)
     about = f"{scope.extension.doc}\n\n" if scope.origin and scope.extension.doc else ""
     shared = {"header": top, "protocol": scope.protocol, "scope": scope, "title": scope.title, "core": core}
-    init = {"package": options.package, "generation": GENERATION, "command": options.command, "about": about}
+    facts = {"has_types_only": has_types_only, "about": about}
+    init = {**facts, "package": options.package, "generation": GENERATION, "command": options.command}
     values = {"__init__.py": init, **{name: prepare(scope) for name, prepare in table.items()}}
     files = {
         name: render(f"{'' if name in _SHARED else folder}{name}.jinja", options.templates, **shared, **prepared)

@@ -19,6 +19,8 @@ from .types import extended, index_text, meta_types, type_text
 
 FOLDER = Path(__file__).parent / "templates"
 _FILES = sorted(path.stem for path in FOLDER.iterdir() if path.stem != "stubs")
+_TYPES = [name for name in _FILES if name.startswith(("index", "package", "ts", "types", "validat"))]
+"""The files for a schema without messages, with which nothing can connect."""
 _WIDTH = 110
 
 
@@ -49,7 +51,7 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
     }
     header = options.header(model, comment="//")
     files: dict[str, str] = {}
-    for name in _FILES:
+    for name in _FILES if protocol.methods else _TYPES:
         text = render(FOLDER, f"{name}.jinja", options.templates, "docs/how-to/typescript.md", **values)
         files[name] = text if name == "package.json" else f"{header}\n\n{text}"
     return files
