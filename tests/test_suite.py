@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +43,22 @@ def test_processes_of_tests_can_be_interrupted() -> None:
 def test_a_process_takes_sigint() -> None:
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
     assert execute(sys.executable, "-c", REPORT).stdout.strip() == signal.default_int_handler.__name__
+
+
+@pytest.mark.parametrize(
+    ("installed", "newest"), [(["3.11.9", "3.9.1", "3.12.9", "3.13.0", "3.14-dev"], "3.13.0"), ([], None)]
+)
+def test_ci_runs_the_quick_tests_on_the_newest_python_and_says_so_if_there_is_none(
+    tmp_path: Path, installed: list[str], newest: str | None
+) -> None:
+    for name in ("make", "apt-get"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*"\n')
+        (tmp_path / name).chmod(0o755)
+    for version in installed:
+        (tmp_path / "versions" / version).mkdir(parents=True)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = execute("bash", ROOT / ".ci" / "run", code=0, PATH=path, PYENV_ROOT=str(tmp_path))
+    ran = [line for line in done.stdout.splitlines() if line.startswith("make test ")]
+    expected = f"make test PYTHON={tmp_path}/versions/{newest}/bin/python VENV=build/python-{newest}"
+    assert ran == ([expected] if newest else [])
+    assert ("SKIPPED: make test on a newer Python" in done.stderr) == (newest is None)
