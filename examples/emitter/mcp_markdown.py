@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from mcp_bindgen.emit import Model, Options
 from mcp_bindgen.protocol.model import Method, Ref, Type, Union
+from mcp_bindgen.spec.markdown import code_span
 
 
 def emit(model: Model, options: Options) -> Mapping[str, str]:
@@ -31,14 +33,19 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
 
 def _row(method: Method) -> str:
     results = [type for type in (method.result, *method.alternatives) if type is not None]
-    cells = [f"`{method.name}`", method.kind, method.sender, _names(method.params), " or ".join(map(_names, results))]
+    cells = [_code(method.name), method.kind, method.sender, _names(method.params), " or ".join(map(_names, results))]
     return f"| {' | '.join(cells)} |"
+
+
+def _code(name: str) -> str:
+    """Return a name as code in a cell: a schema may have any text as a name."""
+    return code_span(name).replace("|", "\\|")
 
 
 def _names(type: Type | None) -> str:
     match type:
         case Ref(name):
-            return name
+            return _code(name)
         case Union(members):
             return " or ".join(map(_names, members))
         case _:
@@ -46,6 +53,7 @@ def _names(type: Type | None) -> str:
 
 
 def _arrows(method: Method) -> Iterator[str]:
+    label = re.sub(r"[^-\w/.$]", "?", method.name)
     for sender in method.senders:
         receiver = "server" if sender == "client" else "client"
-        yield f"    {sender}->>{receiver}: {method.name}"
+        yield f"    {sender}->>{receiver}: {label}"
