@@ -158,7 +158,7 @@ def test_a_server_crash_is_reported_once(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
-    libraries = "datamodel_code_generator docstring_parser jinja2 jsonschema_rs libcst mypy ruamel tomlkit uritemplate"
+    libraries = "datamodel_code_generator docstring_parser jinja2 jsonschema_rs mypy ruamel tomlkit uritemplate"
     code = (
         f"import sys\nsys.modules.update(dict.fromkeys({libraries.split()}))\n"
         "sys.argv = ['mcp-bindgen', *sys.argv[1:]]\nfrom mcp_bindgen.cli import main\nmain()\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import sys
@@ -12,8 +13,10 @@ from types import ModuleType
 import anyio
 import pytest
 
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.keywords import DIALECT
 from mcp_bindgen.testing import connected
-from tests.support.commands import inside, snapshot
+from tests.support.commands import inside, save, snapshot
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 LIBRARY = Path(__file__).parent / "library"
@@ -64,26 +67,83 @@ def test_a_server_and_a_client_speak_the_new_revision_after_few_edits_by_hand(tm
     assert visit(folder) == (notes, asked, NEW)
 
 
-HEAD = "from mcp_bindgen.v2025_11_25 import Client, types as mcp\n"
+HEAD = "from mcp_bindgen.v2025_11_25 import Client as C, types as mcp\n"
 EDITS = {
-    "mcp.Tool(\n    name='x',  # one\n    execution=None,  # two\n)": "mcp.Tool(\n    name='x',  # one\n)",
-    "mcp.Tool(execution=None, name='ö', input_schema=s)": "mcp.Tool(name='ö', input_schema=s)",
+    "mcp.Tool(\n    name='x',  # one\n    execution=None,  # two\n)": (
+        "mcp.Tool(\n    name='x',  # one\n    # execution=None,  # two\n)"
+    ),
+    "mcp.Tool(execution=None, name='ö', input_schema=s)": (
+        "mcp.Tool(\n    # execution=None,\n    name='ö', input_schema=s)"
+    ),
+    "x = [mcp.Tool(name='x', execution=f(\n    1,  # one\n\n    2\n) # two, three\n)]": (
+        "x = [mcp.Tool(name='x',\n    # execution=f(\n    #     1,  # one\n    #\n    #     2\n    # ) # two, three\n)]"
+    ),
+    "if x:\n\ty = mcp.Tool(name='x'\n\t, execution=(f(mcp.Tool(execution='''1\n2'''))))": (
+        "if x:\n\ty = mcp.Tool(name='x'\n\t,\n\t    # execution=(f(mcp.Tool(execution='''1\n\t    # 2''')))\n\t)"
+    ),
+    "mcp.Tool(execution=None, name='x').model_copy(execution=1)": (
+        "mcp.Tool(\n    # execution=None,\n    name='x').model_copy(execution=1)"
+    ),
+    "x = f\"{mcp.Tool(name='x', execution=None)}\"": "x = f\"{mcp.Tool(name='x', execution=None)}\"",
     "ö = 'ö'; x: mcp.RequestMeta; y: 'list[mcp.RequestMeta]'": None,
     "from mcp_bindgen.v2025_11_25.types import RequestMeta as M, Tool": None,
-    "async def f(c: Client):\n    await c.notify_roots_list_changed()": "async def f(c: Client):\n    pass",
+    "async def f(c: C):\n    await c.notify_roots_list_changed()": (
+        "async def f(c: C):\n    pass  # await c.notify_roots_list_changed()"
+    ),
+    "async def f(c: C):\n    await c.notify_roots_list_changed(  # one\n        meta=g())\n    return 1": (
+        "async def f(c: C):\n    # await c.notify_roots_list_changed(  # one\n    #     meta=g())\n    return 1"
+    ),
+    "async def f(c: C):\n    await c.notify_roots_list_changed(); g()": (
+        "async def f(c: C):\n    await c.notify_roots_list_changed(); g()"
+    ),
+    "async def f(c: C):\n    await c.call_tool('', meta=mcp.RequestMeta(\n    # 1\n    progress_token=1,  # 2\n))": (
+        "async def f(c: C):\n    await c.call_tool('', meta={\n    # 1\n    \"progressToken\": 1,  # 2\n})"
+    ),
 }
 """Code -> the code after `--write`; None if only the name of a class changes."""
 
 
 @pytest.mark.full
-def test_edits_keep_comments_and_layout(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_edits_keep_comments_and_layout_and_leave_removed_code_as_comments(newline: str, tmp_path: Path) -> None:
     for number, code in enumerate(EDITS):
-        (tmp_path / f"code{number}.py").write_text(f"{HEAD}{code}\n", "utf-8")
-    inside("migrate", OLD, NEW, tmp_path, "--write")
+        (tmp_path / f"code{number}.py").write_text(f"{HEAD}{code}\n", "utf-8", newline=newline)
+    done = inside("migrate", OLD, NEW, tmp_path, "--write", "--format", "json", code=1)
+    listed = {(Path(use["file"]).name, use["line"]) for use in json.loads(done.stdout)["uses"] if use["kind"] == "gone"}
     for number, (code, after) in enumerate(EDITS.items()):
         expected = after if after is not None else code.replace("RequestMeta", "RequestMetaObject")
-        found = (tmp_path / f"code{number}.py").read_text("utf-8")
+        found = (tmp_path / f"code{number}.py").read_bytes().decode().replace(newline, "\n")
         assert found == f"{HEAD}{expected}\n".replace("v2025_11_25", "v2026_07_28"), code
+        lines = [
+            place for place, line in enumerate(found.split("\n"), 1) if "# execution=" in line or "# await" in line
+        ]
+        assert {(f"code{number}.py", line) for line in lines} <= listed, code
     before = snapshot(tmp_path)
-    assert inside("migrate", OLD, NEW, tmp_path, "--write").returncode == 0
+    inside("migrate", OLD, NEW, tmp_path, "--write", code=0)
     assert snapshot(tmp_path) == before, "a second run has nothing to write"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("member", "required", "is_kept"),
+    [("outputs", True, True), ("contents", False, True), ("pieces", False, True), ("size", False, False)],
+)
+def test_an_argument_stays_when_a_required_or_similar_member_may_take_its_place(
+    member: str, required: bool, is_kept: bool, tmp_path: Path
+) -> None:
+    definitions = copy.deepcopy(dict(Store().effective(NEW).definitions))
+    result = definitions["CallToolResult"]
+    del result["properties"]["content"]
+    result["required"] = ["resultType", *([member] if required else [])]
+    schemas = {"contents": "integer", "size": "integer"}
+    result["properties"][member] = {"type": schemas.get(member, "array")}
+    draft = save(tmp_path / "draft.json", {"$schema": DIALECT, "$defs": definitions})
+    call = "mcp.CallToolResult(content=[mcp.TextContent(text=f'Hello, {name}!')])"
+    code = f"from mcp_bindgen.v2026_07_28 import types as mcp\nname = ''\nx = {call}\nprint(x.content)\n"
+    (tmp_path / "server.py").write_text(code, "utf-8")
+    done = inside("migrate", NEW, draft, tmp_path / "server.py", "--write", "--format", "json", code=1)
+    found = (tmp_path / "server.py").read_text("utf-8")
+    assert ("Result(content=[" in found, "# content=[" in found) == (is_kept, not is_kept)
+    (use,) = [use for use in json.loads(done.stdout)["uses"] if use["name"] == "types.CallToolResult(content=)"]
+    assert (use["new"], use["edit"]) == (member if is_kept else None, False)
+    assert "content=[mcp.TextContent(text=f'Hello, {name}!')]" in found.splitlines()[use["line"] - 1]

@@ -59,8 +59,8 @@ def migrate(
     is listed with its replacement. Handlers that run again from their start after each question to the client are
     listed with the lines that run again.
 
-    With --write, imports, renamed names and members, removed keywords and similar changes are made in place; the list
-    is what is left to you. Have the code under version control. The exit code is 1 if something is left to change.
+    With --write, imports, renamed names and members and similar changes are made in place, and removed keywords become
+    comments. The list is left to you. Have the code under version control. The exit code is 1 if it has lines.
 
     Examples:
 
@@ -114,7 +114,8 @@ def upgrade(
     """Change a scaffolded project to another revision, newer or older.
 
     Generated files are generated again; edited ones remain. Your own files are rewritten as by `migrate --write`:
-    imports, renamed names, removed keywords. Files keep their names. The list at the end is left to you.
+    imports and renamed names; removed keywords become comments. Files keep their names. The list at the end is left to
+    you.
 
     Either all files are replaced or none. Keep the project under version control nevertheless.
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import resolve_name
 from pathlib import Path
+from secrets import token_hex
 
 from mcp_bindgen.diff.finding import Comparison
 from mcp_bindgen.emit.header import command_of, is_generated
@@ -22,11 +23,17 @@ from mcp_bindgen.spec.transaction import Change as FileChange
 
 from .analysis import Analysis
 from .changes import Change
+from .edits import edited
 from .files import Module, parse, python_files
 from .imports import rewrite_imports
 from .result import Edit, Migration, Place, Skipped, Use
 
 _BINDINGS = re.compile(rf"{NAMESPACE}\.v\d\w*")
+_TOKEN = token_hex(8)
+_MARKED = re.compile(rf"#{_TOKEN}(\d+);".encode())
+"""The mark of a comment of removed code while edits go on, with the index of its use."""
+
+_HINT = "Its code is a comment here: delete it, or move the code to another place."
 _MAX_ROUNDS = 6
 """Maximum number of times that edited code is checked again; a rename of an import leads to renames of its uses."""
 
@@ -80,12 +87,18 @@ def migrate(
     analysis = Analysis(comparison, path, package)
     originals = dict(modules)
     result = analysis.find(modules, context)
+    removed: list[Use] = []
     for _ in range(_MAX_ROUNDS if rewrite else 0):
-        changed = dict(_edited(modules, result.uses))
+        changed = dict(_edited(modules, result.uses, removed))
         if not changed:
             break
         modules |= changed
         result = analysis.find(modules, context)
+    left = sorted(
+        [*result.uses, *_removed(modules, removed)],
+        key=lambda use: (list(map(str, modules)).index(use.place.file), use.place.line, use.place.column),
+    )
+    modules = {file: replace(module, raw=_MARKED.sub(b"#", module.raw)) for file, module in modules.items()}
     skipped |= result.blocked
     names = {file: _module_name(file, path) for file in originals}
     imports = {file: list(_imports(module, names[file])) for file, module in originals.items()}
@@ -94,7 +107,7 @@ def migrate(
         new,
         package,
         f"{above}.{naming.package(new)}",
-        result.uses,
+        tuple(left),
         tuple(place for found in imports.values() for place, name in found if f"{name}.".startswith(f"{package}.")),
         len(modules),
         tuple(Skipped(str(file), reason) for file, reason in sorted(skipped.items())),
@@ -103,16 +116,29 @@ def migrate(
     return _rewritten(migration, originals, modules, path) if rewrite else migration
 
 
-def _edited(modules: Mapping[Path, Module], uses: tuple[Use, ...]) -> Iterator[tuple[Path, Module]]:
-    """Carry out the edits, and yield the modules that change."""
-    from .edits import edited  # libcst is slow to load
-
+def _edited(modules: Mapping[Path, Module], uses: Iterable[Use], removed: list[Use]) -> Iterator[tuple[Path, Module]]:
+    """Carry out the edits, and yield the modules that change; the uses whose code goes are added to `removed`."""
     for file, module in modules.items():
-        edits = [use.edit for use in uses if use.edit is not None and use.place.file == str(file)]
-        raw = edited(module, edits) if edits else None
-        after = parse(file, raw) if raw is not None and raw != module.raw else None
-        if isinstance(after, Module):
+        edits: list[Edit] = []
+        for use in uses:
+            if use.edit is not None and use.place.file == str(file):
+                edits.append(use.edit)
+                if use.edit.kind in ("drop", "statement"):
+                    edits[-1] = replace(use.edit, new=f"#{_TOKEN}{len(removed)};")
+                    removed.append(use)
+        after = parse(file, edited(module, edits)) if edits else None
+        if isinstance(after, Module) and after.raw != module.raw:
             yield file, after
+
+
+def _removed(modules: Mapping[Path, Module], removed: Sequence[Use]) -> Iterator[Use]:
+    """Yield the uses whose code is a comment now, at the places of these comments."""
+    for module in modules.values():
+        for number, line in enumerate(module.lines, 1):
+            for mark in _MARKED.finditer(line):
+                use = removed[int(mark[1])]
+                change = replace(use.change, hint=f"{use.change.hint} {_HINT}")
+                yield replace(use, place=module.place(number, mark.start()), change=change, edit=None)
 
 
 def _rewritten(

@@ -19,7 +19,7 @@ from mcp_bindgen.diff.finding import Comparison
 from . import overlay
 from .changes import MAPPING, SHAPE, Change, Changes, owners
 from .checker import Checked, Diagnostic, check
-from .files import Module
+from .files import Located, Module
 from .repeats import Asked, repeats
 from .result import Edit, EditKind, Place, Use
 
@@ -192,7 +192,7 @@ class _Reader:
     def _start(self) -> tuple[int, int]:
         return self._found.line, self._found.offset
 
-    def _nodes(self) -> list[ast.AST]:
+    def _nodes(self) -> list[Located]:
         return self._module.nodes.get(self._start, [])
 
     def _edit(self, kind: EditKind, old: str, new: str = "") -> Edit:
@@ -287,18 +287,23 @@ class _Reader:
 
     def unexpected(self, names: Said) -> Iterator[Use]:
         """Read a keyword that a constructor or call does not take."""
-        name, call = names["name"], self._call()
+        name = names["name"]
         for label, _, change in self._arguments(names, name):
             if change.rule == SHAPE:
                 yield self._shape(label, change)
                 return
             if change.kind in ("gone", "renamed"):
-                edit = self._edit("drop" if change.kind == "gone" else "rename", name, change.new)
-                keywords = [one for one in (call.keywords if call is not None else []) if one.arg == name]
-                place = self._module.place_of(keywords[0]) if keywords else self._place()
-                if keywords and change.kind == "renamed":
-                    edit = Edit("rename", keywords[0].lineno, keywords[0].col_offset, name, change.new)
-                yield Use(place, label, change, edit if keywords else None)
+                calls = [one for one in self._nodes() if isinstance(one, ast.Call)]
+                calls.sort(key=lambda call: not ast.unparse(call.func).endswith(names["function"]))
+                keyword = next((one for call in calls for one in call.keywords if one.arg == name), None)
+                place, edit = self._place(), None
+                if keyword is not None:
+                    place = self._module.place_of(keyword)
+                    if change.kind == "renamed":
+                        edit = Edit("rename", keyword.lineno, keyword.col_offset, name, change.new)
+                    elif not change.new:
+                        edit = Edit("drop", keyword.lineno, keyword.col_offset, name)
+                yield Use(place, label, change, edit)
                 return
 
     def missing(self, names: Said) -> Iterator[Use]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Literal
 
@@ -36,7 +37,7 @@ class Change:
         rule: The rule of the finding behind it.
         subject: The subject of that finding.
         old: The old state in Python, in a few words.
-        new: The new state; empty if it is gone.
+        new: The new state. If it is gone: new members that may take its place, or empty.
         hint: The advice.
         fingerprint: The fingerprint of the finding; empty if the comparison has none for this change.
     """
@@ -149,9 +150,11 @@ class Changes:
                     kept = f'Read it by `(x.model_extra or {{}}).get("{old.field.wire}")`: it is there as before, '
                     kept += f"and a constructor takes `{old.name}=` as before."
                 return self._change("changed", cause, (rule, subject), words, hint=kept, gives=gives)
+            heirs = " or ".join(self._heirs(definition, old))
             hint = "the other side does not know it." if gives else "the other side does not send it."
             hint = f"{'Leave it out' if gives else 'Do without it'}: {hint}"
-            return self._change("gone", cause, (rule, subject), (old.name, ""), hint=hint)
+            hint += f" `{heirs}` may take its place." if heirs else ""
+            return self._change("gone", cause, (rule, subject), (old.name, heirs), hint=hint)
         if new.name != old.name:
             return self._change("renamed", cause, ("field-renamed", subject), (old.name, new.name), gives=gives)
         if new.is_metadata:
@@ -160,6 +163,16 @@ class Changes:
             return self._change("changed", cause, ("type-changed", subject), words, hint=hint, gives=gives)
         words = self._field_words(old.field, new.field)
         return self._change("changed", cause, ("type-changed", subject), words, gives=gives)
+
+    def _heirs(self, definition: str, gone: Parameter) -> Iterator[str]:
+        """Yield the members of a new class that may take the place of one: new members, required or similar."""
+        before = {one.field.wire for one in self.old.fields(definition)}
+        for wire, new in self._successors(definition).items():
+            one, other = self.old.protocol.resolve(gone.field.type), self.new.protocol.resolve(new.field.type)
+            is_similar = one.kind == other.kind or get_close_matches(gone.name, [new.name])
+            is_needed = new.field.required and new.field.default is None
+            if wire not in before and (is_needed or is_similar):
+                yield new.name
 
     def _successors(self, definition: str) -> dict[str, Parameter]:
         """Return old wire name -> the field in the new class, for fields that still exist."""

@@ -1,112 +1,100 @@
-"""Carry out edits of Python code: all other bytes stay as they are."""
+"""Carry out edits of Python code: all other bytes stay as they are, and code that goes becomes a comment."""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+from .files import Located, Module, parse
+from .result import Edit
 
-from .files import Module
-from .result import Edit, EditKind
+Span = tuple[int, int, bytes]
+"""Start and end in the text, in bytes of UTF-8, and the replacement."""
+
+_COMMA = re.compile(rb"(\s|\\\r?\n|#[^\n]*\n)*,")
+_GIVEN = re.compile(rb"\w+\s*=\s*")
+_LINE = re.compile(rb"([ \t\f]*)[^\r\n]*(\r?\n)?")
 
 
-def edited(module: Module, edits: Iterable[Edit]) -> bytes | None:
-    """Return the code of a file with some edits; `None` if libcst does not reproduce the file."""
-    try:
-        tree = cst.parse_module(module.raw)
-    except (cst.ParserSyntaxError, UnicodeError, RecursionError):
-        return None
-    if tree.bytes != module.raw:
-        return None
-    places: dict[tuple[int, int], list[Edit]] = {}
+def edited(module: Module, edits: Sequence[Edit]) -> bytes:
+    """Return the code of a file with some edits; without those that Python does not accept there."""
+    whole = _with(module, edits)
+    if isinstance(parse(module.path, whole), Module):
+        return whole
+    fine: list[Edit] = []
     for edit in edits:
-        place = module.place(edit.line, edit.offset)
-        places.setdefault((place.line, place.column - 1), []).append(edit)
-    wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
-    return wrapper.module.visit(_Editor(places, wrapper.resolve(PositionProvider))).bytes
+        if isinstance(parse(module.path, _with(module, [*fine, edit])), Module):
+            fine.append(edit)
+    return _with(module, fine)
 
 
-class _Editor(cst.CSTTransformer):
-    """Carries out edits.
-
-    Args:
-        edits: Line and column, counted from 0, -> the edits of the nodes that start there.
-        ranges: Node -> its range.
-    """
-
-    def __init__(self, edits: Mapping[tuple[int, int], list[Edit]], ranges: Mapping[cst.CSTNode, CodeRange]) -> None:
-        super().__init__()
-        self._edits, self._ranges = edits, ranges
-
-    def _at(self, node: cst.CSTNode, *kinds: EditKind) -> list[Edit]:
-        start = self._ranges[node].start
-        return [edit for edit in self._edits.get((start.line, start.column), []) if edit.kind in kinds]
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
-        for edit in self._at(original_node, "rename"):
-            if edit.old == original_node.value:
-                return updated_node.with_changes(value=edit.new)
-        return updated_node
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
-        for edit in self._at(original_node, "rename", "annotate", "extra"):
-            if edit.old != original_node.attr.value:
-                continue
-            if edit.kind == "extra":
-                read = cst.parse_expression(f'(x.model_extra or {{}}).get("{edit.new}")')
-                found = cst.ensure_type(cst.ensure_type(read, cst.Call).func, cst.Attribute)
-                extra = cst.ensure_type(cst.ensure_type(found.value, cst.BooleanOperation).left, cst.Attribute)
-                return cst.ensure_type(read.with_deep_changes(extra, value=updated_node.value), cst.Call)
-            return updated_node.with_changes(attr=cst.Name(edit.new))
-        return updated_node
-
-    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.ImportFrom:
-        renames = {edit.old: edit.new for edit in self._at(original_node, "rename")}
-        if not renames or isinstance(updated_node.names, cst.ImportStar):
-            return updated_node
-        names = [
-            alias.with_changes(name=cst.Name(renames[alias.name.value]))
-            if isinstance(alias.name, cst.Name) and alias.name.value in renames
-            else alias
-            for alias in updated_node.names
-        ]
-        return updated_node.with_changes(names=names)
-
-    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
-        """Rename classes in quoted annotations."""
-        text = original_node.value
-        for edit in self._at(original_node, "rename"):
-            text = re.sub(rf"\b{edit.old}\b", edit.new, text)
-        return updated_node.with_changes(value=text)
-
-    def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.Expr | cst.RemovalSentinel:
-        return cst.RemoveFromParent() if self._at(original_node, "statement") else updated_node
-
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        for edit in self._at(original_node, "mapping"):
-            pairs = zip(edit.new.split(), updated_node.args, strict=False)
-            return cst.Dict([cst.DictElement(cst.SimpleString(f'"{wire}"'), one.value) for wire, one in pairs])
-        arguments: Sequence[cst.Arg] = updated_node.args
-        for edit in self._at(original_node, "drop", "keyword"):
-            if edit.kind == "drop":
-                arguments = _without(arguments, edit.old)
-            elif int(edit.old) < len(arguments):
-                equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-                named = arguments[int(edit.old)].with_changes(keyword=cst.Name(edit.new), equal=equal)
-                arguments = [named if one is arguments[int(edit.old)] else one for one in arguments]
-        return updated_node.with_changes(args=arguments)
+def _with(module: Module, edits: Iterable[Edit]) -> bytes:
+    """Return the code with edits; an edit that overlaps an earlier one is left for another round."""
+    done: list[Span] = []
+    for edit in edits:
+        nodes = module.nodes.get((edit.line, edit.offset), [])
+        spans = [span for node in nodes for span in _spans(module, node, edit)]
+        if not any(start < other[1] and other[0] < end for start, end, _ in spans for other in done):
+            done += spans
+    text = bytearray(module.utf8)
+    for start, end, replacement in sorted(done, reverse=True):
+        text[start:end] = replacement
+    return text.decode().encode(module.encoding)
 
 
-def _without(arguments: Sequence[cst.Arg], keyword: str) -> Sequence[cst.Arg]:
-    """Return arguments without a keyword; the last remaining argument takes over the last comma."""
-    kept = [one for one in arguments if one.keyword is None or one.keyword.value != keyword]
-    if kept and len(kept) < len(arguments):
-        own, comma = kept[-1].comma, arguments[-1].comma
-        if isinstance(own, cst.Comma) and isinstance(comma, cst.Comma):
-            here, there = own.whitespace_after, comma.whitespace_after
-            if isinstance(here, cst.ParenthesizedWhitespace) and isinstance(there, cst.ParenthesizedWhitespace):
-                comma = comma.with_changes(whitespace_after=there.with_changes(first_line=here.first_line))
-        kept[-1] = kept[-1].with_changes(comma=comma)
-    return kept
+def _spans(module: Module, node: Located, edit: Edit) -> Iterator[Span]:
+    """Yield the replacements that make an edit of a node that starts at its place."""
+    text, (start, end), old, new = module.utf8, module.span(node), edit.old, edit.new.encode()
+    last = end - len(old.encode())
+    match edit.kind, node:
+        case "rename", ast.Name(id=name) | ast.keyword(arg=name) if name == old:
+            yield start, start + len(old.encode()), new
+        case "rename" | "annotate", ast.Attribute(attr=name) if name == old:
+            yield last, end, new
+        case "rename", ast.ImportFrom(names=names):
+            starts = [module.start(alias) for alias in names if alias.name == old]
+            yield from ((one, one + len(old.encode()), new) for one in starts)
+        case "rename", ast.Constant(value=str()):  # a quoted annotation
+            yield from ((*one.span(), new) for one in re.compile(rf"\b{old}\b".encode()).finditer(text, start, end))
+        case _ if node in module.formatted:  # its place is not exact before Python 3.12, nor may there be comments
+            return
+        case "extra", ast.Attribute(attr=name) if name == old:
+            yield from ((start, start, b"("), (last, end, b'model_extra or {}).get("' + new + b'")'))
+        case "keyword", ast.Call(args=arguments) if int(old) < len(arguments):
+            yield (place := module.start(arguments[int(old)])), place, new + b"="
+        case "mapping", ast.Call(func=func, keywords=keywords) if old == ast.unparse(func).rpartition(".")[2]:
+            yield from ((start, text.index(b"(", module.end(func)) + 1, b"{"), (end - 1, end, b"}"))
+            for keyword, wire in zip(keywords, new.split(), strict=True):
+                found = _GIVEN.match(text, module.start(keyword))
+                yield *(found.span() if found else (start, start)), b'"' + wire + b'": '
+        case "drop", ast.keyword(arg=name) if name == old:
+            comma = _COMMA.match(text, end)
+            yield _comment(text, start, comma.end() if comma else end, new)
+        case "statement", ast.Expr() if not any(_beside(text, start, end)):
+            is_alone = any(body == [node] for one in ast.walk(module.tree) for _, body in ast.iter_fields(one))
+            yield start, end, b"pass  " * is_alone + _comment(text, start, end, new)[2]
+        case _:
+            pass
+
+
+def _beside(text: bytes, start: int, end: int) -> tuple[bytes, bytes]:
+    """Return the code before and after a span, on its lines."""
+    before, after = text[text.rfind(b"\n", 0, start) + 1 : start], text[end:].partition(b"\n")[0].strip()
+    return before.strip(), after if not after.startswith(b"#") else b""
+
+
+def _comment(text: bytes, start: int, end: int, mark: bytes) -> Span:
+    """Return the replacement of code by a comment that has its lines to itself and begins with a mark."""
+    before, after = _beside(text, start, end)
+    found = _LINE.match(text, text.rfind(b"\n", 0, start) + 1)
+    assert found is not None
+    margin, indent, newline = found[1], found[1] + b"    " * bool(before), found[2] or b"\n"
+    first, *others = (one.removeprefix(margin) for one in text[start:end].splitlines())
+    comment = (newline + indent).join([mark + b" " + first, *((b"# " + one).rstrip() for one in others)])
+    if before:
+        start, comment = len(text[:start].rstrip(b" \t\f")), newline + indent + comment
+    if after:
+        end = len(text) - len(text[end:].lstrip(b" \t\f"))
+        comment += newline + (margin if after[0] in b")]}" else indent)
+    return start, end, comment

@@ -11,11 +11,14 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 from mcp_bindgen.spec import BadInput
 
 from .result import Place
+
+Located = ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias | ast.pattern
 
 _FOREIGN = frozenset({"node_modules", "__pycache__", "site-packages"})
 _SUFFIXES = frozenset({".py", ".pyi"})
@@ -51,11 +54,39 @@ class Module:
         return self.text.encode().splitlines(keepends=True)
 
     @cached_property
-    def nodes(self) -> dict[tuple[int, int], list[ast.AST]]:
+    def utf8(self) -> bytes:
+        """The text in UTF-8."""
+        return b"".join(self.lines)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offsets of the lines in `utf8`."""
+        return [0, *accumulate(map(len, self.lines))]
+
+    def span(self, node: Located) -> tuple[int, int]:
+        """Return the offsets of a node in `utf8`."""
+        return self.start(node), self.end(node)
+
+    def start(self, node: Located) -> int:
+        """Return the offset at which a node starts in `utf8`."""
+        return self.starts[node.lineno - 1] + node.col_offset
+
+    def end(self, node: Located) -> int:
+        """Return the offset at which a node ends in `utf8`."""
+        return self.starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+
+    @cached_property
+    def formatted(self) -> frozenset[ast.AST]:
+        """The nodes in f-strings."""
+        texts = (one for one in ast.walk(self.tree) if isinstance(one, ast.JoinedStr))
+        return frozenset(node for one in texts for node in ast.walk(one))
+
+    @cached_property
+    def nodes(self) -> dict[tuple[int, int], list[Located]]:
         """Line and offset in bytes -> the nodes that start there, the outermost first."""
-        found: dict[tuple[int, int], list[ast.AST]] = {}
+        found: dict[tuple[int, int], list[Located]] = {}
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias | ast.pattern):
+            if isinstance(node, Located):
                 found.setdefault((node.lineno, node.col_offset), []).append(node)
         return found
 

@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 from mcp_bindgen.emit.python.installation import NAMESPACE
@@ -80,8 +79,7 @@ class _References:
 
     def __init__(self, module: Module, old: str, new: str, own: frozenset[str]) -> None:
         self.tree, self.old, self.new, self.own = module.tree, old, new, own
-        self.text = b"".join(module.lines)
-        self._starts = [0, *accumulate(map(len, module.lines))]
+        self.text, self._start, self._end, self._starts = module.utf8, module.start, module.end, module.starts
         self._dotted = re.compile(rf"{NAMESPACE}\.{re.escape(old)}([.:][\w.:]*)?")
         self.bound = False
         self.namespaces: set[str] = set()
@@ -202,12 +200,6 @@ class _References:
         if len(found) != count:
             raise _UnclearError
         yield from found
-
-    def _start(self, node: ast.expr | ast.alias | ast.stmt) -> int:
-        return self._starts[node.lineno - 1] + node.col_offset
-
-    def _end(self, node: ast.expr | ast.alias) -> int:
-        return self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
     # --- problems -----------------------------------------------------------------------------------------------
 

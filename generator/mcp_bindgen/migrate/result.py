@@ -30,13 +30,13 @@ class Edit:
     """A change of the code at one node of its syntax tree.
 
     Attributes:
-        kind: `rename` a name, `drop` a keyword of a call, `keyword` gives a positional argument by name, `extra` reads
-            a field from `model_extra`, `annotate` replaces an annotation, `mapping` makes a constructor a dictionary
-            with the names of the wire, `statement` removes a statement.
+        kind: `rename` a name, `drop` makes a keyword of a call a comment, `keyword` gives a positional argument by
+            name, `extra` reads a field from `model_extra`, `annotate` replaces an annotation, `mapping` makes a
+            constructor a dictionary with the names of the wire, `statement` makes a statement a comment.
         line: Line of the node.
         offset: Its offset in the line, in bytes of UTF-8.
         old: The name that the node has, or the index of the argument.
-        new: The new name, or the names of the wire separated by spaces; empty if something is removed.
+        new: The new name, the names of the wire separated by spaces, or the mark at the beginning of a comment.
     """
 
     kind: EditKind

@@ -182,7 +182,8 @@ def test_an_upgrade_edits_renamed_types_and_lists_removed_types(tmp_path: Path) 
     folder = project(tmp_path / "weather", src__weather__logs=logs, src__weather__tool=tool)
     assert "types.SetLevelRequestParams is gone" in upgraded(folder, code=1)
     assert (folder / "src/weather/logs.py").read_text() == logs.replace(OLD, NEW)
-    edited = tool.replace(OLD, NEW).replace("RequestMeta", "RequestMetaObject").replace(", execution=z", "")
+    edited = tool.replace(OLD, NEW).replace("RequestMeta", "RequestMetaObject")
+    edited = edited.replace(" execution=z", "\n    # execution=z\n")
     assert (folder / "src/weather/tool.py").read_text() == edited
 
 
