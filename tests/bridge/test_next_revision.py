@@ -183,6 +183,13 @@ def test_removing_a_revision_removes_its_steps(home: Path) -> None:
 
 
 @pytest.mark.full
+def test_a_rule_gives_a_list_or_a_table(home: Path) -> None:
+    for given in ("[]", "{ a = [1] }"):
+        (home / "schema" / "bridges.toml").write_text(RULES.replace('give = ""', f"give = {given}"), "utf-8")
+        inside("generate", NAME, code=0)
+
+
+@pytest.mark.full
 def test_a_rule_that_matches_no_difference_is_reported(home: Path) -> None:
     (home / "schema" / "bridges.toml").write_text(RULES.replace("Tool.description", "Tool.prescription"), "utf-8")
     done = inside("generate", NAME)

@@ -122,6 +122,8 @@ def test_every_breaking_finding_is_accounted_for() -> None:
         ('["a -> b"]\nTool.name = { by = "os.system(1)", because = "x" }\n', "of the wrong kind"),
         ('["a -> b"]\nTool.name = { do = "drop", because = "x", why = "y" }\n', "'why' says nothing here"),
         ('["a -> b"]\nTool.name = 1\n', "a rule without a reason"),
+        ('["a -> b"]\nTool.name = { give = [2026-01-01], because = "x" }\n', "without dates, nan and inf"),
+        ('["a -> b"]\nTool.name = { give = nan, because = "x" }\n', "without dates, nan and inf"),
         ("[[", "is not TOML"),
     ],
 )

@@ -130,6 +130,18 @@ def test_two_distributions_for_the_same_language_are_refused(example: Path) -> N
         (PLAIN.replace("NAME", "'a/b.txt'").replace("HEADER", ""), "plain:emit", "file name 'a/b.txt'"),
         (PLAIN.replace("NAME", "'..'").replace("HEADER", ""), "plain:emit", "file name '..'"),
         (PLAIN.replace("NAME", "'a.txt'").replace("HEADER", "words"), "plain:emit", "a.txt without our header"),
+        ("raise SystemExit", "plain:emit", "cannot be loaded"),
+        (
+            "def emit(model, options): 1 / 0",
+            "plain:emit",
+            "the emitter plain raised ZeroDivisionError: division by zero",
+        ),
+        ("def emit(model, options): import acme", "plain:emit", "raised ModuleNotFoundError: No module named 'acme'"),
+        (
+            "def emit(model, options): raise SystemExit('a\\nb')",
+            "plain:emit",
+            "the emitter plain raised SystemExit: a b",
+        ),
         (
             "def emit(model, options): pass",
             "plain:emit",
@@ -181,6 +193,21 @@ def test_a_custom_template_replaces_the_default_template(site: Path, tmp_path: P
     assert command_of(made["types.py"].decode()).endswith("--templates templates")
     assert with_template("errors.py.jinja", text).stdout.endswith("(unchanged)\n")
     assert not with_template("errors.py.jinja", text + "# more\n").stdout.endswith("(unchanged)\n")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [("", "ModuleNotFoundError: No module named 'acme_texts'"), ("raise SystemExit('a')", "SystemExit: a")],
+)
+def test_a_template_that_imports_an_unusable_package_is_named(module: str, says: str, site: Path) -> None:
+    site.mkdir()
+    if module:
+        (site / "acme_texts.py").write_text(module, "utf-8")
+    done = with_template("errors.py.jinja", "{{ header }}\nimport acme_texts\n\nTEXTS = acme_texts.x\n")
+    assert (done.returncode, done.stderr.count("\n"), Path("out").exists()) == (2, 1, False)
+    assert f"error: templates: the bindings cannot be used: {says}; " in done.stderr
+    assert "correct the templates, or put the packages that they import into PYTHONPATH" in done.stderr
 
 
 def test_a_template_in_another_encoding_is_refused(site: Path, tmp_path: Path) -> None:

@@ -95,6 +95,12 @@ def test_two_configurations_in_one_folder_are_refused(project: Path) -> None:
     assert "keep one of them" in inside("check", code=2).stderr
 
 
+def test_a_tool_that_is_no_table_is_no_configuration(project: Path) -> None:
+    for text in ("tool = 1\n", 'tool = "mcp-bindgen"\n', "tool = []\n"):
+        (project / "pyproject.toml").write_text(text, "utf-8")
+        assert find() == project / "mcp-bindgen.toml"
+
+
 def test_arguments_replace_the_configuration(project: Path) -> None:
     assert inside("generate", "2024-11-05", "--out", "own", "--package", "one").returncode == 0
     assert [path.name for path in (project / "src").iterdir()] == ["deep"]

@@ -246,6 +246,11 @@ def test_a_custom_profile_extends_a_built_in_profile(tmp_path: Path) -> None:
         (entry.format("max_tools", "true"), "max_tools.value must be of type int"),
         ("max_tools = 3", r"\[max_tools\] needs value, source and date"),
         ("max_tools", "mine.toml: "),
+        ("base = []", "title and base must be texts"),
+        ("title = 2026-01-01", "title and base must be texts"),
+        (f'base = "{file}"', "base names another profile"),
+        (entry.format("keywords", "[[]]"), r"\[keywords\] needs texts"),
+        (entry.format("max_tools", 3).replace('"a measurement"', "[]"), r"\[max_tools\] needs texts"),
     ]:
         file.write_text(text, "utf-8")
         profile.cache_clear()

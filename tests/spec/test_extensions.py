@@ -498,6 +498,12 @@ def test_the_history_of_a_method_continues_in_its_extension() -> None:
         assert list(timelines(words, STORE)) == owners
 
 
+def test_a_table_of_pins_whose_versions_are_no_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "extensions.toml").write_text('"com.example/jobs" = []\n', "utf-8")
+    with pytest.raises(BadInput, match="is not a table; write its versions as tables"):
+        _ = Store(users=tmp_path).extension_pins
+
+
 def test_status_reports_a_damaged_extension(folder: Path) -> None:
     for name in ("extensions", "extensions.toml"):
         source = STORE.root / name

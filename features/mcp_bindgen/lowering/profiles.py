@@ -172,8 +172,9 @@ def profile(name: str) -> Profile:
         raise BadProfile(f"{file}: {error.strerror}; name an existing file") from None
     except ValueError as error:
         raise BadProfile(f"{file}: {error}") from None
-    title = document.pop("title", file.stem)
-    base = document.pop("base", None)
+    title, base = document.pop("title", file.stem), document.pop("base", None)
+    if not isinstance(title, str) or not isinstance(base, str | None) or base == name:
+        raise BadProfile(f"{file}: title and base must be texts, and base names another profile")
     facts = dict(profile(base).facts) if base is not None else {}
     facts |= {key: _fact(file, key, table) for key, table in document.items()}
     values: dict[str, Any] = {
@@ -193,6 +194,8 @@ def _fact(file: Path, key: str, table: Any) -> Fact:
     form = _FORMS[str(_ENTRIES[key]).removesuffix(" | None")]
     if not isinstance(table["value"], form) or (form is int and isinstance(table["value"], bool)):
         raise BadProfile(f"{file}: {key}.value must be of type {form.__name__}")
+    if not all(isinstance(one, str) for one in (table["source"], *(table["value"] if form is list else ()))):
+        raise BadProfile(f"{file}: [{key}] needs texts")
     return Fact(**table)
 
 

@@ -42,7 +42,7 @@ class Fill:
     """
 
     member: str
-    value: Any
+    value: Any = field(hash=False)
     replaces: Flag = False
 
 

@@ -12,7 +12,7 @@ from mcp_bindgen.protocol.json_form import Flag, MaybeAny, Text, Texts
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.kinds import ANYTHING, TEXT, TEXTS, Kind, one_of
+from mcp_bindgen.spec.kinds import JSON, TEXT, TEXTS, Kind, one_of
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.toml import read_toml
 
@@ -35,7 +35,7 @@ _ACTIONS = {
     "by": Kind(
         lambda value: isinstance(value, str) and _FUNCTION.fullmatch(value) is not None, "the name of a function"
     ),
-    "give": ANYTHING,
+    "give": JSON,
     "rename": TEXT,
     "same_as": TEXT,
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -224,14 +225,14 @@ class Target:
 
     def render(self) -> dict[str, str]:
         """Return file name -> text; raises `BadInput` if the schema breaks a convention."""
-        with locating(self.file):
-            files = self.emitter.emit(Model(self.protocol), self.options)
-        return checked(files, self.emitter)
+        model = Model(self.protocol)
+        with _guarded(self.emitter), locating(self.file):
+            return checked(self.emitter.emit(model, self.options), self.emitter)
 
     def check_files(self, files: Mapping[str, str]) -> None:
         """Raise `BadInput` if the files cannot be used; packages of the installation are checked by its tests."""
         if not self.is_installed:
-            with locating(self.file):
+            with _guarded(self.emitter), locating(self.file):
                 self.emitter.check_files(files, Model(self.protocol), self.options)
 
 
@@ -291,11 +292,24 @@ class Bridges:
         options = Options(BRIDGES, self.command, joins_installed=bool(self.users))
         files: dict[str, str] = {}
         for model in self.models:
-            files |= self.emitter.emit(model, options)
-        return checked(files, self.emitter)
+            with _guarded(self.emitter):
+                files |= checked(self.emitter.emit(model, options), self.emitter)
+        return files
 
     def check_files(self, files: Mapping[str, str]) -> None:
         """Accept all files: they hold data only."""
+
+
+@contextmanager
+def _guarded(emitter: Emitter) -> Generator[None]:
+    """Raise `BadInput` for an error in the code of another distribution; an error of ours keeps its traceback."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, BadInput) or emitter.module.startswith(f"{__package__}."):
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise BadInput(f"the emitter {emitter.module} raised {reason[:300]}", fix="correct the emitter") from None
 
 
 def checked(files: Mapping[str, str], emitter: Emitter) -> dict[str, str]:

@@ -40,7 +40,7 @@ def emitter(language: str = DEFAULT) -> Emitter:
         raise BadInput(f"several distributions have an emitter {language!r}: {names}", fix="uninstall all but one")
     try:
         found = entry.load()
-    except Exception as error:  # importing a module may raise anything
+    except (Exception, SystemExit) as error:  # importing a module may raise anything
         raise _unusable(entry, str(error)) from None
     if isinstance(found, Emitter):
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,7 +67,16 @@ def _is_pattern(value: Any) -> bool:
     return True
 
 
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 ANYTHING = Kind(lambda value: True, "a JSON value")
+JSON = Kind(_is_json, "a JSON value, without dates, nan and inf")
 TEXT = Kind(_is_text, "a string")
 PATTERN = Kind(_is_pattern, "a regular expression")
 VERSION = Kind(_is_version, "up to 64 letters and digits, with single . _ + - between them")

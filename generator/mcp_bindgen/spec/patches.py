@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from .canonical import same
 from .errors import BadInput, locating
 from .json import is_array, is_object
 from .keywords import PROSE, Schema
-from .kinds import TEXT, TEXTS
+from .kinds import JSON, TEXT, TEXTS
 from .pointer import join, split, step
 from .toml import read_toml
 
@@ -82,10 +81,8 @@ def _patch(entry: Any, pointer: str) -> Patch:
     for name, kind in _KINDS.items():
         if name in entry:
             kind.check(entry[name], name, join(pointer, name))
-    try:
-        json.dumps(entry, allow_nan=False)
-    except (TypeError, ValueError):
-        raise BadInput("holds a value that JSON has not", pointer=pointer, fix="use no dates, nan or inf") from None
+    if not JSON.fits(entry):
+        raise BadInput("holds a value that JSON has not", pointer=pointer, fix="use no dates, nan or inf")
     if not split(entry["pointer"]) or not {"old", "new"} & entry.keys():
         raise BadInput("the patch changes nothing", pointer=pointer, fix="give a place, and an old or a new value")
     return replace(Patch(**entry), revisions=tuple(entry.get("revisions", ())))

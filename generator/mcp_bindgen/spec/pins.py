@@ -11,6 +11,7 @@ from . import revisions
 from .errors import BadInput, locating
 from .extension import check_id
 from .json import is_object
+from .pointer import join
 from .toml import read_toml
 
 REVISIONS, EXTENSIONS = "revisions.toml", "extensions.toml"
@@ -80,6 +81,8 @@ def _entries(table: str, content: dict[str, Any]) -> Iterator[tuple[str, str, An
         return
     for id, versions in content.items():
         check_id(id)
+        if not is_object(versions):
+            raise BadInput("is not a table", pointer=join("", id), fix="write its versions as tables")
         yield from ((id, version, entry) for version, entry in versions.items())
 
 

@@ -82,7 +82,8 @@ def find(folder: Path | None = None) -> Path | None:
     start = (folder or Path()).resolve()
     for place in (start, *start.parents):
         own, shared = place / FILE, place / _SHARED_FILE
-        is_shared = shared.is_file() and _TABLE in read_toml(shared).get("tool", {})
+        tools = read_toml(shared).get("tool") if shared.is_file() else None
+        is_shared = is_object(tools) and _TABLE in tools
         if own.is_file() and is_shared:
             raise BadInput(
                 f"[tool.{_TABLE}] of {_SHARED_FILE} is a configuration too", file=own, fix="keep one of them"

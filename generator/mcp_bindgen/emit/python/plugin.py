@@ -76,7 +76,7 @@ class PythonEmitter(Emitter):
         from .trial import try_import
 
         if not any(engine_of(one) for one in model.protocol.extensions if one.id == options.extension):
-            try_import(files)
+            try_import(files, options.templates)
 
     def installed(self, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
         """Return the packages of this checkout, or of the revisions of the user."""

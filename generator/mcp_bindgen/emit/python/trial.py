@@ -15,11 +15,12 @@ from mcp_bindgen.spec import BadInput
 _PACKAGE = "mcp_bindgen_trial"
 
 
-def try_import(files: Mapping[str, str]) -> None:
+def try_import(files: Mapping[str, str], templates: Path | None = None) -> None:
     """Import the modules of a package from a scratch folder, and build the validators of its types and messages.
 
     Args:
         files: File name -> text.
+        templates: The folder of the user's templates that made some of them.
 
     Raises:
         BadInput: Something cannot be imported or built.
@@ -36,11 +37,14 @@ def try_import(files: Mapping[str, str]) -> None:
             import_module(_PACKAGE)
             for name in sorted(name for name in files if name.endswith(".py") and name != "__init__.py"):
                 _build(import_module(f"{_PACKAGE}.{name.removesuffix('.py')}"))
-        except Exception as error:  # an import may raise anything
+        except (Exception, SystemExit) as error:  # an import may raise anything
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise BadInput(
                 f"the bindings cannot be used: {reason[:300]}",
-                fix="nothing was written; change the schema there, and report this",
+                file=templates,
+                fix="nothing was written; change the schema there, and report this"
+                if templates is None
+                else "nothing was written; correct the templates, or put the packages that they import into PYTHONPATH",
             ) from None
         finally:
             sys.path.remove(scratch)
