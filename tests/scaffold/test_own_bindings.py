@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.keywords import DIALECT
 from tests.support.commands import Done, execute, inside, save, snapshot
 from tests.support.forks import PYTHON
 from tests.support.next_revision import BASIS, FACTS, NAME, next_revision
@@ -89,3 +91,56 @@ def test_a_contract_with_an_imported_revision_is_refused(author: Path) -> None:
     done = inside("scaffold", "server", "books", "--revision", NAME, "--contract", file, "--out", author, code=2)
     assert f"MCP {NAME} is not part of mcp-bindgen" in done.stderr
     assert not (author / "books").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("server", "books"),
+        ("server", "books", "--auth"),
+        ("server", "books", "--style", "class", "--revision", BASIS),
+        ("client", "books", "--revision", BASIS),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_an_upgraded_project_has_the_bindings_and_passes_its_tests(
+    words: tuple[str, ...], author: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside("scaffold", *words, "--out", author, code=0)
+    done = inside("upgrade", author / "books", "--to", NAME, code=0)
+    assert f"added      {author}/books/src/books/v2027_01_15, " in done.stdout
+    assert "mentions" not in done.stdout
+    elsewhere(monkeypatch, author / "books")
+    run("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    readme, metadata = Path("README.md").read_text("utf-8"), Path("pyproject.toml").read_text("utf-8")
+    assert ("speaks every revision of MCP over" in readme) == (len(words) < 4)
+    assert (f"MCP {NAME}, which is not part" in readme, f"MCP {BASIS}" in readme) == (True, False)
+    assert (f'revisions = ["{NAME}"]' in metadata, '"src/books/v2027_01_15"' in metadata) == (True, True)
+    (line,) = re.findall("`(mcp-bindgen generate --schema .*)`", readme)
+    assert inside(*shlex.split(line.replace("generate", "check", 1))[1:]).stdout == f"{NAME}  in sync\n"
+
+
+def test_a_project_is_upgraded_to_a_schema_file(author: Path) -> None:
+    inside("scaffold", "server", "books", "--style", "class", "--revision", BASIS, "--out", author, code=0)
+    file = save(author / "plan.json", {"$schema": DIALECT, "$defs": dict(Store().effective(BASIS).definitions)})
+    (author / "books" / "src" / "books" / "names.py").write_text(
+        "from mcp_bindgen import testing, v2026_07_28\n", "utf-8"
+    )
+    done = inside("upgrade", author / "books", "--to", file, code=1)
+    assert "names.py v2026_07_28 is imported beside other names; import it on a line of its own" in done.stdout
+    shown = execute(
+        PYTHON, "-c", "import books.server as s; print(s.Books.revision)", PYTHONPATH=str(author / "books/src")
+    )
+    assert shown.stdout == "plan\n", shown.stderr
+
+
+def test_an_upgrade_refuses_a_contract_and_a_file_in_the_way(author: Path) -> None:
+    contract = save(author / "contract.json", {"tools": []})
+    inside("scaffold", "server", "books", "--contract", contract, "--out", author, code=0)
+    assert f"MCP {NAME} is not part of mcp-bindgen" in inside("upgrade", author / "books", "--to", NAME, code=2).stderr
+    inside("scaffold", "server", "notes", "--out", author, code=0)
+    (author / "notes" / "schema").mkdir()
+    mine = save(author / "notes" / "schema" / f"{NAME}.json", [])
+    before = snapshot(author / "notes")
+    assert f"{mine}: is in the way" in inside("upgrade", author / "notes", "--to", NAME, code=2).stderr
+    assert snapshot(author / "notes") == before

@@ -45,6 +45,7 @@ def migrate(
     package: str | None = None,
     rewrite: bool = False,
     without: Path | None = None,
+    target: str | None = None,
 ) -> Migration:
     """Return the changes that Python code needs; nothing is written.
 
@@ -53,6 +54,7 @@ def migrate(
         path: A folder of Python code, or one file.
         package: The import name of the bindings, if they are not ours.
         without: A folder of generated files, which are not reported.
+        target: The import name of the new bindings, if they are not beside the old ones.
         rewrite: Carry out the edits. `Migration.edited` has the new files, and `uses` lists the rest.
 
     Raises:
@@ -106,7 +108,7 @@ def migrate(
         old,
         new,
         package,
-        f"{above}.{naming.package(new)}",
+        target or f"{above}.{naming.package(new)}",
         tuple(left),
         tuple(place for found in imports.values() for place, name in found if f"{name}.".startswith(f"{package}.")),
         len(modules),
@@ -145,14 +147,16 @@ def _rewritten(
     migration: Migration, originals: Mapping[Path, Module], modules: Mapping[Path, Module], root: Path
 ) -> Migration:
     """Return the migration with the new content of the files, which import the new bindings."""
-    old, new = (name.rpartition(".")[2] for name in (migration.old_package, migration.new_package))
+    (above, _, old), (namespace, _, new) = (
+        name.rpartition(".") for name in (migration.old_package, migration.new_package)
+    )
     own = _own(modules, root, old)
     files: dict[str, FileChange] = {}
     left: list[Skipped] = []
     for file, module in modules.items():
         raw = module.raw
-        if migration.old_package.rpartition(".")[0] == NAMESPACE:
-            moved = rewrite_imports(raw, old, new, own)
+        if above == NAMESPACE:
+            moved = rewrite_imports(raw, old, new, own, namespace)
             raw = moved.raw
             left += [Skipped(str(file), moved.problem)] if moved.problem else []
         if raw != originals[file].raw:

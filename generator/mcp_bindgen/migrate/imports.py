@@ -32,7 +32,9 @@ class Rewritten:
     problem: str = ""
 
 
-def rewrite_imports(raw: bytes, old: str, new: str, own: frozenset[str] = frozenset()) -> Rewritten:
+def rewrite_imports(
+    raw: bytes, old: str, new: str, own: frozenset[str] = frozenset(), namespace: str = NAMESPACE
+) -> Rewritten:
     """Rewrite the references to a package of bindings in a file.
 
     Args:
@@ -41,6 +43,7 @@ def rewrite_imports(raw: bytes, old: str, new: str, own: frozenset[str] = frozen
         new: The name of the new package.
         own: The top-level names of the project itself, whose modules may hand the package on; none where a module of
             the project has the name of the old package.
+        namespace: The package that has the new one.
     """
     if old == new or old.encode() not in raw:
         return Rewritten(raw)
@@ -57,10 +60,20 @@ def rewrite_imports(raw: bytes, old: str, new: str, own: frozenset[str] = frozen
     if problem := references.problem():
         return Rewritten(raw, problem=problem)
     text = bytearray(references.text)
+    above = f"{NAMESPACE}.".encode()
     for place in reversed(places):
+        is_below = text.endswith(above, 0, place)
         text[place : place + len(old)] = new.encode()
+        if is_below:
+            text[place - len(above) : place] = f"{namespace}.".encode()
     changed = dict.fromkeys(references.line(place) for place in places)
-    return Rewritten(text.decode().encode(module.encoding), tuple(changed))
+    found = text.decode()
+    if namespace != NAMESPACE:
+        found = re.sub(rf"(?m)^(\s*from\s+){NAMESPACE}(\s+import\s+{new}\b(?![^#\n]*,))", rf"\1{namespace}\2", found)
+        rest = rewrite_imports(found.encode(module.encoding), new, old)
+        if rest.lines or rest.problem:
+            return Rewritten(raw, problem=f"{old} is imported beside other names; import it on a line of its own")
+    return Rewritten(found.encode(module.encoding), tuple(changed))
 
 
 class _UnclearError(Exception):

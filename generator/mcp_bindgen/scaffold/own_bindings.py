@@ -9,7 +9,7 @@ from pathlib import Path
 from mcp_bindgen.emit import Options, Target
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.plugin import EMITTER
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.revisions import is_date
 
 
@@ -31,6 +31,25 @@ class OwnBindings:
     command: str
     files: dict[str, str]
 
+    @property
+    def folder(self) -> str:
+        """Where the bindings are in the project."""
+        return f"src/{self.package.replace('.', '/')}"
+
+    @property
+    def described(self) -> str:
+        """The lines about them in a README."""
+        return (
+            f"    {self.schema}    MCP {self.revision}, which is not part of mcp-bindgen\n"
+            f"    {self.folder}/    generated from it: `{self.command}`\n"
+        )
+
+
+def refused_contract(revision: str, fix: str) -> BadInput:
+    """Return the error for a contract in a revision that only the folder of the author has."""
+    fact = f"MCP {revision} is not part of mcp-bindgen, and a contract is generated again where nobody imported it"
+    return BadInput(fact, fix=fix)
+
 
 def own_bindings(store: Store, revision: str, project: str) -> OwnBindings:
     """Return the bindings of a revision for the package of a project.
@@ -50,7 +69,6 @@ def own_bindings(store: Store, revision: str, project: str) -> OwnBindings:
     command = shlex.join([*words, "--out", "src", "--package", package])
     as_a_file = replace(source, draft=not is_date(revision))  # as `generate --schema` reads it
     code = Target(EMITTER, as_a_file, Path(), Options(package, command)).render()
-    place = f"src/{package.replace('.', '/')}"
-    return OwnBindings(
-        revision, package, schema, command, {**files, **{f"{place}/{name}": text for name, text in code.items()}}
-    )
+    own = OwnBindings(revision, package, schema, command, files)
+    files |= {f"{own.folder}/{name}": text for name, text in code.items()}
+    return own

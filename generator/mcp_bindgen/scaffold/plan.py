@@ -20,7 +20,7 @@ from mcp_bindgen.spec.revisions import order
 from . import extended
 from .features import Feature, choose
 from .names import Names
-from .own_bindings import OwnBindings, own_bindings
+from .own_bindings import OwnBindings, own_bindings, refused_contract
 from .project import TRANSPORTS, Kind
 from .style import Style, class_option, style_of
 
@@ -193,10 +193,7 @@ def plan(
     known = sorted({store.pin(name).name for name in asked.revisions or [default_revision(store)]}, key=order)
     users = [revision for revision in known if store.is_users(revision)]
     if contract is not None and users:
-        raise BadInput(
-            f"MCP {users[0]} is not part of mcp-bindgen, and a contract is generated again where nobody imported it",
-            fix="leave --contract out, or take a revision of `mcp-bindgen schema list` that is not in your folder",
-        )
+        raise refused_contract(users[0], "leave --contract out")
     each = kind == "server" and contract is not None
     written = known if each else [name for name in known if name in users or name == _ours(known, users)]
     protocols = [lower(build(store.effective(name))) for name in written]

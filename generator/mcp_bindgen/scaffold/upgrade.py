@@ -20,11 +20,17 @@ from mcp_bindgen.migrate.files import files, python_files
 from mcp_bindgen.migrate.imports import rewrite_imports
 from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.kinds import TEXTS
 from mcp_bindgen.spec.revisions import order
-from mcp_bindgen.spec.transaction import Change, Changes, put
+from mcp_bindgen.spec.transaction import Change, Changes, put, read
 
 from .generated.replacement import Report, replace_generated
+from .own_bindings import OwnBindings, own_bindings, refused_contract
 from .project import TABLE, Project
+
+README = "README.md"
+_APP = re.compile(rb"(?m)^(\w+ = App\((?!.*\brevisions=)[^()\n]+)\)$")
 
 _MAX_MENTION_BYTES = 1_000_000
 """Maximum size of a file that is searched for mentions of the old revision."""
@@ -43,6 +49,7 @@ class Upgrade:
         migration: The changes of the owner's files, and the uses that are left.
         mentions: The lines that still name the old revision, e.g. in the README.
         capabilities: The lines of code that name a capability of the old revision, which the new one lacks.
+        own: The bindings that the project gets, if the new revision is not part of mcp-bindgen.
     """
 
     project: Project
@@ -53,6 +60,7 @@ class Upgrade:
     migration: Migration
     mentions: tuple[str, ...]
     capabilities: tuple[str, ...]
+    own: OwnBindings | None = None
 
     @property
     def left(self) -> tuple[Skipped, ...]:
@@ -89,19 +97,31 @@ def upgrade(folder: Path, old: str, new: str, *, force: bool = False, store: Sto
         if part.is_symlink():
             raise BadInput("is a link to a folder elsewhere", file=part, fix="upgrade the project that it belongs to")
     before, after = (lower(build(store.effective(revision))) for revision in (old, new))
+    own = own_bindings(store, new, project.package) if store.is_users(new) else None
+    if own is not None and project.contract is not None:
+        raise refused_contract(new, f"mcp-bindgen upgrade {folder} --to REVISION")
+    if own is not None and "sse" in project.transports and store.pin(new).era == "stateless":
+        fix = "remove its endpoint and its tests, and take `sse` out of `transports` there"
+        raise BadInput(f"MCP {new} has no HTTP+SSE", file=project.file, fix=fix)
     text = project.file.read_bytes().decode()
-    revised = _revised(text, old, new)
+    revised = _revised(text, old, new, own)
     revisions = tuple(sorted({new if one == old else one for one in project.revisions}, key=order))
     generated, report = _generated(replace(project, revisions=revisions), force=force)
-    migration = migrate(compare(before, after), folder, rewrite=True, without=project.generated)
-    changes = {**generated, **migration.edited}
+    target = own.package if own is not None else None
+    migration = migrate(compare(before, after), folder, rewrite=True, without=project.generated, target=target)
+    if own is not None:
+        migration = replace(migration, edited={**migration.edited, **dict(_apps(project, migration, own))})
+    changes = {**generated, **dict(_added(folder, own)), **migration.edited}
     if revised != text:
         changes[project.file.name] = Change(text.encode(), revised.encode())
+    readme = read(folder / README)
+    if readme is not None and (found := _described(readme, old, new, project.package, own)) != readme:
+        changes[README] = Change(readme, found)
     names = "|".join(map(re.escape, (old, naming.package(old))))
     mentions = tuple(_lines(project, changes, rf"(?<![\w.-])({names})(?![\w-])"))
     lost = "|".join(map(re.escape, sorted(_capabilities(before) - _capabilities(after))))
     capabilities = tuple(_lines(project, changes, rf"capabilities.*[\"']({lost})[\"']", ".py")) if lost else ()
-    return Upgrade(project, old, new, changes, report, migration, mentions, capabilities)
+    return Upgrade(project, old, new, changes, report, migration, mentions, capabilities, own)
 
 
 def _capabilities(protocol: PythonProtocol) -> set[str]:
@@ -199,11 +219,50 @@ def _lines(project: Project, changes: Mapping[str, Change], pattern: str, suffix
                     yield f"{place}:{number}"
 
 
-def _revised(text: str, old: str, new: str) -> str:
+def _added(folder: Path, own: OwnBindings | None) -> Iterator[tuple[str, Change]]:
+    """Yield the files of the bindings that a project gets; raise `BadInput` if a file of the user is in the way."""
+    for name, content in own.files.items() if own is not None else ():
+        before = read(folder / name)
+        if before not in (None, content.encode()) and not is_generated(before or b""):
+            raise BadInput(
+                "is in the way of the schema or the bindings of a revision", file=folder / name, fix="move it"
+            )
+        if before != content.encode():
+            yield name, Change(before, content.encode())
+
+
+def _apps(project: Project, migration: Migration, own: OwnBindings) -> Iterator[tuple[str, Change]]:
+    """Yield the modules with an `App`, which serves the bindings of the project too."""
+    name = own.package.rpartition(".")[2]
+    for path in python_files(project.source):
+        place = path.relative_to(project.folder).as_posix()
+        change = migration.edited.get(place) or Change(raw := path.read_bytes(), raw)
+        imports = rb"\1\nfrom mcp_bindgen.runtime.bindings import installed\n\nfrom . import " + name.encode()
+        text, count = re.subn(_APP, rb"\1, revisions=[*installed(), " + name.encode() + b"])", change.after or b"")
+        if count:
+            yield (
+                place,
+                replace(change, after=re.sub(rb"(?m)^(from mcp_bindgen\.app import .*)$", imports, text, count=1)),
+            )
+
+
+def _described(readme: bytes, old: str, new: str, package: str, own: OwnBindings | None) -> bytes:
+    """Return a README whose first sentence names another revision, and whose list of files has the bindings."""
+    text = readme.decode(errors="surrogateescape")
+    found = re.sub(rf"(?m)^(An MCP (?:server|client)\. It .*\bMCP ){re.escape(old)}\b", rf"\g<1>{new}", text)
+    if own is not None and own.described not in found:
+        found = found.replace(yours := f"    src/{package}/    yours\n", own.described + yours)
+    return found.encode(errors="surrogateescape")
+
+
+def _revised(text: str, old: str, new: str, own: OwnBindings | None) -> str:
     """Return the text of a `pyproject.toml` with another revision, and everything else as it was."""
     document = tomlkit.parse(text)
     listed: Any = document["tool"][TABLE]["revisions"]
     for index, one in enumerate(listed):
         if one == old:
             listed[index] = tomlkit.string(new, literal=one.as_string().startswith("'"))
+    ruff: Any = document["tool"].get("ruff")
+    if own is not None and is_object(ruff) and TEXTS.fits(excluded := ruff.setdefault("extend-exclude", [])):
+        excluded += [own.folder] if own.folder not in excluded else []
     return tomlkit.dumps(document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,20 +30,28 @@ async def connected(
     Args:
         client: The client.
         served: One server for each revision, or a provider of them such as an `App`.
-        schema: Schema file of the revision of the client, if it is not part of mcp-bindgen. Its facts are in a file of
-            the same name with the suffix `.toml`.
+        schema: Schema file of the revision of the client, if it is not part of mcp-bindgen; by default
+            `schema/REVISION.json` above its bindings. Its facts are in a file of the same name with the suffix `.toml`.
 
     Raises:
         AssertionError: A message of the server is not valid against the JSON Schema of the revision.
     """
     servers = all_servers(served)
     ours, theirs = pair()
+    schema = schema or _schema_of(client)
     watched = Watched(ours, client.revision, schema, [extension.id for extension in client.extensions])
     async with lifespans(servers), anyio.create_task_group() as tasks:
         tasks.start_soon(serve, theirs, *servers)
         async with client.connected(watched) as it:
             yield it
     assert not watched.problems, "\n".join(watched.problems)
+
+
+def _schema_of(client: Client) -> Path | None:
+    """Return the schema file beside the bindings of a client that a project has of its own."""
+    files = [sys.modules[one.__module__].__file__ for one in type(client).__mro__[:-1]]
+    places = [folder / "schema" / f"{client.revision}.json" for file in files if file for folder in Path(file).parents]
+    return next((place for place in places if place.is_file()), None)
 
 
 class Watched(Transport):
