@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Object, Union
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.json import is_array, is_object
 from tests.support.commands import UPSTREAM
 
@@ -31,6 +32,22 @@ every_revision = pytest.mark.parametrize("revision", REVISIONS)
 HANDLER = "(handler)"
 Place = tuple[str, str | None]
 """A definition and the wire name of one of its fields; None for the definition, HANDLER for its handler."""
+
+
+@pytest.mark.parametrize(
+    ("text", "pointer"),
+    [
+        ("Tool = []", "/Tool"),
+        ("[Tool]\ndoc = 1", "/Tool/doc"),
+        ("[Tool.fields]\nname = []", "/Tool/fields"),
+        ('[Tool.since."2025-06-18"]\nfields = 1979-01-01', "/Tool/since"),
+        ("common = 1", "/common"),
+    ],
+)
+def test_a_value_of_another_form_is_refused_with_its_place(text: str, pointer: str, tmp_path: Path) -> None:
+    (tmp_path / "docs.toml").write_text(text, "utf-8")
+    with pytest.raises(BadInput, match=f"docs.toml#{pointer}: "):
+        _ = Store(tmp_path).docs
 
 
 @cache

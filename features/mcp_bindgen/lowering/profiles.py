@@ -194,7 +194,8 @@ def _fact(file: Path, key: str, table: Any) -> Fact:
     form = _FORMS[str(_ENTRIES[key]).removesuffix(" | None")]
     if not isinstance(table["value"], form) or (form is int and isinstance(table["value"], bool)):
         raise BadProfile(f"{file}: {key}.value must be of type {form.__name__}")
-    if not all(isinstance(one, str) for one in (table["source"], *(table["value"] if form is list else ()))):
+    texts = [table["source"], *(table["value"] if is_array(table["value"]) else [])]
+    if not all(isinstance(one, str) for one in texts):
         raise BadProfile(f"{file}: [{key}] needs texts")
     return Fact(**table)
 

@@ -76,6 +76,18 @@ _CORES = frozenset({"unions", "shared", "shortcuts", "transports", "behaviour", 
 }
 """Tables of core only."""
 
+_WORDS = {"doc": TEXT, "fields": TEXT_MAP}
+_SINCE = Kind(
+    lambda value: (
+        is_object(value)
+        and all(
+            is_object(one) and all(key in _WORDS and _WORDS[key].fits(one[key]) for key in one)
+            for one in value.values()
+        )
+    ),
+    "a table of doc and fields for each revision",
+)
+
 _LISTS = frozenset({"deprecations"})
 _TABLES = (*_VALUES, *_ENTRIES)
 _OWN_TABLES = (*(name for name in _TABLES if name not in _CORES), *_OWN_VALUES)
@@ -113,6 +125,18 @@ def read_extension_facts(path: Path) -> dict[str, Any]:
         **_filled(facts),
         **{name: facts.get(name, {}) for name in _OWN_VALUES},
     }
+
+
+def read_docs(path: Path) -> dict[str, Any]:
+    """Return the documentation in a `docs.toml`; raise `BadInput` if it is not TOML, or has a value of another form."""
+    docs = read_toml(path)
+    with locating(path):
+        for name, entry in docs.items():
+            if name == "common":
+                TEXT_MAP.check(entry, name, join("", name))
+            else:
+                _check_entry(entry, {}, {"handler": TEXT, "since": _SINCE, **_WORDS}, join("", name))
+    return docs
 
 
 def _filled(facts: Mapping[str, Any]) -> dict[str, Any]:

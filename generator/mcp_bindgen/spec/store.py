@@ -17,9 +17,8 @@ from .extension import check_id, extend, module_of, own_structure, read_extensio
 from .keywords import DIALECT, Schema
 from .patches import Patch
 from .pins import EXTENSIONS, REVISIONS, Pin
-from .semantics import merge_semantics, read_extension_facts, read_semantics
+from .semantics import merge_semantics, read_docs, read_extension_facts, read_semantics
 from .sources import Readable, Source
-from .toml import read_toml
 from .transaction import Change, put, read
 
 _SCHEMA, _FACTS, _PATCHES, _DOCS = "schema.json", "semantics.toml", "patches.toml", "docs.toml"
@@ -84,7 +83,7 @@ class Store:
     @cached_property
     def docs(self) -> dict[str, Any]:
         """The documentation in `docs.toml`."""
-        return read_toml(self.root / _DOCS)
+        return read_docs(self.root / _DOCS)
 
     @cached_property
     def errata(self) -> tuple[Patch, ...]:
@@ -252,7 +251,7 @@ class Store:
             version=pin.name if file is None else None,
             errata=self.errata,
             corrections=patches.load(folder / _PATCHES),
-            docs=None if self.is_users(pin) else read_toml(docs) if docs.exists() else {},
+            docs=None if self.is_users(pin) else read_docs(docs) if docs.exists() else {},
             draft=file is not None or pin.status == "draft",
             strict=self.strict or (file is None and pin.status == "released"),
             stored=file is None,
