@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from mcp_bindgen import lowering
 from mcp_bindgen.lowering import BadProfile, InvalidArguments, Lowered, Verdict, lower, names, profile
+from mcp_bindgen.lowering.codecs import Lost
+from mcp_bindgen.lowering.profiles import violations
 from mcp_bindgen.v2025_11_25 import types as old
 from mcp_bindgen.v2026_07_28 import types as new
 from tests.support.commands import execute
@@ -266,3 +269,54 @@ def test_the_library_loads_few_modules_and_no_validator() -> None:
     names = execute(sys.executable, "-c", "import sys, mcp_bindgen.lowering; print(*sys.modules)").stdout.split()
     assert len([name for name in names if name.startswith("mcp_bindgen.")]) <= 8
     assert "jsonschema_rs" not in names
+
+
+DRAFT_04, DRAFT_07 = ({"$schema": f"http://json-schema.org/draft-0{number}/schema#"} for number in (4, 7))
+BOUNDS = {"type": "integer", "minimum": 1, "exclusiveMinimum": False, "maximum": 5, "exclusiveMaximum": True}
+PAIR = {"type": "array", "items": [TEXT, {"type": "integer"}], "minItems": 2, "additionalItems": False}
+
+
+@pytest.mark.parametrize(
+    ("root", "good", "bad"),
+    [
+        (DRAFT_04 | {"properties": {"a": BOUNDS}}, [1, 4], [0, 5]),
+        (DRAFT_04 | {"properties": {"a": {"$ref": "#/definitions/x"}}, "definitions": {"x": BOUNDS}}, [1, 4], [0, 5]),
+        (DRAFT_04 | {"properties": {"a": {"$ref": "#x"}}, "definitions": {"y": {"id": "#x", **BOUNDS}}}, [4], [5]),
+        (DRAFT_07 | {"properties": {"a": {"$ref": "#x"}}, "definitions": {"y": {"$id": "#x", **TEXT}}}, ["a"], [1]),
+        (DRAFT_07 | {"properties": {"a": TEXT | {"$id": "#/properties/a"}}}, ["a"], [1]),
+        (DRAFT_07 | {"properties": {"a": {"$ref": "#/definitions/x"}}, "definitions": {"x": PAIR}}, [["a", 1]], [[1]]),
+        (DRAFT_07 | {"properties": {"b": PAIR, "a": {"$ref": "#/properties/b/items/0"}}}, ["a"], [1]),
+        (DRAFT_07 | {"properties": {"a": TEXT, "b": TEXT}, "dependentRequired": {"a": ["b"]}}, ["a"], [1]),
+        (DRAFT_04 | {"id": "https://a.example/b#", "properties": {"a": {"$ref": "https://a.example/b#/definitions/x"}},
+                     "definitions": {"x": TEXT}}, ["a"], [1]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("known", names())
+def test_a_schema_of_an_older_dialect_keeps_its_meaning(
+    known: str, root: dict[str, Any], good: list[Any], bad: list[Any]
+) -> None:
+    found = lowered(known, {**root, "required": ["a"]})
+    assert found.schema is not None, found.reasons
+    jsonschema_rs.meta.validate({**found.schema, "$schema": "https://json-schema.org/draft/2020-12/schema"})
+    for value in good:
+        arguments = {"a": value} | ({"b": ["a", 1]} if PAIR in root["properties"].values() else {})
+        assert found.decode(found.encode(arguments)) == arguments
+    for value in bad:
+        with pytest.raises((InvalidArguments, Lost)):
+            found.encode(found.decode({"a": value}))
+
+
+@pytest.mark.parametrize("known", ["openai", "openai-strict", "azure-strict"])
+def test_openai_gets_the_properties_of_objects_and_the_items_of_arrays(known: str) -> None:
+    """The API refuses the whole request otherwise."""
+    nested = {"a": {"type": "object"}, "b": {"type": ["array", "null"]}, "c": {"anyOf": [CLOSED, {"type": "array"}]}}
+    for root in ({"type": "object"}, CLOSED, {**CLOSED, "properties": nested, "required": list(nested)}):
+        assert list(violations(root, profile(known)))
+        found = lower({"name": "tool", "inputSchema": root}, known)
+        assert found.schema is not None
+        assert not list(violations(found.schema, profile(known)))
+    for word, exact in (("contains", True), ("unevaluatedItems", False)):
+        array = {"type": "array", word: False}
+        found = lower({"name": "tool", "inputSchema": {**CLOSED, "properties": {"b": array}}}, "openai")
+        assert found.schema is not None
+        assert (found.schema["properties"]["b"] == array | {"items": {}}) == (found.verdict is Verdict.EXACT) == exact

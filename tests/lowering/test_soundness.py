@@ -77,6 +77,37 @@ ODD: dict[str, dict[str, Any]] = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "properties": {"a": {"format": "uuid", "enum": ["b", "c"]}},
     },
+    "boolean bounds": {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "properties": {
+            "a": {"type": "number", "maximum": 5, "exclusiveMaximum": True, "minimum": 1, "exclusiveMinimum": False},
+            "b": {"$ref": "#/definitions/b"},
+            "exclusiveMaximum": {"type": "boolean"},
+        },
+        "definitions": {"b": {"type": "number", "minimum": 1, "exclusiveMinimum": True}},
+    },
+    "keywords of later dialects, and a reference with siblings": {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {
+            "a": {"$ref": "#b", "minLength": 5},
+            "b": {"$id": "#b", "type": "string", "format": "date"},
+            "c": {"type": "array", "prefixItems": [False], "contains": True, "minContains": 2},
+            "d": {"$id": "#/properties/d", "$anchor": "d", "type": "null"},
+        },
+        "dependentRequired": {"a": ["b"]},
+        "unevaluatedProperties": False,
+    },
+    "references to tuples": {
+        "$schema": "https://json-schema.org/draft/2019-09/schema",
+        "properties": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/b/items/0"}},
+        "$defs": {"b": {"type": "array", "items": [{"type": "string"}, {"type": "integer"}], "additionalItems": False}},
+    },
+    "an object without properties and an array without items": {
+        "properties": {"a": {"type": "object"}, "b": {"type": "array"}, "c": {"type": ["array", "null"]}}
+    },
+    "unevaluated items of an array without items": {
+        "properties": {"a": {"type": "array", "prefixItems": [True], "unevaluatedItems": False}}
+    },
     "a forbidden member with a name that is not allowed": {"properties": {"a b": False, "a": False}},
 }
 

@@ -231,7 +231,9 @@ class Instances:
 
     def _target(self, reference: str) -> Any:
         if not reference.startswith(("#/", "#%")) and reference != "#":
-            return next(part for part in _parts(self._root) if part.get("$anchor") == reference[1:])
+            return next(
+                part for part in _parts(self._root) if reference in (part.get("$id"), f"#{part.get('$anchor')}")
+            )
         node = self._root
         for token in unquote(reference).lstrip("#").split("/")[1:]:
             key = token.replace("~1", "/").replace("~0", "~")

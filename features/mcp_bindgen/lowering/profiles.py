@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mcp_bindgen.app.dialects import edited
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .codecs import Json
@@ -58,8 +59,7 @@ class Profile:
         exact_case: Whether the model keeps the letter case of `enum` and `const`.
         formats: Accepted formats; `*` for all.
         pattern_refuses: Regular expression of the constructs that `pattern` must not have.
-        array_items: Whether an array must have `items`.
-        item_arrays: Whether `items` may be an array, as up to draft-07.
+        requires: Keywords that each schema of their type must have: `properties` of objects, `items` of arrays.
         empty_objects: Whether an object below the root may be without properties.
         max_min_items: Maximum of `minItems`.
         alone: Keywords that allow no siblings.
@@ -97,8 +97,7 @@ class Profile:
     exact_case: bool = True
     formats: frozenset[str] = frozenset({"*"})
     pattern_refuses: str = ""
-    array_items: bool = False
-    item_arrays: bool = True
+    requires: frozenset[str] = frozenset()
     empty_objects: bool = True
     max_min_items: int | None = None
     alone: frozenset[str] = frozenset()
@@ -200,6 +199,7 @@ def _fact(file: Path, key: str, table: Any) -> Fact:
     return Fact(**table)
 
 
+_REQUIRABLE = {"object": "properties", "array": "items"}
 _LINKED = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -209,6 +209,20 @@ class Violation:
 
     pointer: str
     problem: str
+
+
+def missing(node: Schema, profile: Profile) -> list[str]:
+    """Return the keywords that a schema must have for its type, and has not."""
+    types = node.get("type")
+    needed = [word for type, word in _REQUIRABLE.items() if type == types or (is_array(types) and type in types)]
+    return [word for word in needed if word in profile.requires and word not in node]
+
+
+def completed(schema: Json, profile: Profile) -> Any:
+    """Return a schema with the keywords that it must have, which accept every value."""
+    if any("unevaluatedItems" in node for _, node in nodes(schema)):
+        return schema  # `items` would change its meaning
+    return edited(schema, lambda node, found: found.update({word: {} for word in missing(node, profile)}))
 
 
 def is_free_of_references(schema: Json) -> bool:
@@ -245,10 +259,7 @@ def _problems(node: Schema, profile: Profile, root: bool) -> Iterator[str]:
         yield "null is not allowed"
     if "object" in (types if is_array(types) else [types]):
         yield from _object_problems(node, profile, root)
-    if "array" in (types, *(types if is_array(types) else ())) and profile.array_items and "items" not in node:
-        yield "items are missing"
-    if not profile.item_arrays and is_array(node.get("items")):
-        yield "an array of items is not allowed"
+    yield from (f"{word} are missing" for word in missing(node, profile))
     values = node.get("enum", [node["const"]] if "const" in node else [])
     if profile.only_strings_enumerated and not all(isinstance(value, str) and value for value in values):
         yield "only non-empty strings can be enumerated"

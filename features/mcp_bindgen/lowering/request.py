@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .codecs import IDENTITY, Codec, Json, Lost, Undecodable, key
-from .profiles import Profile, excesses
+from .profiles import Profile, completed, excesses
 from .profiles import depth as depth_of
 from .profiles import profile as profile_named
 from .rewrite import Rewriter
@@ -161,7 +161,10 @@ def lower(tool: Mapping[str, Any] | ToolModel, profile: Profile | str, *, server
 def _lowered_schema(source: Json, profile: Profile) -> tuple[Schema | None, Codec, Sequence[Reason]]:
     try:
         require_valid(source, SCHEMA)
-        document, depth = Document(source, SCHEMA), math.inf if profile.max_depth is None else profile.max_depth
+        document, depth = (
+            Document(completed(source, profile), SCHEMA),
+            math.inf if profile.max_depth is None else profile.max_depth,
+        )
         piece = Rewriter(document, profile, depth).root()
         while depth > 1 and depth_of(piece.schema) > (profile.max_depth or math.inf):
             depth -= 1

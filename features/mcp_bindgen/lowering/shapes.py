@@ -8,13 +8,13 @@ alternative accepts the same values as its schema, or more values and has a reas
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from mcp_bindgen.app.dialects import draft, modern
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .codecs import Json, key
@@ -34,7 +34,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
 
 STRUCTURE: Mapping[str, tuple[str, ...]] = {
     "object": ("properties", "required", "patternProperties", "additionalProperties", "propertyNames"),
-    "array": ("prefixItems", "items", "additionalItems"),
+    "array": ("prefixItems", "items"),
 }
 """Keywords about the members and items of a type."""
 
@@ -71,8 +71,6 @@ MAX_CASES = 64
 
 MAX_STEPS = 2000
 """Maximum of places and of pairs of schemas that lowering a tool looks at: a tool must not hold the event loop up."""
-
-_OLD = re.compile(r"draft-0[3-7]")
 
 
 @dataclass(frozen=True)
@@ -161,19 +159,20 @@ class Document:
     """A JSON Schema and its definitions.
 
     Args:
-        schema: The root.
+        schema: The root, in any dialect.
         pointer: The pointer of the root in the tool.
 
     Attributes:
-        is_old: Whether its dialect is draft-07 or older: formats are assertions, and `$ref` stands alone.
+        is_old: Whether its dialect is draft-07 or older: formats are assertions.
     """
 
     def __init__(self, schema: Schema, pointer: str = "") -> None:
-        self.schema = schema
-        self.root: Located = Located(schema, pointer)
+        self.schema: Schema = modern(schema)
+        self.root: Located = Located(self.schema, pointer)
         self._following: list[str] = []
         self._valid: set[int] = set()
-        self.is_old: bool = _OLD.search(str(schema.get("$schema", ""))) is not None
+        self.is_old: bool = draft(schema) < 2019
+        self._dialect = schema.get("$schema")
         self._loops: dict[str, bool] = {}
         self._steps = 0
         self._expanded: dict[tuple[int, str], tuple[Any, Shape]] = {}
@@ -185,7 +184,7 @@ class Document:
         base, _, fragment = reference.partition("#")
         if any(f"{pointer}/".startswith(f"{place}/") for place in self._bases):
             raise Refused("unsupported", pointer, "a reference below another $id")
-        if base and base != self.schema.get("$id"):
+        if base and base != str(self.schema.get("$id")).rstrip("#"):
             raise Refused("unsupported", pointer, f"the reference to {base!r}")
         if fragment and not fragment.startswith("/"):
             target = self._anchors.get(fragment)
@@ -203,7 +202,7 @@ class Document:
         """Pointers of the schemas below the root that have a base URI of their own."""
         found = nodes(self.schema, self.root.pointer)
         ids = [(place, node.get("$id")) for place, node in found if place != self.root.pointer]
-        return [place for place, one in ids if isinstance(one, str) and not one.startswith("#")]
+        return [place for place, one in ids if isinstance(one, str)]
 
     @cached_property
     def _anchors(self) -> dict[str, Located]:
@@ -268,8 +267,6 @@ class Document:
             return []
         if schema is True or not schema.keys() & ASSERTIONS:
             return [Alternative("any", pointer, _description(schema))]
-        if "$ref" in schema and self.is_old:
-            schema = {"$ref": schema["$ref"]}
         if "enum" in schema or "const" in schema:
             return self._constants(schema, pointer)
         found = self._typed(schema, pointer)
@@ -499,7 +496,7 @@ class Document:
             return False
         limits = {word: limit for word, limit in alternative.limits.items() if word != "format" or self.is_old}
         if "format" in limits:  # each dialect has its own formats
-            limits["$schema"] = self.schema["$schema"]
+            limits["$schema"] = self._dialect
         return fits({"type": alternative.kind, **limits}, value)
 
     def apart(self, left: Shape, right: Shape, depth: int = 4) -> bool:
@@ -623,14 +620,10 @@ def _joined(kept: Alternative, other: Alternative) -> Alternative:
 
 
 def _array(found: Alternative, schema: Schema, pointer: str) -> Alternative:
-    word = "prefixItems" if "prefixItems" in schema else "items"
-    rest = "items" if word == "prefixItems" else "additionalItems"
-    if not is_array(schema.get(word)):
-        items = (Located(schema["items"], below(pointer, "items")),) if "items" in schema else None
-        return replace(found, rest=items)
-    prefix = tuple((Located(part, below(pointer, word, index)),) for index, part in enumerate(schema[word]))
-    others = (Located(schema[rest], below(pointer, rest)),) if rest in schema else None
-    return replace(found, prefix=prefix, rest=others)
+    parts = enumerate(schema.get("prefixItems", ()))
+    prefix = tuple((Located(part, below(pointer, "prefixItems", index)),) for index, part in parts)
+    rest = (Located(schema["items"], below(pointer, "items")),) if "items" in schema else None
+    return replace(found, prefix=prefix, rest=rest)
 
 
 def _constant(value: Json, pointer: str, description: str = "") -> Alternative:
