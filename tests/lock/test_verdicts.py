@@ -118,6 +118,12 @@ def fields(**properties: Schema) -> Schema:
     return {"type": "object", "properties": properties}
 
 
+DRAFT_07 = {"$schema": "http://json-schema.org/draft-07/schema#"}
+DRAFT_04 = {"$schema": "http://json-schema.org/draft-04/schema#"}
+NO_A: Schema = {"dependentSchemas": {"a": False}}
+IMAGE = fields(a={"contentEncoding": "base64"})
+MOST_5, NOT_5 = {"type": "number", "maximum": 5}, {"exclusiveMaximum": True}
+
 CASES = [
     ("new optional argument", RECORD, fields(a=TEXT, b={}), "COMPATIBLE"),
     ("closed", RECORD, {**RECORD, "additionalProperties": False}, "BREAKING"),
@@ -128,6 +134,11 @@ CASES = [
     ("format", RECORD, fields(a={"type": "string", "format": "uri"}), "UNPROVEN"),
     ("first argument", {"type": "object"}, RECORD, "COMPATIBLE"),
     ("true in place of 1", fields(a={"const": 1}), fields(a={"const": True}), "BREAKING"),
+    ("a dialect with the same meaning", RECORD | DRAFT_07, RECORD, "COMPATIBLE"),
+    ("a dialect that makes a keyword active", RECORD | DRAFT_07 | NO_A, RECORD | NO_A, "BREAKING"),
+    ("a dialect that asserts the media type", RECORD | IMAGE, RECORD | IMAGE | DRAFT_07, "BREAKING"),
+    ("a boolean bound", DRAFT_04 | fields(a=MOST_5), DRAFT_04 | fields(a=MOST_5 | NOT_5), "BREAKING"),
+    ("a tuple in another form", fields(a={"items": [TEXT]}) | DRAFT_07, fields(a={"prefixItems": [TEXT]}), "UNPROVEN"),
     ("recursion", RECORD, fields(a=TEXT, b={"$ref": "#"}), "COMPATIBLE"),
 ]
 
@@ -149,7 +160,6 @@ def test_a_lock_with_1_is_updated_to_true() -> None:
 
 NEEDS_A: Schema = {"properties": {"a": TEXT}, "required": ["a"]}
 ANY_ITEM: Schema = {"type": "array", "items": RECORD, "contains": {"properties": {"b": {}}, "required": ["b"]}}
-DRAFT_07 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ of their own with a time limit.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -17,6 +18,8 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
+
+from .dialects import NAMED, VALUES, draft, edited, modern
 
 TIMEOUT_SECONDS = 5.0
 """Maximum time of all proofs of a call in another process, in seconds."""
@@ -53,11 +56,8 @@ _ABOUT_MEMBERS: Set[str] = {
 }
 """Keywords that hold for members which a branch of the same object does not declare."""
 
-_VALUES = frozenset({"const", "enum", "default", "examples", "required", "type"})
-"""Keywords with values that are no schemas."""
-
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-"""Keywords with names as members, instead of keywords."""
+_CHANGED = re.compile(r'"(?:content[EMS]\w+|\$recursive\w+|unevaluatedItems)"')
+"""Keywords of several dialects with another meaning in each."""
 
 
 class Answer(Enum):
@@ -79,7 +79,7 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: 
         formats: True to count the formats of texts as conditions, because most servers enforce them.
         isolated: True to prove in another process, within `TIMEOUT_SECONDS` in all; for schemas of unknown peers.
     """
-    stated = [(sent(sender), receiver) for sender, receiver in pairs]
+    stated = [_in_one_dialect(sent(sender), receiver, formats=formats) for sender, receiver in pairs]
     if formats:
         stated = [_with_formats(sender, receiver) for sender, receiver in stated]
     found: list[Answer] = []
@@ -102,10 +102,10 @@ def sent(schema: object) -> Any:
         is_record = is_root or is_object(node.get("properties"))
         if is_record and "additionalProperties" not in node:
             needed = [name for name in node.get("required") or () if isinstance(name, str)]
-            found["properties"] = {**dict.fromkeys([UNDECLARED, *needed], True), **found.get("properties", {})}
+            found["properties"] = {**{name: {} for name in (UNDECLARED, *needed)}, **found.get("properties", {})}
             found["additionalProperties"] = False
 
-    return _edited(schema, close) if can_be_closed(schema) else schema
+    return edited(schema, close) if can_be_closed(schema) else schema
 
 
 def can_be_closed(node: object, *, names: bool = False) -> bool:
@@ -116,8 +116,18 @@ def can_be_closed(node: object, *, names: bool = False) -> bool:
     branches = keywords & _BRANCHES
     if len(branches) > 1 or (branches and keywords & _ABOUT_MEMBERS) or keywords & _TANGLED:
         return False
-    parts = [(key, value) for key, value in node.items() if names or key not in _VALUES]
-    return all(can_be_closed(value, names=key in _NAMED and not names) for key, value in parts)
+    parts = [(key, value) for key, value in node.items() if names or key not in VALUES]
+    return all(can_be_closed(value, names=key in NAMED and not names) for key, value in parts)
+
+
+def _in_one_dialect(*schemas: Any, formats: bool) -> tuple[Any, ...]:
+    """Return two schemas without their dialects, if these differ and all keywords mean the same in both of them."""
+    drafts = {draft(schema) for schema in schemas}
+    if len(drafts) == 1 or min(drafts) < 6 or not all(is_object(one) and modern(one) is one for one in schemas):
+        return schemas
+    if _CHANGED.search(text := json.dumps(schemas)) or (not formats and '"format"' in text):
+        return schemas
+    return tuple({key: value for key, value in schema.items() if key != "$schema"} for schema in schemas)
 
 
 def _proof(sender: Any, receiver: Any) -> Answer:
@@ -151,19 +161,6 @@ def _alternatives(node: object) -> int:
     return sum(map(_alternatives, node)) if is_array(node) else 0
 
 
-def _edited(node: object, edit: Callable[[dict[str, Any], dict[str, Any]], None], *, names: bool = False) -> Any:
-    """Return a schema with edited objects; `edit` gets the original of an object, and a copy with edited parts."""
-    if not is_object(node):
-        return [_edited(child, edit) for child in node] if is_array(node) else node
-    found = {
-        key: value if key in _VALUES and not names else _edited(value, edit, names=key in _NAMED and not names)
-        for key, value in node.items()
-    }
-    if not names:
-        edit(node, found)
-    return found
-
-
 def _with_formats(*schemas: Any) -> tuple[Any, Any]:
     """Return two schemas with each `format` of texts as a condition.
 
@@ -190,7 +187,7 @@ def _with_formats(*schemas: Any) -> tuple[Any, Any]:
         found |= condition
 
     try:
-        sender, receiver = (_edited(schema, assert_format) for schema in schemas)
+        sender, receiver = (edited(schema, assert_format) for schema in schemas)
     except ValueError:
         return None, None
     return sender, receiver

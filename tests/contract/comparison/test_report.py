@@ -404,3 +404,98 @@ def test_an_explicit_keyword_default_is_no_difference() -> None:
         silent, stated, closed = {"type": kind}, {"type": kind, keyword: True}, {"type": kind, keyword: False}
         assert list(differences(silent, stated)) == list(differences(stated, silent)) == []
         assert [found.keyword for found in differences(silent, closed)] == [keyword]
+
+
+# --- names and dialects ---------------------------------------------------------------------------------------
+
+NAMES = ("description", "title", "deprecated", "examples", "markdownDescription", "const", "properties")
+MAPS: list[Schema] = [
+    {"dependentRequired": ["a"]},
+    {"dependencies": ["a"]},
+    {"dependentSchemas": {"required": ["a"]}},
+    {"patternProperties": WHOLE},
+    {"properties": WHOLE},
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_member_named_like_a_keyword_is_compared(name: str) -> None:
+    plain = record(a=TEXT, b=TEXT, **{name: TEXT})
+    for case in MAPS:
+        ((keyword, value),) = case.items()
+        old, new = (plain | {"allOf": [{keyword: {"b": value, **more}}]} for more in ({}, {name: value}))
+        assert compared(forecast(old), forecast(new)).breaking, keyword
+        old, new = (plain | {keyword: {**plain.get(keyword, {}), "b": value, **more}} for more in ({}, {name: value}))
+        assert compared(forecast(old), forecast(new)).breaking, keyword
+    no_x = record(a={"not": {"$ref": "#/$defs/x"}})
+    old, new = (no_x | {"$defs": {"x": record(**{name: one})}} for one in (TEXT, {}))
+    assert compared(forecast(old), forecast(new)).findings[0].level is not Level.SAFE
+    for keyword in ("const", "default", "examples"):
+        old, new = (record(a={keyword: [{name: value}]}) for value in (1, 2))
+        assert len(compared(forecast(old), forecast(new)).findings) == 1, keyword
+        old, new = (record(a={"not": {"enum": [{keyword: {name: value}}]}}) for value in (1, 2))
+        assert compared(forecast(old), forecast(new)).findings[0].level is not Level.SAFE, keyword
+
+
+DRAFT_4, DRAFT_6, DRAFT_7 = (f"http://json-schema.org/draft-0{number}/schema#" for number in (4, 6, 7))
+DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema"
+REFERS = record(a={"$ref": "#/definitions/A", "minLength": 5}) | {"definitions": {"A": TEXT}}
+ACTIVE: list[Any] = [
+    (DRAFT_7, REFERS),
+    (DRAFT_7, REFERS | {"definitions": {"A": {"$ref": "#/definitions/B"}, "B": TEXT}}),
+    (DRAFT_7, record(a=TEXT, b=TEXT) | {"dependentRequired": {"a": ["b"]}}),
+    (DRAFT_7, record(a=TEXT, b=TEXT) | {"allOf": [{"dependentSchemas": {"a": {"required": ["b"]}}}]}),
+    (DRAFT_7, {"type": "object", "allOf": [record(a=TEXT)], "unevaluatedProperties": False}),
+    (DRAFT_7, record(a={"type": "array", "contains": TEXT, "minContains": 2})),
+    (DRAFT_7, record(a={"anyOf": [{"type": "array", "prefixItems": [TEXT, WHOLE]}]})),
+    (DRAFT_6, record(a=TEXT, b=TEXT) | {"if": {"required": ["a"]}, "then": {"required": ["b"]}}),
+    (DRAFT_4, record(a={"const": "a"}) | {"propertyNames": {"maxLength": 5}}),
+    (DRAFT_2019, record(a={"type": "array", "prefixItems": [TEXT]})),
+]
+
+
+@pytest.mark.parametrize(("dialect", "schema"), ACTIVE)
+def test_a_keyword_that_a_new_dialect_makes_active_is_breaking(dialect: str, schema: Schema) -> None:
+    old, new = forecast(schema | {"$schema": dialect}), forecast(schema)
+    assert compared(old, new).breaking
+    assert compared(new, old).reverse_breaking
+    assert said(old, old) == []
+
+
+def test_a_dialect_with_the_same_meaning_is_safe() -> None:
+    for dialect in (DRAFT_6, DRAFT_7, DRAFT_2019):
+        old = forecast(record("a", a=TEXT, b={"$ref": "#/definitions/B"}) | {"definitions": {"B": WHOLE}})
+        new = forecast({**old["tools"][0]["inputSchema"], "$schema": dialect})
+        assert [levels for _, levels in said(old, new)] == ["safe safe"]
+        assert compared(old, forecast({**new["tools"][0]["inputSchema"], "required": ["b"]})).breaking
+
+
+def test_a_tuple_in_the_form_of_another_dialect_is_unproven() -> None:
+    first, rest = [TEXT, WHOLE], {"type": "array"}
+    for dialect in (DRAFT_4, DRAFT_7, DRAFT_2019):
+        old = record(a={**rest, "items": first, "additionalItems": WHOLE}, b={"$ref": "#/properties/a/items/1"})
+        new = record(a={**rest, "prefixItems": first, "items": WHOLE}, b={"$ref": "#/properties/a/prefixItems/1"})
+        sides = forecast(old | {"$schema": dialect}), forecast(new)
+        assert [levels for _, levels in said(*sides)] == ["risky risky"]
+        assert [levels for _, levels in said(*reversed(sides))] == ["risky risky"]
+
+
+@pytest.mark.parametrize(("bound", "limit"), [("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")])
+def test_a_boolean_bound_is_compared_as_the_limit_that_it_is(bound: str, limit: str) -> None:
+    def side(**more: Any) -> Schema:
+        return forecast(record(a={"type": "number", limit: 5, **more}) | {"$schema": DRAFT_4})
+
+    for loose in (side(), side(**{bound: False})):
+        found = compared(loose, side(**{bound: True}))
+        assert (found.breaking, found.reverse_breaking) == (True, False)
+    assert said(side(), side(**{bound: False})) == []
+    assert not compared(side(**{bound: True}), forecast(record(a={"type": "number", bound: 5}))).breaking
+
+
+def test_a_reference_with_a_sibling_is_not_the_same_as_one_schema() -> None:
+    closed = record(a=TEXT) | {"additionalProperties": False}
+    old, new = (
+        record(x=closed),
+        record(x={"$ref": "#/$defs/A", "additionalProperties": False}) | {"$defs": {"A": record(a=TEXT)}},
+    )
+    assert compared(forecast(old), forecast(new)).breaking

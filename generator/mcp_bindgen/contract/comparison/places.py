@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_bindgen.app.dialects import NAMED, VALUES, edited, modern
 from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.moves import akin
 from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.protocol.model import Scalar
 from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
-from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, PROSE
+from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, DIALECT, PROSE
 
 from ..references import Targets
 
@@ -31,14 +32,17 @@ HINTS = (ANNOTATIONS - WORDS) | {"format", "contentSchema"}
 CHOICES = frozenset({"enum", "const"})
 """Keywords that list values, which imply the type."""
 
-_NAMES = frozenset({"$schema", "$id", "$anchor", "$dynamicAnchor", "$defs", "definitions"})
+_NAMES = frozenset({"$schema", "$id", "$anchor", "$dynamicAnchor", "$defs", "definitions", "additionalItems"})
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _UNIONS = ("anyOf", "oneOf")
 _DEFAULTS: Mapping[str, Any] = {"items": True, "additionalProperties": True}
 """Keyword -> meaning if absent."""
 
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_VALUES = frozenset({"const", "enum", "default"})
+_TOGETHER = frozenset(
+    {"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "then"}
+)
+"""Keywords that depend on other ones of the same schema."""
+
 _ABSENT: Any = object()
 
 
@@ -62,7 +66,11 @@ class Difference:
 
 
 def differences(old: Schema, new: Schema) -> Iterator[Difference]:
-    """Yield the differences between two schemas, independent of the order of members."""
+    """Yield the differences between two schemas, independent of the order of members and of the dialect."""
+    was, now = (_json(schema.get("$schema", DIALECT)) for schema in (old, new))
+    if was != now:
+        yield Difference("", "$schema", was, now)
+    old, new = modern(old), modern(new)
     yield from _Walk(old, new).schemas(old, new, "")
 
 
@@ -195,7 +203,8 @@ class _Walk:
                 target = self.opened(target, side)
             if not is_object(target):
                 return found
-            if rest.keys() & target.keys() - WORDS - HINTS:
+            both = rest.keys() | target.keys()
+            if rest.keys() & target.keys() - WORDS - HINTS or (rest.keys() - WORDS - HINTS and both & _TOGETHER):
                 return {**rest, "$ref": target}
             found = {**target, **rest}
         return found
@@ -212,9 +221,9 @@ class _Walk:
             for reference in _references(pending.pop()):
                 if reference not in found:
                     target = self.targets[side].find(reference)
-                    found[reference] = _plain(target)
+                    found[reference] = _plain("", target)
                     pending.append(target)
-        return _plain(value) + json.dumps(found, sort_keys=True)
+        return _plain(keyword, value) + json.dumps(found, sort_keys=True)
 
 
 def described(schema: Any) -> str:
@@ -285,20 +294,15 @@ def _references(node: Any) -> Iterator[str]:
             yield from _references(child)
 
 
-def _plain(value: Any) -> str:
-    """Return JSON without descriptions, with sorted members."""
-    return json.dumps(_wordless(value), sort_keys=True)
+def _plain(keyword: str, value: Any) -> str:
+    """Return the value of a keyword, or a schema, as JSON without descriptions, with sorted members."""
+    is_verbatim = keyword in VALUES | WORDS
+    return json.dumps(value if is_verbatim else _wordless(value, names=keyword in NAMED), sort_keys=True)
 
 
 def _wordless(node: Any, *, names: bool = False) -> Any:
     """Return a schema without prose; with `names`, the keys are names and not keywords."""
-    if is_object(node):
-        return {
-            key: value if key in _VALUES and not names else _wordless(value, names=key in _MAPS and not names)
-            for key, value in node.items()
-            if names or key not in WORDS
-        }
-    return [_wordless(child) for child in node] if is_array(node) else node
+    return edited(node, lambda _, found: [found.pop(word) for word in WORDS & found.keys()], names=names)
 
 
 def _json(value: Any) -> str:
