@@ -18,7 +18,7 @@ from mcp_bindgen.vectors import Vector, VectorFile, vector_files
 from mcp_bindgen.vectors.compare import changes, parse
 from mcp_bindgen.vectors.format import as_text
 from mcp_bindgen.vectors.run import disagreement
-from mcp_bindgen.vectors.testee import Answer
+from mcp_bindgen.vectors.testee import Answer, Testee
 from tests.support.commands import Done, inside
 from tests.support.effort import cases
 from tests.support.json_instances import JSON
@@ -180,3 +180,25 @@ def test_the_matrix_is_up_to_date(program: Program) -> None:
     about = found.implementation
     if matrix.line((program.key, f"`{about.name}`", about.version)).removesuffix(" |") in page:  # else another version
         assert matrix.line(row) in page, "python -m tests.vectors.matrix"
+
+
+HELLO = "import time; print('{\"protocol\": 1}', flush=True)\n"
+
+
+def deaf_program(folder: Path, program: str) -> str:
+    script = folder / "deaf.py"
+    script.write_text(HELLO + program + "\ntime.sleep(600)")
+    return shlex.join([sys.executable, "-S", "-E", str(script)])
+
+
+def test_a_testee_that_does_not_read_its_input_times_out(tmp_path: Path) -> None:
+    with Testee(deaf_program(tmp_path, ""), timeout=0.3) as testee:
+        for size in (10, 1_000_000, 10):  # a pipe holds less than a million bytes
+            assert testee.parse({"text": "x" * size}).status == "timeout"
+
+
+@pytest.mark.full
+def test_a_testee_that_answers_without_reading_ends_after_the_last_vector(tmp_path: Path) -> None:
+    replies = 'for seq in range(1, 30): print(\'{"seq": %d, "rejected": ""}\' % seq, flush=True)'
+    with Testee(deaf_program(tmp_path, replies), timeout=5) as testee:
+        assert {testee.parse({"text": "x" * 100_000}).status for _ in range(29)} == {"rejected"}

@@ -77,7 +77,7 @@ class Testee:
     def __init__(self, command: str, timeout: float = 10.0, *, verbose: bool = False) -> None:
         self._command, self._timeout, self._verbose = command, timeout, verbose
         self._seq = 0
-        self._process, self._lines = self._started()
+        self._process, self._messages, self._lines = self._started()
         self.implementation = self._introduced()
 
     def __enter__(self) -> Self:
@@ -89,14 +89,13 @@ class Testee:
     ) -> None:
         """Stop the process."""
         if self._process.poll() is None:
-            with suppress(OSError):
-                self._send({"cmd": "stop"})
+            self._send({"cmd": "stop"})
             self._end()
 
     def parse(self, request: Mapping[str, Any]) -> Answer:
         """Send one document, and return the answer."""
         if self._process.poll() is not None:
-            self._process, self._lines = self._started()
+            self._process, self._messages, self._lines = self._started()
             self._introduced()
         self._seq += 1
         try:
@@ -105,8 +104,6 @@ class Testee:
         except Empty:
             self._end(0)
             return Answer("timeout", f"no answer in {self._timeout:g} s")
-        except OSError:
-            reply = None
         if reply is None:
             self._end()
             return Answer("crash", f"the process ended with code {self._process.returncode}")
@@ -115,7 +112,7 @@ class Testee:
             return Answer("error", f"the answer is no JSON object with seq {self._seq}")
         return _answer(reply)
 
-    def _started(self) -> tuple[subprocess.Popen[bytes], Queue[bytes]]:
+    def _started(self) -> tuple[subprocess.Popen[bytes], Queue[bytes], Queue[bytes]]:
         words = shlex.split(self._command)
         try:
             process = subprocess.Popen(  # noqa: S603 - the user's command
@@ -126,16 +123,17 @@ class Testee:
             )
         except (OSError, IndexError, ValueError) as error:
             raise BadInput(f"the testee cannot be started: {error}", fix="correct --testee") from None
-        lines: Queue[bytes] = Queue()
-        Thread(target=_read, args=(process, lines), daemon=True).start()
-        return process, lines
+        messages, lines = Queue[bytes](), Queue[bytes]()
+        for target, queue in ((_write, messages), (_read, lines)):
+            Thread(target=target, args=(process, queue), daemon=True).start()
+        return process, messages, lines
 
     def _introduced(self) -> Implementation:
         """Begin the conversation, and return the description of the implementation."""
         try:
             self._send({"cmd": "start", "protocol": PROTOCOL})
             reply = self._reply(_START_SECONDS)
-        except (Empty, OSError):
+        except Empty:
             reply = None
         if reply is None or reply.get("protocol") != PROTOCOL:
             self._end(0)
@@ -148,9 +146,7 @@ class Testee:
         return Implementation(name, version, language, tuple(map(str, revisions)) if is_array(revisions) else ())
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        self._process.stdin.flush()
+        self._messages.put(json.dumps(message).encode() + b"\n")
 
     def _reply(self, timeout: float) -> Mapping[str, Any] | None:
         """Return the next line as JSON, empty if it is no JSON object; None if the process ended."""
@@ -165,14 +161,21 @@ class Testee:
 
     def _end(self, patience: float = _STOP_SECONDS) -> None:
         """Wait for the end of the process, and kill it after `patience` seconds."""
-        with suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
+        self._messages.put(b"")
         try:
             self._process.wait(patience)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _write(process: subprocess.Popen[bytes], messages: Queue[bytes]) -> None:
+    """Write messages up to an empty one; a process that does not read blocks this thread only."""
+    assert process.stdin is not None
+    with suppress(OSError), process.stdin as stream:
+        for message in iter(messages.get, b""):
+            stream.write(message)
+            stream.flush()
 
 
 def _read(process: subprocess.Popen[bytes], lines: Queue[bytes]) -> None:
