@@ -320,3 +320,31 @@ def test_openai_gets_the_properties_of_objects_and_the_items_of_arrays(known: st
         found = lower({"name": "tool", "inputSchema": {**CLOSED, "properties": {"b": array}}}, "openai")
         assert found.schema is not None
         assert (found.schema["properties"]["b"] == array | {"items": {}}) == (found.verdict is Verdict.EXACT) == exact
+
+
+def nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": "a"}
+    for _ in range(levels):
+        found = {"name": "a", "children": [found]}
+    return found
+
+
+HOSTILE = ("\ud800", ["\ud800"], {"\ud800": 1}, float("nan"), nested(3000), nested(100_000), b"a", 10**5000)
+
+
+@pytest.mark.parametrize("known", names())
+@pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_arguments_of_a_model_are_invalid_arguments(known: str, value: Any) -> None:
+    properties: dict[str, Any] = {"any": {}, "tree": {"$ref": "#/$defs/tree"}, "set": {"uniqueItems": True}, "map": MAP}
+    root = {**CLOSED, "properties": {**properties, "union": {"anyOf": [MAP, {"not": TEXT}]}}, "$defs": {"tree": TREE}}
+    found = lower({"name": "tool", "inputSchema": root}, known)
+    for name in root["properties"]:
+        with pytest.raises(InvalidArguments, match="do not fit the schema"):
+            found.decode({name: value})
+
+
+def test_hostile_text_of_a_json_document_is_an_invalid_argument() -> None:
+    for text in ('"\\ud800"', "NaN", "[" * 100_000, "1" * 5000, "\ud800"):
+        for known in ("gemini", "anthropic-strict"):
+            with pytest.raises(InvalidArguments):
+                lowered(known, value={}).decode({"value": text})

@@ -73,19 +73,19 @@ class Lowered:
         """Return the tool's arguments for a model's arguments.
 
         Raises:
-            InvalidArguments: A guard refuses them.
+            InvalidArguments: They are no JSON, nested too deeply, or refused by a guard.
         """
         self._require_schema()
         try:
-            decoded: dict[str, Any] = self.codec.decode(dict(arguments))
+            decoded: dict[str, Any] = _as_json(self.codec.decode(_as_json(dict(arguments))))
+            problems = next(filter(None, (guard.problems(decoded, "arguments") for guard in self._guards)), [])
         except Undecodable as error:
             raise InvalidArguments(f"Invalid arguments of {self.name}: {error}") from None
-        except (KeyError, TypeError, AttributeError):
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
             raise InvalidArguments(f"Invalid arguments of {self.name}: they do not fit the schema") from None
-        for guard in self._guards:
-            if problems := guard.problems(decoded, "arguments"):
-                lines = "; ".join(f"{one['path']}: {one['problem']}" for one in problems)
-                raise InvalidArguments(f"Invalid arguments of {self.name}: {lines}")
+        if problems:
+            lines = "; ".join(f"{one['path']}: {one['problem']}" for one in problems)
+            raise InvalidArguments(f"Invalid arguments of {self.name}: {lines}")
         return decoded
 
     def encode(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,6 +135,12 @@ class Lowered:
         import jsonschema_rs
 
         return jsonschema_rs.validator_for(self.schema or {}, offline=True)
+
+
+def _as_json(value: Json) -> Any:
+    """Return a value; raise an error if it is no JSON, no Unicode or nested so deeply that a validator may crash."""
+    json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    return value
 
 
 def lower(tool: Mapping[str, Any] | ToolModel, profile: Profile | str, *, server: str = "") -> Lowered:
