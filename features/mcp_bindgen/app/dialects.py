@@ -16,33 +16,26 @@ NAMED = frozenset(
 )
 """Keywords with names as members, instead of keywords."""
 
-LATEST = 2020
-"""Draft of a schema without `$schema`."""
-
-_SINCE: Mapping[str, int] = {
-    **dict.fromkeys(("const", "contains", "propertyNames"), 6),
-    **dict.fromkeys(("if", "then", "else"), 7),
-    **dict.fromkeys(("dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties"), 2019),
-    **dict.fromkeys(("minContains", "maxContains", "$anchor", "$recursiveRef"), 2019),
-    **dict.fromkeys(("prefixItems", "$dynamicRef", "$dynamicAnchor"), 2020),
+_SINCE: Mapping[int, Set[str]] = {
+    6: {"const", "contains", "propertyNames", "$id"},
+    7: {"if", "then", "else"},
+    2019: {"dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties", "minContains"}
+    | {"maxContains", "$anchor", "$recursiveRef"},
+    2020: {"prefixItems", "$dynamicRef", "$dynamicAnchor"},
 }
-"""Keyword -> first draft in which it has a meaning."""
+"""Draft -> keywords that have a meaning since then."""
 
 _BESIDE_REFERENCES: Set[str] = {
     *("$ref", "$schema", "$defs", "definitions", "title", "description", "$comment", "default", "examples"),
     *("deprecated", "readOnly", "writeOnly"),
 }
-"""Keywords that may stand beside `$ref` in each draft: up to draft-07, all other ones are ignored there."""
-
-_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
-_TUPLE = re.compile(r"/items(?=/\d)")
-"""Step of a reference that leads to an item of a tuple."""
+"""Keywords that may stand beside `$ref` in each draft; up to draft-07, all other ones are ignored there."""
 
 
 def draft(schema: object) -> int:
-    """Return the draft of a schema: 4, 6, 7, 2019 or `LATEST`."""
+    """Return the draft of a schema: 4, 6, 7, 2019 or 2020."""
     found = re.search(r"draft[-/]0?(\d+)", str(schema.get("$schema", ""))) if is_object(schema) else None
-    return int(found[1]) if found else LATEST
+    return int(found[1]) if found else 2020
 
 
 def modern(schema: Any) -> Any:
@@ -50,13 +43,13 @@ def modern(schema: Any) -> Any:
 
     Formats are assertions up to draft-07, which 2020-12 cannot express.
     """
-    known = draft(schema)
+    if (known := draft(schema)) >= 2020:
+        return schema
+    later = frozenset[str]().union(*(words for since, words in _SINCE.items() if since > known))
 
     def edit(node: dict[str, Any], found: dict[str, Any]) -> None:
-        ignored = {word for word, since in _SINCE.items() if since > known}
-        if known < 2019 and "$ref" in node:
-            ignored |= node.keys() - _BESIDE_REFERENCES
-        for word in ignored & node.keys():
+        hidden = node.keys() - _BESIDE_REFERENCES if known < 2019 and "$ref" in node else frozenset[str]()
+        for word in node.keys() & (later | hidden):
             del found[word]
         if is_array(found.get("items")):
             found["prefixItems"] = found.pop("items")
@@ -65,19 +58,17 @@ def modern(schema: Any) -> Any:
         for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
             if isinstance(found.get(word), bool) and found.pop(word) and bound in found:
                 found[word] = found.pop(bound)
-        if known < 6 and isinstance(found.get("id"), str):
-            found["$id"] = found.pop("id")
-        if known < 2019 and str(found.get("$id", "")).startswith("#"):
-            anchor = found.pop("$id")[1:]  # `#/properties/a` and the like are no targets
-            found |= {"$anchor": anchor} if _ANCHOR.fullmatch(anchor) else {}
+        if name := str(found.pop("id" if known < 6 else "$id", "")):
+            is_anchor = re.fullmatch(r"#[A-Za-z_][-A-Za-z0-9._]*", name)
+            found |= {"$anchor": name[1:]} if is_anchor else {} if name[0] == "#" else {"$id": name}
         if isinstance(reference := found.get("$ref"), str):
-            found["$ref"] = _TUPLE.sub("/prefixItems", reference)
+            found["$ref"] = re.sub(r"/items(?=/\d)", "/prefixItems", reference)
 
-    found = schema if known == LATEST else edited(schema, edit)
+    found = edited(schema, edit)
     return schema if found == schema else {word: value for word, value in found.items() if word != "$schema"}
 
 
-def edited(node: object, edit: Callable[[dict[str, Any], dict[str, Any]], None], *, names: bool = False) -> Any:
+def edited(node: object, edit: Callable[[dict[str, Any], dict[str, Any]], object], *, names: bool = False) -> Any:
     """Return a schema with edited objects; `edit` gets the original of an object, and a copy with edited parts."""
     if not is_object(node):
         return [edited(child, edit) for child in node] if is_array(node) else node

@@ -200,7 +200,7 @@ def _fact(file: Path, key: str, table: Any) -> Fact:
 
 
 _REQUIRABLE = {"object": "properties", "array": "items"}
-_LINKED = ("$ref", "$dynamicRef", "$recursiveRef")
+_LINKED = ("$ref", "$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor")
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def completed(schema: Json, profile: Profile) -> Any:
 
 
 def is_free_of_references(schema: Json) -> bool:
-    """Return whether a schema refers to nothing."""
+    """Return whether a schema refers to nothing, and is no target by a name."""
     return all(word not in node for _, node in nodes(schema) for word in _LINKED)
 
 

@@ -78,7 +78,7 @@ class Lowered:
         self._require_schema()
         try:
             decoded: dict[str, Any] = _as_json(self.codec.decode(_as_json(dict(arguments))))
-            problems = next(filter(None, (guard.problems(decoded, "arguments") for guard in self._guards)), [])
+            problems = next(filter(None, (guard.problems(decoded, "arguments") for guard in self._guards)), None)
         except Undecodable as error:
             raise InvalidArguments(f"Invalid arguments of {self.name}: {error}") from None
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
@@ -167,10 +167,7 @@ def lower(tool: Mapping[str, Any] | ToolModel, profile: Profile | str, *, server
 def _lowered_schema(source: Json, profile: Profile) -> tuple[Schema | None, Codec, Sequence[Reason]]:
     try:
         require_valid(source, SCHEMA)
-        document, depth = (
-            Document(completed(source, profile), SCHEMA),
-            math.inf if profile.max_depth is None else profile.max_depth,
-        )
+        document, depth = Document(completed(source, profile), SCHEMA), profile.max_depth or math.inf
         piece = Rewriter(document, profile, depth).root()
         while depth > 1 and depth_of(piece.schema) > (profile.max_depth or math.inf):
             depth -= 1

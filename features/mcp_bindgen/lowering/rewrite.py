@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
@@ -45,8 +45,7 @@ PATTERNS: Mapping[str, tuple[str, str]] = {
 
 _NULL: Schema = {"type": "null"}
 _NOT_NULL: Shape = [Alternative("any", "", limits={"not": {"enum": [None]}})]
-_OLD = frozenset({"format", "dependencies"})
-_IDENTITY = frozenset({"$schema", "$id", "$anchor", "$dynamicAnchor"})
+_OLD = ("format", "dependencies")
 _NO_LIMIT = {"minLength": 0, "minItems": 0, "minProperties": 0}
 
 
@@ -103,7 +102,7 @@ class Rewriter:
     def root(self) -> Piece:
         """Return the lowered form of the whole schema, with its definitions."""
         source = self.document.root
-        keeps_meaning = "$schema" in source.schema or not self._is_bound(source.schema)
+        keeps_meaning = "$schema" in source.schema or not self._is_old(source.schema)
         if keeps_meaning and self._conforms(source.schema, root=True) and self.profile.exact_case:
             return Piece(source.schema)
         objects = self.document.meet(self.document.head((source,)), [Alternative("object", source.pointer)])
@@ -133,10 +132,9 @@ class Rewriter:
             return self.profile.recursion or is_free_of_references(schema)
         return is_free_of_references(schema)
 
-    def _is_bound(self, schema: Schema, words: Set[str] = frozenset()) -> bool:
-        """Return whether a part of a schema has one of some keywords, or means something else in its own dialect."""
-        words |= _OLD if self.document.is_old else frozenset()
-        return any(not node.keys().isdisjoint(words) for _, node in nodes(schema))
+    def _is_old(self, schema: Schema) -> bool:
+        """Return whether a part of a schema means something else in JSON Schema 2020-12 than in its own dialect."""
+        return self.document.is_old and any(not node.keys().isdisjoint(_OLD) for _, node in nodes(schema))
 
     # --- places ---------------------------------------------------------------------------------------------------
 
@@ -149,9 +147,7 @@ class Rewriter:
         return self._described(piece, self._notes(conj))
 
     def _can_stay(self, schema: Json, depth: int) -> bool:
-        if not is_object(schema) or not self.profile.exact_case or not self._conforms(schema):
-            return False
-        if self._is_bound(schema, _IDENTITY):
+        if not is_object(schema) or not self.profile.exact_case or not self._conforms(schema) or self._is_old(schema):
             return False
         is_flat = self.max_depth == math.inf or depth + depth_of(schema) <= self.max_depth
         return is_flat and not ("enum" in schema and self.profile.max_enum_values)

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from mcp_bindgen.app.dialects import draft, modern
+from mcp_bindgen.app.dialects import NAMED, draft, modern
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .codecs import Json, key
@@ -58,13 +58,12 @@ FORMATS: Set[str] = {
 }
 """Formats that JSON Schema defines; a validator may assert them. Any other format is a note for readers."""
 
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _PARTS = (
     *("items", "additionalProperties", "propertyNames", "not", "if", "then", "else", "contains"),
     *("additionalItems", "unevaluatedItems", "unevaluatedProperties", "contentSchema"),
 )
-_CONTAINERS = frozenset({*_MAPS, *_LISTS, *_PARTS})
+_CONTAINERS = frozenset({*NAMED, *_LISTS, *_PARTS})
 
 MAX_CASES = 64
 """Maximum of alternatives of a place."""
@@ -201,8 +200,7 @@ class Document:
     def _bases(self) -> list[str]:
         """Pointers of the schemas below the root that have a base URI of their own."""
         found = nodes(self.schema, self.root.pointer)
-        ids = [(place, node.get("$id")) for place, node in found if place != self.root.pointer]
-        return [place for place, one in ids if isinstance(one, str)]
+        return [place for place, node in found if place != self.root.pointer and isinstance(node.get("$id"), str)]
 
     @cached_property
     def _anchors(self) -> dict[str, Located]:
@@ -651,7 +649,7 @@ def parts(schema: Schema) -> Iterator[tuple[str, Any]]:
     if schema.keys().isdisjoint(_CONTAINERS):
         return
     for keyword, value in schema.items():
-        if keyword in _MAPS and is_object(value):
+        if keyword in NAMED and is_object(value):
             yield from ((below("", keyword, name), part) for name, part in value.items())
         elif keyword in _LISTS or (keyword == "items" and is_array(value)):
             yield from ((below("", keyword, index), part) for index, part in enumerate(value))

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote, urljoin
 import jsonschema_rs
 
 from mcp_bindgen.app import MOST_STEPS, Complexity
+from mcp_bindgen.app.dialects import modern
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join, value_at
@@ -26,18 +27,14 @@ IN_PLACE = frozenset({"allOf", "anyOf", "dependencies", "dependentSchemas", "els
 """Keywords with schemas that apply to the same value."""
 
 _HERE = "urn:mcp-bindgen:schema"
-_OLD = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
 
 
 class Root:
     """Schema with all its subschemas by pointer.
 
     Args:
-        schema: The schema.
+        schema: The schema, which is read in 2020-12.
         pointer: Pointer to the schema in the document.
-
-    Attributes:
-        old: True for drafts in which a reference hides its siblings.
 
     Raises:
         BadInput: A reference leads out of the schema, nowhere, or only to itself.
@@ -45,15 +42,12 @@ class Root:
 
     def __init__(self, schema: Any, pointer: str) -> None:
         self.pointer = pointer
-        self.schema = schema
-        dialect = schema.get("$schema", "") if is_object(schema) else ""
-        self.old = any(name in str(dialect) for name in _OLD)
+        self.schema = schema = modern(schema)
         self._schemas: dict[str, Any] = {}
         self._inside: dict[str, list[tuple[str, str]]] = {}
         self._walk("")
         self._anchors = self._named("$anchor", "$dynamicAnchor")
-        ids = self._named("$id", *(["id"] if self.old else []))
-        self._ids = {_absolute(schema, name): place for name, place in ids.items()}
+        self._ids = {_absolute(schema, name): place for name, place in self._named("$id").items()}
         self._targets: dict[str, str | None] = {}
         pending = list(self._schemas)
         while pending:  # the target of a reference may be outside of all keywords
@@ -95,8 +89,7 @@ class Root:
 
     def is_resource(self, place: str) -> bool:
         """Return whether the schema at `place` has an id of its own, which is the base of its references."""
-        identity = self._schemas[place].get("$id")
-        return place != "" and isinstance(identity, str) and not identity.startswith("#")
+        return place != "" and isinstance(self._schemas[place].get("$id"), str)
 
     def _walk(self, start: str) -> None:
         pending = [(start, value_at(self.schema, start))]
@@ -127,8 +120,6 @@ class Root:
             return
         fragment = unquote(fragment)
         found = fragment if fragment == "" or fragment.startswith("/") else self._anchors.get(fragment)
-        if found is None:
-            found = self._ids.get(f"#{fragment}")
         if found is not None and found not in self._schemas and isinstance(value_at(self.schema, found), dict | bool):
             self._walk(found)
         if found is None or found not in self._schemas:

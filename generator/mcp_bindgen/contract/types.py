@@ -89,8 +89,6 @@ class Reader:
             target = self.root.target(place)
             if target is not None:
                 targets[target] = None
-            if "$ref" in node and self.root.old:
-                continue
             if _SAYING & node.keys():
                 own[place] = None
             pending += [join(place, "allOf", index) for index in range(len(node.get("allOf", ())))]
@@ -208,12 +206,10 @@ class Reader:
 
     def _items(self, places: Places, nodes: list[dict[str, Any]], stem: str) -> Type:
         for place, node in zip(places, nodes, strict=True):
-            first = "prefixItems" if "prefixItems" in node and not self.root.old else "items"
-            if is_array(node.get(first)):
-                rest = "items" if first == "prefixItems" else "additionalItems"
-                types = [self._read((join(place, first, index),), stem) for index in range(len(node[first]))]
-                if node.get(rest, True) is not False:
-                    types.append(self._read((join(place, rest),), stem) if rest in node else AnyValue())
+            if is_array(node.get("prefixItems")):
+                types = [self._read((join(place, "prefixItems", n),), stem) for n in range(len(node["prefixItems"]))]
+                if node.get("items", True) is not False:
+                    types.append(self._read((join(place, "items"),), stem) if "items" in node else AnyValue())
                 return _union(types) if types else AnyValue()
         several = tuple(
             join(place, "items") for place, node in zip(places, nodes, strict=True) if is_object(node.get("items"))

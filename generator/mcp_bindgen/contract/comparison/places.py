@@ -296,13 +296,9 @@ def _references(node: Any) -> Iterator[str]:
 
 def _plain(keyword: str, value: Any) -> str:
     """Return the value of a keyword, or a schema, as JSON without descriptions, with sorted members."""
-    is_verbatim = keyword in VALUES | WORDS
-    return json.dumps(value if is_verbatim else _wordless(value, names=keyword in NAMED), sort_keys=True)
-
-
-def _wordless(node: Any, *, names: bool = False) -> Any:
-    """Return a schema without prose; with `names`, the keys are names and not keywords."""
-    return edited(node, lambda _, found: [found.pop(word) for word in WORDS & found.keys()], names=names)
+    if keyword not in VALUES | WORDS:
+        value = edited(value, lambda _, one: [one.pop(word) for word in WORDS & one.keys()], names=keyword in NAMED)
+    return json.dumps(value, sort_keys=True)
 
 
 def _json(value: Any) -> str:
