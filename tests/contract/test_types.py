@@ -157,6 +157,10 @@ def test_schemas_become_types() -> None:
             {"type": "array", "prefixItems": [TEXT, {"type": "null"}], "items": False},
             Array(Union((STRING, Scalar("null")))),
         ),
+        (
+            {"type": "array", "prefixItems": [TEXT], "items": {"type": "null"}},
+            Array(Union((STRING, Scalar("null")))),
+        ),
         ({"anyOf": [TEXT, {"type": "object", "properties": {"b": {}}}]}, Union((STRING, Ref("TInputA")))),
         ({"type": ["string", "integer"], "allOf": [{"type": "number"}]}, Scalar("integer")),
         ({"allOf": [{"$ref": "#/$defs/Node"}], "description": "words"}, Ref("TInputNode")),
@@ -178,6 +182,12 @@ def test_draft_07_ignores_keywords_beside_a_reference() -> None:
     contract = contract_of(taking(hidden, **members))
     assert argument(contract).type == Ref("TInputA")
     assert contract.types.definitions["TInputA"].type == Array(STRING)
+    for tuple_, type in (
+        ({"items": [TEXT], "additionalItems": {"type": "null"}}, Union((STRING, Scalar("null")))),
+        ({"items": [TEXT]}, AnyValue()),
+        ({"prefixItems": [TEXT], "additionalItems": False}, AnyValue()),
+    ):
+        assert argument(contract_of(taking({"type": "array", **tuple_}, **{"$schema": draft}))).type == Array(type)
 
 
 def test_the_parts_of_an_all_of_become_one_object() -> None:

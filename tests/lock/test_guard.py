@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from mcp_bindgen.app import ContractClient
@@ -97,6 +98,17 @@ async def test_the_tools_of_an_unchanged_server_are_listed_and_called(tmp_path: 
         assert servers.drift == {"weather": []}
     assert server.called == ["forecast", "forecast"]
     assert server.lists == 2, "compared once: one request for each page"
+
+
+async def test_concurrent_calls_compare_the_tools_once(tmp_path: Path) -> None:
+    server = Weather(FORECAST, ALARM)
+    guard = Guard(locked(tmp_path / "mcp.lock", FORECAST, ALARM), "weather")
+    async with guard.attach(Client()).connected(Here(server)) as client, anyio.create_task_group() as calls:
+        for _ in range(4):
+            calls.start_soon(client.call_tool, "forecast", {"city": "Oslo"})
+            calls.start_soon(client.call_tool, "alarm")
+    assert sorted(server.called) == ["alarm"] * 4 + ["forecast"] * 4
+    assert server.lists == 2, "one request for each page"
 
 
 COMPATIBLE = [

@@ -120,6 +120,13 @@ def test_recursion_is_kept_or_cut() -> None:
         cut.encode({"tree": deep})
 
 
+def test_tuples_with_different_first_items_exclude_each_other() -> None:
+    tuples = [{"type": "array", "prefixItems": [{"const": name}], "items": TEXT, "minItems": 1} for name in "aab"]
+    for branches, overlap in ((tuples[1:], False), (tuples[:2], True)):
+        found = lowered("openai-strict", value={"oneOf": branches})
+        assert ("one-of" in {one.rule for one in found.reasons}) is overlap
+
+
 def test_a_union_at_the_root_is_wrapped() -> None:
     found = lower({"name": "tool", "inputSchema": {"type": "object", "anyOf": KINDS}}, "claude-code")
     assert found.verdict is Verdict.CODED

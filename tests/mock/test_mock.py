@@ -158,6 +158,28 @@ async def test_fixed_answers_replace_samples() -> None:
     assert [name for name, _ in app.calls] == ["find", "find", "find", "find", "buy"]
 
 
+async def test_a_whole_result_may_be_a_failed_call() -> None:
+    text = [{"type": "text", "text": "closed"}]
+    fixed = {
+        "find": [
+            {"arguments": {"words": "all"}, "result": {"content": text, "isError": True}},
+            {"arguments": {"words": "some"}, "result": whole({"hint": 1}, *text) | {"isError": True}},
+            {"arguments": {"words": "fine"}, "result": whole({"titles": []}, *text) | {"isError": False}},
+        ],
+        "buy": [{"result": {"content": text, "isError": True}}],
+    }
+    async with client_of(mock(fixed)) as client:
+        for name, words, is_error, structured in (
+            ("find", "all", True, None),
+            ("find", "some", True, {"hint": 1}),
+            ("find", "fine", False, {"titles": []}),
+            ("buy", "", True, None),
+        ):
+            found = await client.call_tool(name, {"words": words})
+            assert (bool(found.is_error), found.content[0].text) == (is_error, "closed"), words
+            assert found.structured_content == structured, words
+
+
 async def test_a_list_of_content_is_structured_if_the_output_schema_has_it() -> None:
     lines = {"type": "array", "items": {"type": "string"}, "minItems": 1}
     schema = {**ANY, "properties": {"content": lines, "isError": {"type": "boolean"}}, "required": ["content"]}
@@ -182,6 +204,14 @@ async def test_a_list_of_content_is_structured_if_the_output_schema_has_it() -> 
         ({"find": [{"arguments": {"words": 1}, "error": ""}]}, "/find/0/arguments/words", "does not fit the contract"),
         ({"find": [{"result": {"titles": [1]}}]}, "/find/0/result/titles/0", "does not fit the contract"),
         ({"find": [{"result": whole({"titles": [1]})}]}, "/find/0/result/structuredContent/titles/0", "does not fit"),
+        ({"find": [{"result": {"content": [], "isError": False}}]}, "/find/0/result", "'titles' is missing"),
+        ({"find": [{"result": {"content": [], "isError": "yes"}}]}, "/find/0/result", "'titles' is missing"),
+        ({"find": [{"result": {"content": [1], "isError": True}}]}, "/find/0/result", "tools/call is not valid"),
+        (
+            {"find": [{"result": whole({}) | {"isError": False}}]},
+            "/find/0/result/structuredContent",
+            "'titles' is missing",
+        ),
         ({"find": [{"result": whole({}, "oops")}]}, "/find/0/result", "tools/call is not valid: result.content.0"),
         ({"buy": [{"result": {"content": [{"type": "text"}]}}]}, "/buy/0/result", "text: "),
     ],

@@ -134,6 +134,16 @@ def test_vectors_cover_each_member_as_present_absent_and_damaged(name: str) -> N
                 assert damaged, (file.name, member)
 
 
+def test_all_documents_have_the_members_that_a_text_requires() -> None:
+    for key, example in read_facts(STORE.root).always.items():
+        definition, _, member = key.partition(".")
+        (file,) = (one for one in files("2026-07-28") if one.definition == definition)
+        vectors = [one for one in file.vectors if one.verdict != "invalid" and one.rule != "null"]
+        assert {json.loads(one.sent).get(member) for one in vectors} == {example}
+        assert {"minimal", "full", "unknown"} <= {one.rule for one in vectors}
+        assert f"present#/{member}" not in {one.id for one in file.vectors}, "it is never absent"
+
+
 @pytest.mark.full
 def test_the_suite_has_the_documented_size() -> None:
     every = [vector for name in NAMES for file in files(name) for vector in file.vectors]

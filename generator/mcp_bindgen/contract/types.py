@@ -210,7 +210,7 @@ class Reader:
                 types = [self._read((join(place, "prefixItems", n),), stem) for n in range(len(node["prefixItems"]))]
                 if node.get("items", True) is not False:
                     types.append(self._read((join(place, "items"),), stem) if "items" in node else AnyValue())
-                return _union(types) if types else AnyValue()
+                return _union(types)
         several = tuple(
             join(place, "items") for place, node in zip(places, nodes, strict=True) if is_object(node.get("items"))
         )
