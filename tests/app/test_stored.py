@@ -43,6 +43,20 @@ async def test_edits_of_two_processes_wait_for_each_other(redis: RedisServer) ->
     assert [key for key in redis.client.hkeys("edits:s:user:ada") if key.startswith(b"w:")] == [b"w:0"]
 
 
+async def test_edits_in_one_process_wait_for_each_other() -> None:
+    value = Stored(list[int], list)
+
+    async def add(number: int) -> None:
+        async with value.edit(ADA) as numbers:
+            numbers.append(number)
+            await anyio.sleep(0.001)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(9):
+            tasks.start_soon(add, number)
+    assert sorted(await value.get(ADA)) == list(range(9))
+
+
 async def test_a_failed_edit_releases_the_lock_and_keeps_the_old_value(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.app import App
+from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.host.configuration import entry as read_entry
 from mcp_bindgen.http import HttpApp
@@ -650,3 +651,38 @@ def test_variables_in_entries_are_expanded_and_may_have_a_default(monkeypatch: p
         read_entry("x", {"command": "a", "args": ["${UNSET}"]})
     with pytest.raises(BadConfig, match='"disabled" must be true or false'):
         read_entry("x", {"command": "a", "disabled": "yes"})
+
+
+class Counting(Server):
+    """Server with one tool that counts the lists and the calls."""
+
+    info = mcp.Implementation(name="counting", version="1")
+
+    def __init__(self) -> None:
+        self.lists = self.calls = 0
+
+    async def list_tools(self, params: Any, ctx: Context) -> mcp.ListToolsResult:
+        self.lists += 1
+        return mcp.ListToolsResult(tools=[mcp.Tool(name="count", input_schema=mcp.ToolInputSchema())])
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
+        self.calls += 1
+        return mcp.CallToolResult(content=[])
+
+
+class Here(InProcess):
+    """Target that serves one server in this process."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def servers(self) -> list[Any]:
+        return [self.server]
+
+
+async def test_concurrent_calls_of_a_new_tool_list_the_tools_once() -> None:
+    server = Counting()
+    async with Host({"counting": Here(server)}, Client) as servers, anyio.create_task_group() as calls:
+        for _ in range(4):
+            calls.start_soon(servers.call_tool, "count")
+    assert (server.calls, server.lists) == (4, 1)
