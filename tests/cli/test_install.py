@@ -116,6 +116,40 @@ def test_comments_in_toml_are_kept(home: Path) -> None:
     assert (entry["env"], entry["env_vars"]) == ({"PLACE": "here"}, ["API_KEY"])
 
 
+TABLES = [
+    'mcp_servers.a.command = "x"\nmcp_servers.a.args = ["1"]  # mine\nother = 1\n\n[tui]\nx = nan\n',
+    'mcp_servers = { a = { command = "x" } }  # mine\nother = 1\n',
+    'mcp_servers.a = { command = "x" }  # mine\nother = 1\n',
+    '[mcp_servers]\na.command = "x"  # mine\n\n[tui]\nx = 2020-01-01\n',
+    '[mcp_servers.a]\ncommand = "x"  # mine\n\n[tui]\nx = 1\n\n[mcp_servers.b]\ncommand = "y"\n',
+    'mcp_servers.a.command = "x"  # mine\n[mcp_servers.b.env]\nC = "y"\n',
+    "mcp_servers = {}  # mine\nother = 1\n",
+]
+
+
+@pytest.mark.parametrize("before", TABLES)
+def test_other_entries_keep_their_meaning_however_tables_are_written(before: str) -> None:
+    file = place_of("codex", project=False)
+    file.parent.mkdir()
+
+    def others(text: str, name: str) -> str:
+        found = tomllib.loads(text)
+        servers = found.pop("mcp_servers", {})
+        servers.pop(name, None)
+        return repr([found, servers])
+
+    for name in (*tomllib.loads(before)["mcp_servers"], "weather"):
+        file.write_text(before, "utf-8")
+        done(COMMAND, "--host", "codex", "--name", name, "--force", "--env", "A=b")
+        text = file.read_text("utf-8")
+        entry = tomllib.loads(text)["mcp_servers"][name]
+        assert (entry["command"], entry["env"]) == (sys.executable, {"A": "b"})
+        assert others(text, name) == others(before, name)
+        assert "# mine" in text or name == "a"
+        answered("uninstall", name, "--host", "codex")
+        assert others(file.read_text("utf-8"), name) == others(before, name)
+
+
 def test_a_dry_run_writes_nothing(home: Path) -> None:
     (home / "mcp.json").write_text(COMMENTED, "utf-8")
     said = done(COMMAND, "--file", "mcp.json", "--dry-run")
@@ -150,6 +184,95 @@ def test_variable_references_use_the_syntax_of_each_host(home: Path) -> None:
         done(COMMAND, "--host", host, "--project", "--name", "x", "--env", "API_KEY")
         found = json.loads((home / place_of(host, project=True)).read_text())
         assert found[HOSTS[host].member]["x"]["env"] == {"API_KEY": said}
+
+
+PYTHON: dict[str, Any] = {"command": sys.executable}
+COPIES: list[tuple[str | None, dict[str, Any], dict[str, Any]]] = [
+    (None, {**PYTHON, "args": ["--pat", "${TOKEN}", "${input:x}"], "cwd": "/srv"}, {}),
+    (None, {"url": "${BASE}/mcp?key=${TOKEN}", "headers": {"X-Key": "${TOKEN:-}"}}, {}),
+    (
+        "claude-code",
+        {**PYTHON, "args": ["--a=${TOKEN}"], "env": {"GH_PAT": "${env:TOKEN}"}},
+        {"env": {"GH_PAT": "${TOKEN}"}},
+    ),
+    ("claude-code", {"url": "https://${TOKEN}@x/mcp", "headers": {"X-Key": "${TOKEN}"}}, {}),
+    ("cursor", {**PYTHON, "args": ["${userHome}", "${TOKEN}"]}, {"args": ["${userHome}", "${env:TOKEN}"]}),
+    ("cursor", {"type": "sse", "url": "https://x?token=${TOKEN}"}, {"url": "https://x?token=${env:TOKEN}"}),
+    ("vscode", {**PYTHON, "cwd": "${workspaceFolder}/a", "env": {"P": "${TOKEN}"}}, {"env": {"P": "${env:TOKEN}"}}),
+    ("vscode", {"url": "https://x", "headers": {"A": "Basic ${TOKEN}"}}, {"headers": {"A": "Basic ${env:TOKEN}"}}),
+    ("codex", {**PYTHON, "cwd": "/srv", "env": {"TOKEN": "${TOKEN}"}}, {"env_vars": ["TOKEN"], "env": None}),
+]
+
+
+@pytest.mark.parametrize("is_dry", [False, True])
+@pytest.mark.parametrize(("host", "entry", "changed"), COPIES)
+def test_references_of_an_entry_are_copied_and_never_their_values(
+    host: str | None,
+    entry: dict[str, Any],
+    changed: dict[str, Any],
+    is_dry: bool,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The variables need no value here, and one that has a value is not written."""
+    (home / "mcp.json").write_text(f"// mine\n{json.dumps({'servers': {'x': entry}})}", "utf-8")
+    monkeypatch.setenv("TOKEN", "s3cret")
+    place = home / "out.json" if host is None else place_of(host, project=False)
+    where = ("--file", place) if host is None else ("--host", host)
+    said = done("mcp.json#x", *where, *(["--dry-run"] if is_dry else []))
+    assert "s3cret" not in said
+    if is_dry:
+        assert not place.exists()
+        return
+    text = place.read_text("utf-8")
+    written = tomllib.loads(text) if place.suffix == ".toml" else json.loads(text)
+    found = written[HOSTS[host].member if host else "mcpServers"]["x"]
+    expected = {name: value for name, value in {**entry, **changed}.items() if value is not None}
+    assert found == {**{name: found[name] for name in ("type", "args") if name in found}, **expected}
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "claude-desktop",
+        {"env": {"A": "${TOKEN}"}},
+        "fills in no variables like ${TOKEN}; write its value there yourself",
+    ),
+    ("codex", {"env": {"A": "${TOKEN}"}}, "fills in no variables like ${TOKEN}; write its value there yourself"),
+    ("cursor", {"args": ["${TOKEN:-b}"]}, "fills in no variables like ${TOKEN:-b}; write ${env:NAME} in its place"),
+    (
+        "vscode",
+        {"args": ["${input:token}"]},
+        "fills in no variables like ${input:token}; write ${env:NAME} in its place",
+    ),
+    (
+        "claude-code",
+        {"args": ["${workspaceFolder}"]},
+        "fills in no variables like ${workspaceFolder}; write ${NAME} in its place",
+    ),
+    *((host, {"cwd": "/srv"}, 'takes no "cwd"; remove it') for host in ("claude-desktop", "claude-code", "cursor")),
+    ("cursor", {"env": {"GH_PAT": "s3cret"}}, "GH_PAT is a secret"),
+    ("cursor", {"env": {"API_KEY": "${TOKEN:-s3cret}"}}, "API_KEY is a secret"),
+    ("cursor", {"env": {"DB": "postgres://me:s3cret@x/db"}}, "DB=postgres://x/db is a secret"),
+    ("cursor", {"args": ["postgres://me:s3cret@x/db"]}, "postgres://x/db is a secret"),
+    ("cursor", {"args": ["-e", "API_KEY=s3cret"]}, "API_KEY is a secret"),
+    ("cursor", {"args": ["--header", "Authorization: Bearer s3cret"]}, "is a secret"),
+    ("cursor", {"args": ["--config", '{"apiKey": "s3cret"}']}, "is a secret"),
+]
+
+
+def test_an_entry_that_a_host_cannot_take_without_loss_is_refused(home: Path) -> None:
+    for host, members, said in REFUSED:
+        (home / "mcp.json").write_text(json.dumps({"mcpServers": {"x": {**PYTHON, **members}}}), "utf-8")
+        shown = complaint("install", "mcp.json#x", "--host", host)
+        assert said in shown
+        assert "s3cret" not in shown
+        assert not place_of(host, project=False).exists()
+
+
+def test_members_of_an_entry_that_are_not_copied_are_named(home: Path) -> None:
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"x": {**PYTHON, "envFile": ".env"}}}), "utf-8")
+    shown = inside("install", "mcp.json#x", "--host", "cursor", code=0)
+    assert shown.stderr == "warning: not copied: envFile\n"
 
 
 def test_a_scaffolded_project_is_added_by_its_folder(home: Path) -> None:

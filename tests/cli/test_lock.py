@@ -116,6 +116,17 @@ def test_a_lock_has_no_secrets_and_is_stable(world: World) -> None:
     assert world.checked().splitlines()[-1] == "weather: same"
 
 
+def test_a_configuration_of_an_editor_has_comments_and_servers(world: World) -> None:
+    text = (
+        world.config.read_text("utf-8")
+        .replace('"mcpServers"', '// mine\n"servers"')
+        .replace('"disabled": true', '"disabled": true,')
+    )
+    world.config.write_text(text, "utf-8")
+    assert "// mine" in text
+    assert "is up to date" in world.written()
+
+
 def test_hidden_characters_are_visible_in_the_lock(world: World) -> None:
     world.serve(forecast("Forecast\u200b of a\u202e city \U000e0041, für Städte."))
     world.written()
@@ -257,4 +268,6 @@ def test_the_package_and_version_are_read_from_the_command() -> None:
 
 
 def test_a_locked_url_contains_no_secrets() -> None:
+    package = {"command": "uvx", "package": "git+https://example.org/tool"}
+    assert asked_of(Entry("uvx", ("--from", "git+https://4711@example.org/tool", "tool"))) == package
     assert asked_of(Entry(url="https://user:pass@example.org/mcp?key=4711")) == {"url": "https://example.org/mcp"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcp_bindgen.cli.options import SERVERS
-from mcp_bindgen.cli.servers import FORMS, named
+from mcp_bindgen.cli.servers import FORMS, named, public
 from mcp_bindgen.spec import BadInput
 from tests.support.commands import ROOT, answered, complaint, inside
 
@@ -79,6 +80,61 @@ def test_urls_accept_no_environment_variables() -> None:
     assert (named("https://user@www.x.org:8/mcp").name, named("mcp.json#far").entry.url) == ("x", "https://x.org/mcp")
     with pytest.raises(BadInput, match="--env is for servers that are started here"):
         named("mcp.json#far", ["A=1"])
+
+
+COMMENTED = """// mine
+{
+  "inputs": [{"type": "promptString", "id": "token"}],
+  "servers": {
+    "books": {"command": "echo", "args": ["${workspaceFolder}", "${env:API_KEY}", "${userHome}${/}x",],}, // first
+    "asking": {"command": "echo", "env": {"TOKEN": "${input:token}"}},
+  },
+}
+"""
+
+
+def test_an_entry_of_an_editor_is_read_with_its_comments_and_references(folder: Path) -> None:
+    Path(".vscode").mkdir()
+    Path(".vscode/mcp.json").write_text(COMMENTED, "utf-8")
+    Path("elsewhere").mkdir()
+    with contextlib.chdir("elsewhere"):
+        args = named("../.vscode/mcp.json#books").entry.args
+    assert args == (str(folder), "s3cret", str(Path.home() / "x"))
+    for command in (["call"], ["gateway"], ["lock", "update"], ["tap"], ["contract", "export"]):
+        said = complaint(*command, ".vscode/mcp.json#asking")
+        assert '"env" has ${input:token}, which only a host fills in; write ${env:NAME} in its place' in said
+
+
+def test_secrets_of_a_command_line_are_not_shown() -> None:
+    for words, shown in [
+        ("npx -y x --api-key s3cret --fast", "npx -y x --api-key ... --fast"),
+        ("x --token=s3=cret= --path=/a", "x --token=... --path=/a"),
+        ("env T=s3cret python x.py", "env T=... python x.py"),
+        ("docker run -e T=s3cret -eU=s3cret --env=V=s3cret x", "docker run -e T=... -eU=... --env=V=... x"),
+        ("x https://me:s3cret@y/mcp?a=b&api_key=s3cret#c", "x 'https://y/mcp?a=b&api_key=...#c'"),
+        ("x --db=postgres://me:s3cret/s3cret@y/db", "x --db=postgres://y/db"),
+        ("uvx --from git+https://s3cret@y/z z", "uvx --from git+https://y/z z"),
+        ("x --header 'Authorization: Bearer s3cret'", "x --header 'Authorization: Bearer ...'"),
+        ("x -H 'X-Own: s3cret'", "x -H 'X-Own: ...'"),
+        ('x --config \'{"apiKey": "s3cret"}\'', 'x --config \'{"apiKey": "..."}\''),
+    ]:
+        assert public(words) == shown
+    for words in [
+        "x --token",
+        "uvx --from git+ssh://git@y/z z",
+        "npx @a/b@1 http://y:80/@c",
+        "x 'a  b'",
+        "x 'a",
+    ]:
+        assert public(words) == words
+
+
+@pytest.mark.full
+def test_a_generated_client_repeats_no_secrets() -> None:
+    words = f"env T=s3cret {sys.executable} -m mcp_bindgen.app library.py"
+    assert inside("client", "--from", words, "--out", "shelf.py").returncode == 0
+    assert "env T=... " in Path("shelf.py").read_text("utf-8")
+    assert not [file for file in Path().glob("shelf*") if "s3cret" in file.read_text("utf-8")]
 
 
 def test_an_invalid_server_argument_gives_a_one_line_error() -> None:

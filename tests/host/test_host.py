@@ -432,6 +432,10 @@ BAD: list[tuple[object, str]] = [
     ({"mcpServers": {"x": {**X, "env": ["B=1"]}}}, "server 'x': \"env\" must be an object with texts"),
     ({"mcpServers": {"x": {**X, "env": {"B": 1}}}}, "server 'x': \"env\" must be an object with texts"),
     ({"mcpServers": {"x": {**X, "cwd": 1}}}, "server 'x': \"cwd\" must be text"),
+    (
+        {"servers": {"x": {**X, "args": ["${input:t}"]}}},
+        "server 'x': \"args\" has .*, which only a host fills in; write",
+    ),
     ({"mcpServers": UNSET}, "server 'x': \"env\" needs the environment variable NOT_SET_ANYWHERE, which is not set"),
 ]
 
@@ -454,8 +458,18 @@ async def test_a_bad_configuration_is_reported_in_one_line(document: object, mes
     assert "\n" not in str(found)
 
 
-async def test_a_configuration_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    (tmp_path / "mcp.json").write_text('{"mcpServers": {}}', "utf-8-sig")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {}}',
+        '{"servers": {}, /* as in VS Code, */} // mine',
+        '{"servers": {}, "a": ["//\\"", "/*", 1 // ]\n, /**/ // }\n ] /* , */ }',
+        '{"servers": {}, "a": [' + ",/**/".join("1" * 5000) + "]}",
+    ],
+    ids=["plain", "vscode", "comments", "many"],
+)
+async def test_a_configuration_may_begin_with_a_byte_order_mark_and_have_comments(text: str, tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text(text, "utf-8-sig")
     async with Host.from_config(tmp_path / "mcp.json", client=Client) as host:
         assert not host.failures
 

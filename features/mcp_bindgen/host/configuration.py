@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
     from mcp_bindgen.auth.client.login import Login
     from mcp_bindgen.auth.store import Store
 
-_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
-"""`${NAME}`, `${NAME:-default}`, or `${env:NAME}` as some hosts write it."""
+REFERENCE = re.compile(
+    r"\$\{(?:env:)?(?P<name>\w+|/)(?::-(?P<default>[^}]*))?\}|\$\{(?:input|command|config|file|workspaceFolder):[^}]*\}"
+)
+"""`${NAME}`, `${NAME:-default}`, `${env:NAME}` or `${workspaceFolder}`; without a name, one that only a host knows."""
+
+_COMMENT = r"//[^\n]*|/\*(?:(?!\*/).)*\*/"
+_LENIENT = re.compile(rf'("(?:[^"\\]|\\.)*")|{_COMMENT}|,(?=(?:\s|{_COMMENT})*+[}}\]])', re.DOTALL)
+"""A string, which stays, or what editors allow beyond JSON: a comment, or a comma before the end."""
 
 _TYPES = ("http", "streamable-http", "sse")
 
@@ -63,8 +69,13 @@ class Entry:
     target: HasAddress | None = None
 
     @classmethod
-    def read(cls, value: object) -> Self:
+    def read(cls, value: object, file: Path | None = None, *, expands: bool = True) -> Self:
         """Return a checked entry; unknown members are ignored, and variables of the environment are filled in.
+
+        Args:
+            value: The entry.
+            file: Its file; `${workspaceFolder}` is the folder with the `.vscode` of the file, or the current folder.
+            expands: False to keep references to variables as they are.
 
         Raises:
             ValueError: A member is missing or invalid, or there is no transport for the URL; the message names it.
@@ -74,27 +85,28 @@ class Entry:
             found = given.get(member)
             if found is not None and not (isinstance(found, str) and found):
                 raise ValueError(f'"{member}" must be text')
-            return None if found is None else _expand(member, found)
+            return found
 
         def texts(member: str) -> dict[str, str]:
             found = given.get(member, {})
             if not is_object(found) or not all(isinstance(setting, str) for setting in found.values()):
                 raise ValueError(f'"{member}" must be an object with texts')
-            return {name: _expand(member, setting) for name, setting in found.items()}
+            return {name: str(setting) for name, setting in found.items()}
 
         if isinstance(value, HasAddress):
             return cls(target=value)
         if not is_object(value):
             raise ValueError("an entry must be an object")
-        given = value
+        known = value.keys() & cls.__dataclass_fields__.keys() if expands else ()
+        given = {member: _expand(member, one, file) if member in known else one for member, one in value.items()}
         command, url, cwd, kind = text("command"), text("url"), text("cwd"), text("type")
         if (command is None) == (url is None):
             raise ValueError('it needs either "command" or "url"' + (", not both" if command else ""))
-        if url is not None and scheme_of(url) is None:
+        if url is not None and scheme_of(url) is None and (expands or REFERENCE.match(url) is None):
             raise ValueError('"url" must begin with a scheme such as https://')
         if url is not None and kind is not None and kind not in _TYPES:
             raise ValueError(f'"type" of a URL must be one of {", ".join(_TYPES)}')
-        if url is not None:
+        if url is not None and expands:
             TRANSPORTS.find(scheme_of(url) or "")
         disabled = given.get("disabled", False)
         if not isinstance(disabled, bool):
@@ -102,8 +114,7 @@ class Entry:
         args = given.get("args", [])
         if not is_array(args) or not all(isinstance(argument, str) for argument in args):
             raise ValueError('"args" must be a list of texts')
-        words = tuple(_expand("args", word) for word in args)
-        found = cls(command, words, texts("env"), cwd, url, texts("headers"), kind, disabled=disabled)
+        found = cls(command, tuple(map(str, args)), texts("env"), cwd, url, texts("headers"), kind, disabled=disabled)
         return replace(found, auth=_auth(found, given.get("auth")))
 
     def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
@@ -159,44 +170,68 @@ class Entry:
         Args:
             where: The place of the entry, as `FILE.json#name`, if it stands in a file.
         """
+        url, query, _ = (self.url or "").partition("?")
         client = self.auth.client_id if self.auth is not None and where is None else None
         more = ["--client-id", client] if client else []
-        return shlex.join(["mcp-bindgen", "login", where or (self.url or "").partition("?")[0], *more])
+        return shlex.join(["mcp-bindgen", "login", where or f"{url}{query and '?...'}", *more])
 
 
-def _expand(member: str, text: str) -> str:
-    """Return a text of an entry with the values of environment variables.
+def _expand(member: str, value: object, file: Path | None) -> Any:
+    """Return a member of an entry with the values of environment variables.
 
     Raises:
-        ValueError: A variable is not set and has no default.
+        ValueError: A variable is not set and has no default, or only a host knows the value.
     """
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in os.environ and found[2] is None:
-            raise ValueError(f'"{member}" needs the environment variable {found[1]}, which is not set')
-        return os.environ.get(found[1]) or found[2] or ""
+    def filled(found: re.Match[str]) -> str:
+        name, default = found["name"], found["default"]
+        if name is None:
+            raise ValueError(f'"{member}" has {found[0]}, which only a host fills in; write ${{env:NAME}} in its place')
+        place = places(file).get(name, default) if name not in os.environ else default
+        if name not in os.environ and place is None:
+            raise ValueError(f'"{member}" needs the environment variable {name}, which is not set')
+        return os.environ.get(name) or place or ""
 
-    return _VARIABLE.sub(value, text)
+    return replaced(value, filled)
+
+
+def replaced(value: object, change: Callable[[re.Match[str]], str]) -> Any:
+    """Return a member of an entry with each reference replaced by the result of a function."""
+    if is_object(value):
+        return {name: replaced(one, change) for name, one in value.items()}
+    if is_array(value):
+        return [replaced(one, change) for one in value]
+    return REFERENCE.sub(change, value) if isinstance(value, str) else value
+
+
+def places(file: Path | None = None) -> Mapping[str, str]:
+    """Return the places that VS Code and Cursor fill in, in an entry of a file: name in a reference -> value."""
+    folder = Path.cwd() if file is None else file.parent.resolve()
+    is_of_project = folder.name.startswith(".") and folder.parent != Path.home()
+    workspace = folder.parent if is_of_project else Path.cwd()
+    found = {"workspaceFolder": str(workspace), "workspaceFolderBasename": workspace.name, "pathSeparator": os.sep}
+    return {**found, "userHome": str(Path.home()), "/": os.sep}
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the `mcpServers` of a file, unchecked.
+    """Return the servers of a file with comments, unchecked: `mcpServers`, or `servers` as in VS Code.
 
     Raises:
         BadConfig: The file is missing or has no such JSON.
     """
     try:
-        document = json.loads(path.read_text("utf-8-sig"))
+        text = path.read_text("utf-8-sig")
+        document: object = json.loads(_LENIENT.sub(lambda one: one[1] or "\n" * one[0].count("\n"), text))
     except OSError as error:
         raise BadConfig(error.strerror or "cannot be read") from None
     except RecursionError:
         raise BadConfig("nested too deeply") from None
     except ValueError as error:
         raise BadConfig(f"not JSON: {error}") from None
-    servers = document.get("mcpServers") if is_object(document) else None
-    if not is_object(servers):
-        raise BadConfig('"mcpServers" must be there, an object with an entry for each server')
-    return servers
+    given = [document.get(member) for member in ("mcpServers", "servers")] if is_object(document) else []
+    if servers := [one for one in given if is_object(one)]:
+        return servers[0]
+    raise BadConfig('"mcpServers" must be there, an object with an entry for each server; VS Code names it "servers"')
 
 
 def command_words(line: str) -> list[str]:
@@ -213,18 +248,20 @@ def command_words(line: str) -> list[str]:
     return connecting.command_words(line)
 
 
-def entry(name: str, value: object) -> Entry:
+def entry(name: str, value: object, file: Path | None = None, *, expands: bool = True) -> Entry:
     """Return a checked entry; unknown members are ignored.
 
     Args:
         name: Its name in the file, for errors; may be empty.
         value: The entry.
+        file: Its file.
+        expands: False to keep references to variables as they are.
 
     Raises:
         BadConfig: The entry cannot be used.
     """
     try:
-        return Entry.read(value)
+        return Entry.read(value, file, expands=expands)
     except ValueError as error:
         raise BadConfig(f"server {name!r}: {error}" if name else str(error)) from None
 
@@ -238,8 +275,7 @@ def _auth(found: Entry, value: object) -> AuthSettings | None:
         raise ValueError('"auth" is for URLs; a program takes its credentials from "env"')
     if any(name.lower() == "authorization" for name in found.headers):
         raise ValueError('"auth" and a header "Authorization" are two ways to be authorized')
-    members = {key: _expand("auth", one) if isinstance(one, str) else one for key, one in value.items()}
     try:
-        return AuthSettings.read(members)
+        return AuthSettings.read(value)
     except ValueError as error:
         raise ValueError(f'"auth": {error}') from None

@@ -303,7 +303,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     def _admit(self, name: str, value: object) -> bool:
         """Take in a server; return whether it is to be started."""
         try:
-            found = entry(name, value)
+            found = entry(name, value, self._file)
         except BadConfig as error:
             self._failures[name] = error if self._file is None else BadConfig(f"{self._file}: {error}")
             log.warning("MCP %s", self._failures[name])
@@ -330,7 +330,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             raise ValueError(f"there is a server {name!r} already")
         if self._tasks is None:
             raise ValueError("the host does not run")
-        entry(name, value)
+        entry(name, value, self._file)
         self._given[name] = value
         if self._admit(name, value):
             self._tasks.start_soon(self._start, name, self._servers[name])

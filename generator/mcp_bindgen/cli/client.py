@@ -14,6 +14,7 @@ from mcp_bindgen.contract.comparison.verdicts import Level
 from mcp_bindgen.contract.model import LISTINGS, Contract
 from mcp_bindgen.protocol import build
 from mcp_bindgen.report.document import plural
+from mcp_bindgen.runtime.connecting import scheme_of
 from mcp_bindgen.scaffold.client_module import ClientModule
 from mcp_bindgen.scaffold.contract_check import report
 from mcp_bindgen.scaffold.generated.replacement import replace_generated
@@ -117,9 +118,10 @@ def _source(contract: Contract, server: str) -> str:
 
 
 def _portable(word: str) -> str:
-    """Return a word of the command line for a file that is shared: paths are relative, URLs have no secrets."""
-    if "://" in word:
-        return public(word)
+    """Return a word of the command line for a file that is shared: paths are relative, and there are no secrets."""
+    word = public(word)
+    if scheme_of(word) is not None:
+        return word
     try:
         words = shlex.split(word)
     except ValueError:

@@ -26,7 +26,7 @@ from .groups import Commands
 from .live import Connection, offers
 from .options import SERVERS, Check, FailOn, Failure, Force, Json, Out, ReportFormat, Server, Witness, is_failure
 from .output import print_json, print_report
-from .servers import named
+from .servers import named, public
 from .terminal import say
 from .terminal import write as write_text
 
@@ -238,12 +238,12 @@ def bump(
     before, after = contract_at(old, connection), contract_at(new, connection)
     stated = released or (before.info or {}).get("version")
     if not isinstance(stated, str):
-        raise BadInput(f"{old} states no version of its server", fix="give --released VERSION")
+        raise BadInput(f"{public(old)} states no version of its server", fix="give --released VERSION")
     reason = decisive(before, after)
     demanded = Version.of(stated).bumped(reason.part)
     given = (after.info or {}).get("version")
     if enforce and not isinstance(given, str):
-        raise BadInput(f"{new} states no version of its server", fix="leave out --enforce")
+        raise BadInput(f"{public(new)} states no version of its server", fix="leave out --enforce")
     is_enough = Version.of(given).follows(demanded) if isinstance(given, str) else None
     if json:
         facts = {"old": stated, "new": given, "demanded": str(demanded), "part": reason.part.name.lower()}
@@ -252,7 +252,7 @@ def bump(
         say(str(demanded))
         say(f"{reason.part.name.lower()}: {reason.sentence}", err=True)
     if enforce and not is_enough:
-        say(f"{new} states version {given}; it must be {demanded} or higher", err=True)
+        say(f"{public(new)} states version {given}; it must be {demanded} or higher", err=True)
         raise typer.Exit(1)
 
 

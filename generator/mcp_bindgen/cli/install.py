@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
-from mcp_bindgen.host.configuration import Entry
+from mcp_bindgen.host.configuration import REFERENCE, Entry, places, replaced
 from mcp_bindgen.spec import BadInput, jsonc, transaction
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import Change
 
 from .options import DryRun, Env, Force, Name, Server
-from .servers import Named, named
+from .servers import Named, literal, redacted, unexpanded
 from .terminal import say, write_patch
 
 BACKUP = ".bak"
@@ -38,9 +38,11 @@ class Host:
         user: Path of the user's file, below the home directory or the directory of application settings.
         project: Path of a project's file below its folder; empty if there is none.
         member: The member with the servers.
-        variable: Format of a reference to an environment variable; empty if the host expands none.
+        variable: Format of a reference to an environment variable; empty if the host expands none. Hosts with `${%s}`
+            expand `${NAME:-default}`, too, and hosts with `${env:%s}` references to folders.
         is_in_settings: True if the user's file is below the directory of application settings.
         takes_urls: True if its file may contain servers with URLs.
+        takes_cwd: True if an entry may have the folder to run the server in.
         states_type: True if an entry has its transport as `type`.
     """
 
@@ -52,6 +54,7 @@ class Host:
     _: KW_ONLY
     is_in_settings: bool = False
     takes_urls: bool = True
+    takes_cwd: bool = False
     states_type: bool = False
 
 
@@ -71,13 +74,14 @@ HOSTS: Mapping[str, Host] = {
         "servers",
         "${env:%s}",
         is_in_settings=True,
+        takes_cwd=True,
         states_type=True,
     ),
-    "codex": Host("Codex", ".codex/config.toml", ".codex/config.toml", "mcp_servers"),
+    "codex": Host("Codex", ".codex/config.toml", ".codex/config.toml", "mcp_servers", takes_cwd=True),
 }
 """Name -> host."""
 
-FILE = Host("the file", "", variable="${%s}")
+FILE = Host("the file", "", variable="${%s}", takes_cwd=True)
 """A plain `mcpServers` file, for any host."""
 
 
@@ -113,33 +117,38 @@ def _host(name: str | None) -> Host:
 def entry_for(name: str | None, server: Named) -> dict[str, Any]:
     """Return the entry of a server for a host; `None` is a plain file.
 
-    The host takes the variables of `server.references` from its own environment, so that no secret is written.
+    References to variables remain, as the host writes them, so that no secret is written.
 
     Raises:
         BadInput: The host does not support the server.
     """
-    host, entry, passed = _host(name), server.entry, list(server.references)
+    host, entry = _host(name), server.entry
     if entry.url and not host.takes_urls:
         raise BadInput(
             f"{host.title} takes no URL from its file", fix="add it as a connector in its settings, or give a command"
         )
-    if name == "codex":
-        found: dict[str, Any] = {"url": entry.url} if entry.url else _program(entry, entry.env)
-        return found | ({"env_vars": passed} if passed else {})
-    if passed and not host.variable:
-        raise BadInput(
-            f"{host.title} fills in no variables, so {passed[0]} would have to be written down",
-            fix="leave --env out and write it there yourself",
-        )
+    if entry.cwd and not host.takes_cwd:
+        raise BadInput(f'{host.title} takes no "cwd"', fix="remove it, and give the server absolute paths")
+    found: dict[str, Any] = {"command": entry.command, "args": list(entry.args), "env": {**entry.env}, "cwd": entry.cwd}
     if entry.url:
-        return {"type": "http", "url": entry.url}
-    kind = {"type": "stdio"} if host.states_type else {}
-    return kind | _program(entry, {**entry.env, **{one: host.variable % one for one in passed}})
+        found = {"url": entry.url, "headers": {**entry.headers}}
+    if name == "codex":  # it passes variables on, and expands no references
+        found["env_vars"] = [key for key, value in entry.env.items() if value in (f"${{{key}}}", f"${{env:{key}}}")]
+        found["env"] = {key: value for key, value in entry.env.items() if key not in found["env_vars"]}
+    elif entry.url or host.states_type:
+        found = {"type": "stdio" if not entry.url else "sse" if entry.type == "sse" else "http"} | found
 
+    def spelled(found: re.Match[str]) -> str:
+        name, default = found["name"], found["default"]
+        is_place, has_places = name in places(), "env:" in host.variable
+        if host is FILE or (is_place and has_places):
+            return found[0]
+        if not host.variable or name is None or is_place or (default is not None and has_places):
+            fix = f"write {host.variable % 'NAME'} in its place" if host.variable else "write its value there yourself"
+            raise BadInput(f"{host.title} fills in no variables like {found[0]}", fix=fix)
+        return host.variable % (name if default is None else f"{name}:-{default}")
 
-def _program(entry: Entry, env: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"command": entry.command, "args": list(entry.args)}
-    return found | ({"env": dict(env)} if env else {})
+    return {member: replaced(value, spelled) for member, value in found.items() if value or member == "args"}
 
 
 def enter(file: Path, name: str | None, server: Named, *, force: bool = False) -> dict[str, Change]:
@@ -167,7 +176,8 @@ def enter(file: Path, name: str | None, server: Named, *, force: bool = False) -
                 return None
             if not force:
                 raise BadInput(f"has another server {server.name!r}", fix="give --name, or replace it with --force")
-        return format.with_member(text, (member, server.name), entry)
+        edited = format.with_member(text, (member, server.name), entry)
+        return format.checked(text, edited, member, {**servers, server.name: entry})
 
     return _changed(file, entered)
 
@@ -190,7 +200,8 @@ def remove(file: Path, name: str | None, server: str) -> dict[str, Change]:
         if server not in known:
             there = f"there are: {', '.join(known)}" if known else "there are none"
             raise BadInput(f"has no server {server!r}", fix=there)
-        return format.without_member(text, (member, server))
+        edited = format.without_member(text, (member, server))
+        return format.checked(text, edited, member, {name: known[name] for name in known if name != server})
 
     return _changed(file, removed)
 
@@ -240,6 +251,14 @@ class _Format:
     with_member: Callable[[str, Sequence[str], Any], str]
     without_member: Callable[[str, Sequence[str]], str]
 
+    def checked(self, text: str, edited: str, member: str, servers: Mapping[str, Any]) -> str:
+        """Return an edited text if it has these servers and changes nothing else; raise `BadInput` otherwise."""
+        document: Any = self.read(text) if text.strip() else {}
+        sides: list[Any] = [{**document, member: servers}, {member: {}, **self.read(edited)}]
+        if len({json.dumps(one, sort_keys=True, default=str) for one in sides}) > 1:
+            raise BadInput("an edit would change other entries", fix="edit it by hand")
+        return edited
+
     def servers(self, text: str, member: str) -> dict[str, Any]:
         """Return name -> entry of the servers in a text; empty if it has none."""
         document: Any = self.read(text) if text.strip() else {}
@@ -261,10 +280,14 @@ def _toml_with_member(text: str, path: Sequence[str], value: Mapping[str, Any]) 
     import tomlkit
 
     document, (member, name) = _toml_document(text), path
+    is_inline = member in document and re.search(rf"^\s*\[\W*{member}", text, re.MULTILINE) is None
     servers: Any = document.setdefault(member, tomlkit.table(is_super_table=True))
     if not isinstance(servers, MutableMapping):
         raise BadInput(f"{member} is no table", fix="correct it there")
-    servers[name] = tomlkit.item(value)
+    inline = tomlkit.inline_table()  # the header of a table would take over the dotted keys that follow
+    for key, one in value.items():
+        inline[key] = one
+    servers[name] = inline if is_inline else tomlkit.item(value)
     return tomlkit.dumps(document)
 
 
@@ -278,7 +301,6 @@ _JSON = _Format(jsonc.loads, jsonc.with_member, jsonc.without_member)
 _TOML = _Format(lambda text: _toml_document(text).unwrap(), _toml_with_member, _toml_without_member)
 
 
-_SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth")
 _NAME = re.compile(r"[\w.-]{1,64}")
 
 
@@ -323,6 +345,8 @@ def install(
     place = place_named(host, file, project=project)
     found = _server(server, name, env or [])
     changes = enter(place, host, found, force=force)
+    if found.ignored:
+        say(f"warning: not copied: {', '.join(found.ignored)}", err=True)
     if not changes:
         say(f"{place}: {found.name} is up to date")
     else:
@@ -355,46 +379,45 @@ def put(place: Path, changes: Mapping[str, Change], done: str, *, dry_run: bool)
 
 
 def _server(words: str, name: str | None, env: list[str]) -> Named:
-    """Return the server that the command line names."""
+    """Return the server that the command line names, with its references to variables."""
     settings = dict(_setting(one) for one in env)
-    found = named(words)
+    found = unexpanded(words)
     entry, label = found.entry, _named(name, found.name)
+    reason = "a secret, which must not be written"
     if entry.url is not None:
-        parts = urlsplit(entry.url)
-        if parts.username is not None or _SECRET.search(parts.query) or entry.headers or entry.auth is not None:
+        headers = (f"-H{key}:{literal(value)}" for key, value in entry.headers.items())
+        given = [literal(entry.url), *headers]
+        if redacted(given) != given or entry.auth is not None:
             raise BadInput(
-                "the URL contains a secret, which must not be written"
+                f"the URL contains {reason}"
                 if entry.url == words
                 else f"{words} has credentials, which must not be written",
-                fix="remove it, and let the host log in",
+                fix="remove it, and let the host log in; or write ${NAME} in its place, in the entry of a file",
             )
         if env:
             raise BadInput("--env needs a server that the host starts", fix="leave it out for URLs")
-        return Named(Entry(url=entry.url), label)
-    for argument, following in zip(entry.args, (*entry.args[1:], "-"), strict=True):
-        option, equals, value = argument.partition("=")
-        is_given = bool(value) if equals else not following.startswith("-")
-        if is_given and option.startswith("-") and _SECRET.search(option):
-            raise BadInput(f"{option} is a secret, which must not be written", fix="pass it to the server with --env")
-    where = shutil.which(entry.command or "")
-    if where is None:
+        return replace(found, name=label)
+    given = [*map(literal, (*(f"{key}={value}" for key, value in entry.env.items()), *entry.args))]
+    for before, word, shown in zip(["", *given], given, redacted(given, all_settings=False), strict=False):
+        if shown != word:
+            option = before if shown == "..." else shown.removesuffix("...").rstrip("=: ")
+            raise BadInput(f"{option} is {reason}", fix="pass it to the server with --env")
+    command, folder = entry.command or "", entry.cwd or ""
+    where = shutil.which(Path(folder or ".", command).absolute() if Path(command).name != command else command)
+    if where is None and REFERENCE.search(f"{folder}{command}") is None:
         raise BadInput(f"there is no program {entry.command!r}", fix="check the command")
-    passed = [key for key, variable in found.references.items() if key == variable]
-    written = {key: value for key, value in entry.env.items() if key not in passed}
-    for key in written:
-        _setting(f"{key}=")
-    values = {key: value for key, value in settings.items() if value is not None}
-    passed += [key for key, value in settings.items() if value is None]
-    near = (str(Path(argument).resolve()) if Path(argument).is_file() else argument for argument in entry.args)
-    program = Entry(str(Path(where).absolute()), tuple(near), {**written, **values})
-    return Named(program, label, references={key: key for key in passed})
+    values = {key: f"${{{key}}}" if value is None else value for key, value in settings.items()}
+    near = [word if folder or not Path(word).is_file() else str(Path(word).resolve()) for word in entry.args]
+    cwd = str(Path(folder).absolute()) if folder and REFERENCE.search(folder) is None else entry.cwd
+    program = Entry(str(Path(where).absolute()) if where else command, tuple(near), {**entry.env, **values}, cwd)
+    return replace(found, entry=program, name=label)
 
 
 def _setting(text: str) -> tuple[str, str | None]:
     key, equals, value = text.partition("=")
     if not key.isidentifier():
         raise BadInput(f"--env {key} does not name a variable", fix="give KEY or KEY=VALUE")
-    if equals and _SECRET.search(key):
+    if redacted([text], all_settings=False) != [text]:
         raise BadInput(
             f"{key} looks like a secret, which must not be written",
             fix=f"give --env {key}, and set it where the host runs",

@@ -26,7 +26,7 @@ from .groups import Commands
 from .live import Connection, offers
 from .options import SERVERS, DryRun, FailOn, Failure, Out, ReportFormat, is_failure
 from .output import print_report
-from .servers import named, public
+from .servers import named, public, redacted
 from .terminal import say
 
 CONFIGURATIONS = ("mcp.json", ".mcp.json")
@@ -252,6 +252,7 @@ def asked_of(entry: Entry) -> dict[str, str]:
             break
         if option in _WITH_VALUE and not equals:
             next(words, None)
+    package = redacted([package])[0]
     match = (_TAG if program in _IMAGES else _VERSION).fullmatch(package)
     if match is None:
         return {**found, "package": package} if package else found

@@ -12,6 +12,7 @@ from mcp_bindgen.spec import BadInput
 
 from .contract import Source, contract_at
 from .live import Connection
+from .servers import public
 from .serving import ServerOptions, serve
 
 Answers = Annotated[
@@ -42,5 +43,5 @@ def mock(
         fixed = None if answers is None else read_answers(answers, contract)
         app = Mock(contract, seed=seed, answers=fixed)
     except ValueError as error:
-        raise BadInput(str(error), file=server) from None
+        raise BadInput(str(error), file=public(server)) from None
     serve(app, "mock", options or ())

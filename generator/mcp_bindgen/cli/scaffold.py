@@ -26,6 +26,7 @@ from mcp_bindgen.spec import BadInput, Store
 from .groups import Commands
 from .live import Connection, offers
 from .options import ContractFile, DryRun, Env, From, Out, SeveralRevisions, Transport, With, names
+from .servers import public
 from .terminal import say, write
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def client(project: ProjectOptions, from_: From = None, env: Env = None) -> None
         else:
             contract = offers(from_, Connection(env=env))
             known = contract, Path("contract.json"), text_of(contract.document)
-    _start("client", project, known, server=_EVERYTHING if from_ is None or env else from_)
+    _start("client", project, known, server=_EVERYTHING if from_ is None or env else public(from_))
 
 
 def _read(file: Path | None) -> _Known | None:

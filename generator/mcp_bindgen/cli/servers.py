@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,19 +17,28 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit, urlunsplit
 
-from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
+from mcp_bindgen.host.configuration import REFERENCE, BadConfig, Entry, command_words, entry, read
+from mcp_bindgen.runtime import connecting
 from mcp_bindgen.runtime.connecting import scheme_of
 from mcp_bindgen.runtime.session.targets import TRANSPORTS
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
-from mcp_bindgen.spec.json import is_object
 
 _MODULE = re.compile(r"(?P<place>.*\.py|[A-Za-z_][\w.]*)(?::(?P<name>[A-Za-z_]\w*))?")
 _GUARD = "__main__"
 _RUNS = re.compile(r"^(?:\w+\.)*run\(", re.MULTILINE)
 """Text of a file that serves when it is imported, too."""
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-_REFERENCE = re.compile(r"\$\{(?:env:)?(\w+)\}")
+_NAMES = r"key|token|secret|passw|[\w-]pwd|credential|auth|cookie|(?<![a-z])pat(?![a-z])"
+"""Parts of the names of options, variables, headers and parameters that contain secrets."""
+_SECRET = re.compile(_NAMES, re.IGNORECASE)
+_SETTING = re.compile(
+    r"(--env=|--header=|-e|-H|)([\w.-]+)(?:=|:\s*(?:(?:bearer|basic|token)\b\s*)?+)(?!//)(.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_USER = re.compile(r"(?<=://)(?!git@|[^/@:]*:@)(?:[^/?#\s\"']+|[^/:]*:(?!\d*/)[^?#\s\"']*?)@")
+_PARAMETER = re.compile(rf"([?&#\"'][^=:&#\s]*(?:{_NAMES})[^=:&#\s]*(?:=|:\s*[\"']))[^&#\s\"']+", re.IGNORECASE)
+"""Parameter of a URL, or member of an object in JSON."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +49,17 @@ class Named:
         entry: The program to start, or the URL.
         name: A short name for it, for the configuration of a host.
         source: The folder of its code; by default the current one.
-        references: Variables of the entry of a file that refer to the environment: name -> variable.
         module: The file or module of its `App`, perhaps with `:NAME`; `None` if importing it would serve it.
         is_entry: True if the words name an entry of a file.
+        ignored: Members of that entry that are not read.
     """
 
     entry: Entry
     name: str
     source: Path = field(default_factory=Path)
-    references: Mapping[str, str] = field(default_factory=dict[str, str])
     module: str | None = None
     is_entry: bool = False
+    ignored: tuple[str, ...] = ()
 
     def login_command(self, words: str) -> str:
         """Return the shell command that logs in to the server."""
@@ -79,10 +89,48 @@ def named(words: str, env: Sequence[str] = (), headers: Mapping[str, str] = Mapp
     return replace(found, entry=replace(found.entry, env={**found.entry.env, **dict(map(_setting, env))}))
 
 
+def unexpanded(words: str) -> Named:
+    """Return the server that words name; the entry of a file keeps its references to variables."""
+    return _url(words) or _of_configuration(words, expands=False) or named(words)
+
+
+def literal(text: str) -> str:
+    """Return a text without its references to variables, but with their default values."""
+    return REFERENCE.sub(lambda found: found["default"] or "", text)
+
+
+def redacted(words: Sequence[str], *, all_settings: bool = True) -> list[str]:
+    """Return the words of a command line with `...` in place of secrets.
+
+    Args:
+        words: The program and its arguments.
+        all_settings: True to treat each variable and each header as a secret, whatever its name.
+    """
+    found, option = list[str](), ""
+    for word in words:
+        is_setting = option in ("-e", "--env", "-H", "--header") or Path(words[0]).stem == "env"
+        setting = _SETTING.fullmatch(word)
+        if setting and (_SECRET.search(setting[2]) or (all_settings and (is_setting or setting[1]))):
+            word = f"{word[: setting.start(3)]}..."
+        elif word and _SECRET.search(option) and "=" not in option and not word.startswith("-"):
+            word = "..."
+        found.append(_PARAMETER.sub(r"\1...", _USER.sub("", word)))
+        option = word if word.startswith("-") else ""
+    return found
+
+
 def public(words: str) -> str:
-    """Return the words that name a server for messages and files: a URL has no user, password, query and fragment."""
+    """Return the words that name a server for messages and files, without passwords, keys and other secrets.
+
+    A URL has no user, password, query and fragment.
+    """
     if scheme_of(words) is None:
-        return words
+        try:
+            given = connecting.command_words(words)
+        except ValueError:
+            return words
+        shown = redacted(given)
+        return words if shown == given else shlex.join(shown)
     try:
         parts = urlsplit(words)
         _ = parts.port  # raises an error for a password with a slash
@@ -131,7 +179,7 @@ def _url(words: str) -> Named | None:
     return Named(Entry(url=words), host.removeprefix("www.").split(".")[0])
 
 
-def _of_configuration(words: str) -> Named | None:
+def _of_configuration(words: str, *, expands: bool = True) -> Named | None:
     stem, mark, name = words.partition(".json#")
     path = Path(f"{stem}.json")
     if not mark or (" " in stem and not path.is_file()):
@@ -140,12 +188,11 @@ def _of_configuration(words: str) -> Named | None:
         servers = read(path)
         if name not in servers:
             raise BadInput(f"no server {name!r}", file=path, fix=suggestion(name, servers) if servers else None)
-        found = entry(name, servers[name])
+        found = entry(name, servers[name], path, expands=expands)
     except BadConfig as error:
         raise BadInput(str(error), file=path) from None
-    env = servers[name].get("env") if is_object(servers[name]) else None
-    given = {key: _REFERENCE.fullmatch(str(value)) for key, value in env.items()} if is_object(env) else {}
-    return Named(found, name, Path(), {key: match[1] for key, match in given.items() if match}, is_entry=True)
+    ignored = tuple(member for member in servers[name] if member not in Entry.__dataclass_fields__)
+    return Named(found, name, is_entry=True, ignored=ignored)
 
 
 def _file(words: str) -> Named | None:

@@ -206,7 +206,8 @@ def address(
         return target
     if isinstance(target, str | Sequence):
         command, *arguments = command_words(target) if isinstance(target, str) else target
-        named = takewhile(lambda word: not word.startswith("-"), arguments)  # options may hold secrets
+        # options, settings and URLs may hold secrets
+        named = takewhile(lambda word: not (word.startswith("-") or "=" in word or "://" in word), arguments)
         return replace(command_address(command, arguments, stderr=stderr), name=shlex.join([command, *named]))
     if isinstance(target, Mapping):
         raise ValueError("a mapping is no target: pass a URL, a command line, its words or a transport")
