@@ -168,12 +168,14 @@ async def test_a_device_login_polls_at_the_interval_of_the_server(given: World) 
     assert "\x1b" not in told[0]
 
 
-@pytest.mark.parametrize("error", ["unauthorized_client", "unsupported_grant_type"])
+@pytest.mark.parametrize("error", ["unauthorized_client", "unsupported_grant_type", "invalid_redirect_uri"])
 async def test_a_client_that_gets_no_device_code_logs_in_by_an_address(given: World, error: str) -> None:
+    """The server refuses the device code, or the registration of a client without a redirect URI."""
     told, play = list[str](), given.play_issuing
 
     async def refusing(heard: Any) -> None:
-        await (heard.json({"error": error}, 400) if heard.path == "/device" else play(heard))
+        is_refused = error == "invalid_redirect_uri" and b'"redirect_uris": []' in heard.body.replace(b":[", b": [")
+        await (heard.json({"error": error}, 400) if heard.path == "/device" or is_refused else play(heard))
 
     async def paste(prompt: str) -> str:
         return await agree(told[-1].splitlines()[-1])

@@ -348,6 +348,48 @@ async def test_server_quirks_apply_only_to_the_configured_issuer(given: World) -
     await given.denied(oauth(quirks={f"{given.issuer}/": ServerQuirks(assume_pkce=True)}), "PKCE")
 
 
+SLASH = ServerQuirks(ignore_final_slash=True)
+FIX = 'if they are one: --ignore-final-slash, "ignoreFinalSlash" or ServerQuirks(ignore_final_slash=True)'
+
+
+@pytest.mark.parametrize("named", ["resource", "server", "response", "settings"])
+async def test_a_final_slash_of_an_issuer_is_ignored_only_where_a_quirk_says_so(given: World, named: str) -> None:
+    """Each of the places may write the issuer with another final slash than the other places."""
+    issuer, other = given.issuer, f"{given.issuer}/"
+    ours = other if named == "settings" else issuer
+    if named == "resource":
+        given.edit_resource = lambda document: document | {"authorization_servers": [other]}
+    elif named == "server":
+        given.edit_server = lambda document: document | {"issuer": other}
+    elif named == "response":
+        given.edit_response = lambda back: back | {"iss": other}
+    client = KnownClient("a", ours)
+    error = await given.denied(oauth(client=client), FIX)
+    assert f"{issuer}/" in str(error).replace(f"{issuer}/.well-known", "")
+    assert re.search(rf"{re.escape(issuer)}(?![\w/])", str(error))
+    auth = oauth(client=client, quirks={ours: SLASH})
+    token = await given.let_in(auth)
+    given.tokens.clear()
+    assert await given.let_in(auth) != token
+    assert [form["grant_type"] for form in given.forms] == ["authorization_code", "refresh_token"]
+    await auth.logout(given.url)
+    assert given.counts("POST /revoke") == 2
+    await given.denied(oauth(client=client, quirks={"https://other.example": SLASH}), FIX)
+
+
+async def test_another_issuer_than_one_with_a_final_slash_stays_another_issuer(given: World) -> None:
+    given.edit_server = lambda document: document | {"issuer": f"{given.issuer}//"}
+    await given.denied(oauth(quirks={given.issuer: SLASH}), "names another issuer")
+
+
+async def test_urls_that_differ_in_the_query_have_logins_of_their_own(given: World) -> None:
+    store = MemoryStore()
+    tokens = [await call(f"{given.url}{query}", oauth(store)) for query in ("?tenant=a", "?tenant=b", "", "?tenant=a")]
+    assert tokens[0] == tokens[3]
+    assert len({str(one) for one in tokens}) == 3
+    assert len(given.queries) == 3
+
+
 # --- secrets --------------------------------------------------------------------------------------------------
 
 

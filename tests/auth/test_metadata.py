@@ -41,7 +41,8 @@ def test_server_urls_are_canonicalized(url: str, expected: str) -> None:
 
 
 def test_metadata_urls_follow_the_order_of_the_specification() -> None:
-    assert resource_metadata_urls(f"{BASE}/a/mcp?x=1") == [f"{PLACE}/a/mcp", PLACE]
+    assert resource_metadata_urls(f"{BASE}/a/mcp?x=1") == [f"{PLACE}/a/mcp?x=1", f"{PLACE}/a/mcp", PLACE]
+    assert resource_metadata_urls(f"{BASE}?x=1") == [f"{PLACE}?x=1", PLACE]
     assert resource_metadata_urls(BASE) == [PLACE]
     assert resource_metadata_urls(f"{MCP}/") == [f"{PLACE}/mcp/", f"{PLACE}/mcp", PLACE]
     assert server_metadata_urls(f"{BASE}/tenant") == [

@@ -244,6 +244,7 @@ def test_bad_input_is_refused_in_one_line(servers: Guarded, browser: Browser) ->
         (["URL", "--client-metadata-url", "http://a.example/b"], "client_metadata_url must be an https URL"),
         (["URL", "--client-secret-file", "/nonexistent", "--client-id", "a"], "/nonexistent: cannot be read"),
         (["URL", "--omit-resource"], 'for one "issuer": name it'),
+        (["URL", "--ignore-final-slash"], 'for one "issuer": name it'),
         (["URL", "--issuer", "https://a.example"], "and this client is known to https://a.example"),
         (["URL", "--issuer", "https://[a", "--client-id", "a"], "an issuer in its settings, is malformed"),
         (["https://[::1"], "the URL of the server, or of an issuer"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from mcp_bindgen.http.client.bounded import shown
+from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from .dpop import target_uri
@@ -28,7 +29,9 @@ OPENID = "openid-configuration"
 _ISSUER = re.compile(r"[\x21-\x7e]{1,2000}")
 _MAX_SERVERS = 10
 _MAX_SCOPES = 200
+_MAX_SHOWN = 200  # characters of an unexpected issuer
 _ABSENT = (404, 410)
+_SLASH_FIX = 'if they are one: --ignore-final-slash, "ignoreFinalSlash" or ServerQuirks(ignore_final_slash=True)'
 
 T = TypeVar("T")
 _Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: () if value is None else value)]
@@ -128,11 +131,20 @@ def check_same_origin(url: str, server: str) -> None:
         raise AuthorizationError("a token is not sent to another server than its own")
 
 
+def resource_key(url: str) -> str:
+    """Return the name of the resource at a URL in a store: `canonical`, with the query, which may name a tenant."""
+    query = urlsplit(url).query
+    return canonical(url) + (f"?{query}" if query else "")
+
+
 def resource_metadata_urls(url: str) -> list[str]:
-    """Return the URLs at which a resource may have its metadata: beside its path, then at the root (RFC 9728, 3.1)."""
-    path = urlsplit(target_uri(url)).path
+    """Return the URLs at which a resource may have its metadata: beside its path, then at the root (RFC 9728, 3.1).
+
+    The query is part of the first one.
+    """
+    path, query = urlsplit(target_uri(url)).path, urlsplit(url).query
     inserted = [_inserted(url, RESOURCE, one) for one in (path, path.rstrip("/"), "")]
-    return list(dict.fromkeys(inserted))
+    return list(dict.fromkeys([f"{inserted[0]}?{query}" if query else inserted[0], *inserted]))
 
 
 def server_metadata_urls(issuer: str) -> list[str]:
@@ -171,21 +183,38 @@ def read_resource(document: Mapping[str, Any], metadata_url: str, url: str) -> R
     return replace(found, authorization_servers=tuple(usable[:_MAX_SERVERS]))
 
 
-def read_server(document: Mapping[str, Any], issuer: str, *, is_legacy: bool = False) -> ServerMetadata:
+def is_issuer(named: object, issuer: str, *, ignores_slash: bool = False) -> bool:
+    """Return True if a value names an issuer, character by character except for a final slash that is ignored."""
+    is_near = isinstance(named, str) and named.removesuffix("/") == issuer.removesuffix("/")
+    return named == issuer or (ignores_slash and is_near)
+
+
+def other_issuer(named: object, issuer: str) -> str:
+    """Return what an error says about another issuer than the expected one, with the fix for a final slash."""
+    return f"names another issuer than {issuer}: {harmless(str(named))[:_MAX_SHOWN]}{slash_fix([named], [issuer])}"
+
+
+def slash_fix(named: Iterable[object], expected: Collection[str]) -> str:
+    """Return the fix for an error about issuers that differ only in a final slash; empty for other issuers."""
+    is_near = any(is_issuer(one, issuer, ignores_slash=True) for one in named for issuer in expected)
+    return f"; {_SLASH_FIX}" if is_near else ""
+
+
+def read_server(document: Mapping[str, Any], issuer: str, *, ignores_slash: bool = False) -> ServerMetadata:
     """Return the metadata of an authorization server if it names `issuer` (RFC 8414, section 3.3).
 
     Args:
         document: The metadata.
         issuer: The expected issuer, character by character.
-        is_legacy: True if the issuer was derived from the server's URL, so that it may lack a final slash.
+        ignores_slash: True if a final slash is ignored.
 
     Raises:
         BadMetadata: The metadata names another issuer, or breaks the format.
     """
     found = _read(_SERVERS, document)
-    if found.issuer not in ((issuer, f"{issuer}/") if is_legacy else (issuer,)):
-        raise BadMetadata("the metadata of the authorization server names another issuer than expected")
-    return replace(found, is_legacy=is_legacy)  # never taken from the document
+    if not is_issuer(found.issuer, issuer, ignores_slash=ignores_slash):
+        raise BadMetadata(f"the metadata of the authorization server {other_issuer(found.issuer, issuer)}")
+    return replace(found, is_legacy=False)  # never taken from the document
 
 
 def assumed_server(url: str) -> ServerMetadata:
@@ -230,8 +259,13 @@ async def find_resource(fetcher: Fetcher, url: str, named: str | None) -> Resour
         return read_resource(found[1], found[0], url)
 
 
-async def find_server(fetcher: Fetcher, issuer: str) -> ServerMetadata:
+async def find_server(fetcher: Fetcher, issuer: str, *, ignores_slash: bool = False) -> ServerMetadata:
     """Return the metadata of an authorization server.
+
+    Args:
+        fetcher: Fetches the metadata.
+        issuer: The authorization server.
+        ignores_slash: True if a final slash of the issuer is ignored.
 
     Raises:
         AuthorizationError: There is none that can be used.
@@ -245,7 +279,8 @@ async def find_server(fetcher: Fetcher, issuer: str) -> ServerMetadata:
     if found is None:
         raise AuthorizationError(f"{shown(issuer)} has no metadata of an authorization server")
     with _naming(issuer):
-        return _checked(fetcher, read_server(found[1], issuer))
+        read = read_server(found[1], issuer, ignores_slash=ignores_slash)
+        return _checked(fetcher, replace(read, issuer=issuer))
 
 
 async def find_legacy_server(fetcher: Fetcher, url: str) -> ServerMetadata:
@@ -259,10 +294,11 @@ async def find_legacy_server(fetcher: Fetcher, url: str) -> ServerMetadata:
     if found is None:
         return assumed_server(url)
     with _naming(base):
-        return _checked(fetcher, read_server(found[1], base, is_legacy=True))
+        # the issuer was derived from the server's URL, so that it may lack a final slash
+        return _checked(fetcher, replace(read_server(found[1], base, ignores_slash=True), is_legacy=True))
 
 
-async def find_document(fetcher: Fetcher, issuer: str) -> Mapping[str, Any]:
+async def find_document(fetcher: Fetcher, issuer: str, *, ignores_slash: bool = False) -> Mapping[str, Any]:
     """Return the metadata of an issuer that the operator of a resource server has chosen.
 
     Raises:
@@ -271,8 +307,9 @@ async def find_document(fetcher: Fetcher, issuer: str) -> Mapping[str, Any]:
     found = await _first(fetcher, server_metadata_urls(issuer), is_strict=False)
     if found is None:
         raise FetchError(f"{issuer} has no metadata")
-    if found[1].get("issuer") != issuer:
-        raise FetchError(f"the metadata at {found[0]} names another issuer")
+    named = found[1].get("issuer")
+    if not is_issuer(named, issuer, ignores_slash=ignores_slash):
+        raise FetchError(f"the metadata at {found[0]} {other_issuer(named, issuer)}")
     return found[1]
 
 

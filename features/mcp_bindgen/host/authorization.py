@@ -21,13 +21,13 @@ from mcp_bindgen.runtime.session.targets import Auth
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.clients import KnownClient
     from mcp_bindgen.auth.client.login import Login, Redirect
-    from mcp_bindgen.auth.client.tokens import Options
+    from mcp_bindgen.auth.client.tokens import Options, ServerQuirks
     from mcp_bindgen.auth.store import Key, Store
 
 
 MISSING = "authorization is not installed; run: pip install 'mcp-bindgen[auth]'"
 
-_ALWAYS = ("issuer", "scopes", "dpop", "omitResource")
+_ALWAYS = ("issuer", "scopes", "dpop", "omitResource", "ignoreFinalSlash")
 _MEMBERS = {
     "oauth": ("clientId", "clientSecret", "clientMetadataUrl", "redirectUri", *_ALWAYS, "assumePkce"),
     "client_credentials": ("clientId", "clientSecret", "privateKey", *_ALWAYS),
@@ -71,6 +71,7 @@ class AuthSettings:
         dpop: True to bind tokens to a key; by default if both servers support it.
         omit_resource: True if the issuer refuses the parameter `resource`.
         assume_pkce: True if the issuer supports PKCE without declaring it.
+        ignore_final_slash: True if the issuer is the same with and without a final slash.
         token: The token to send, the token of the workload, or the ID token of the user.
         token_file: A file with the token instead; it is read for each use, as platforms renew it.
         token_type: The type of the user's token, if it is no ID token (RFC 8693, section 3).
@@ -90,6 +91,7 @@ class AuthSettings:
     dpop: bool | None = None
     omit_resource: bool = False
     assume_pkce: bool = False
+    ignore_final_slash: bool = False
     token: str | None = field(default=None, repr=False)
     token_file: str | None = None
     token_type: str | None = None
@@ -137,8 +139,8 @@ class AuthSettings:
             raise ValueError('"clientId" and "clientMetadataUrl" both identify the client; give one')
         if self.client_secret and self.private_key:
             raise ValueError('"clientSecret" and "privateKey" both authenticate the client; give one')
-        if (self.omit_resource or self.assume_pkce) and not self.issuer:
-            raise ValueError('"omitResource" and "assumePkce" depart from the protocol for one "issuer": name it')
+        if (self.omit_resource or self.assume_pkce or self.ignore_final_slash) and not self.issuer:
+            raise ValueError('departures such as "omitResource" are for one "issuer": name it')
         if self.redirect_uri is not None:
             self.place()
 
@@ -177,17 +179,22 @@ class AuthSettings:
         except ValueError as error:
             raise AuthorizationError(str(error)) from None
 
+    def quirks(self) -> Mapping[str, ServerQuirks]:
+        """Return the departures of the issuer; needs the extra `auth`."""
+        from mcp_bindgen.auth.client.tokens import ServerQuirks
+
+        found = ServerQuirks(self.omit_resource, self.assume_pkce, self.ignore_final_slash)
+        return {} if self.issuer is None else {self.issuer: found}
+
     def _auth(self, login: Login | None, store: Store | None) -> Auth:
         from mcp_bindgen.auth.client.login import Browser, Headless
         from mcp_bindgen.auth.client.machines import Bearer
         from mcp_bindgen.auth.client.oauth import OAuth
-        from mcp_bindgen.auth.client.tokens import ServerQuirks
 
         if self.type == "bearer":
             return Bearer(self.token or self._token)
         options: Options = {"scopes": self.scopes, "dpop": self.dpop}
-        if self.issuer is not None:
-            options["quirks"] = {self.issuer: ServerQuirks(self.omit_resource, self.assume_pkce)}
+        options["quirks"] = self.quirks()
         client = self._client()
         if self.type != "oauth":
             return self._machine(client, options)
@@ -263,7 +270,7 @@ def _checked(member: str, value: Mapping[str, Any]) -> Any:
         if not is_array(found) or not all(isinstance(one, str) and one and " " not in one for one in found):
             raise ValueError('"scopes" must be a list of texts without spaces')
         return tuple(found)
-    wanted = bool if member in ("dpop", "omitResource", "assumePkce") else str
+    wanted = bool if member in ("dpop", "omitResource", "assumePkce", "ignoreFinalSlash") else str
     if not isinstance(found, wanted) or found == "":
         raise ValueError(f'"{member}" must be {"true or false" if wanted is bool else "text"}')
     return found
@@ -374,11 +381,11 @@ class StoredLogin:
         shown = url.partition("?")[0]
         try:
             from mcp_bindgen.auth.keyring_store import default_store
-            from mcp_bindgen.auth.metadata import canonical
+            from mcp_bindgen.auth.metadata import resource_key
         except ModuleNotFoundError:
             raise AuthorizationError(f"{shown} wants a login, but {MISSING}") from None
         store = self._store or default_store()
-        settings = self._settings or await kept_settings(canonical(url), store)
+        settings = self._settings or await kept_settings(resource_key(url), store)
         login = self._login or _Elsewhere(shown, self._command)
         made: Authorizer = settings.auth(login=login, store=store).authorizer(url)
         return made

@@ -14,7 +14,7 @@ from mcp_bindgen.auth.client.login import Login
 from mcp_bindgen.auth.client.oauth import OAuth
 from mcp_bindgen.auth.client.tokens import Grant
 from mcp_bindgen.auth.fetch import Fetcher, is_loopback
-from mcp_bindgen.auth.metadata import canonical, find_resource
+from mcp_bindgen.auth.metadata import find_resource, resource_key
 from mcp_bindgen.auth.store import Key, MemoryStore, Record, Store, put
 from mcp_bindgen.runtime.connecting import connect
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
@@ -75,7 +75,7 @@ async def log_in(entry: Entry, settings: AuthSettings, login: Login, store: Stor
         if settings.issuer is None and not await names_issuer(entry.url, ()):
             raise TokenNeeded(entry.url.partition("?")[0]) from None
         raise
-    resource = canonical(entry.url)
+    resource = resource_key(entry.url)
     authorizer = auth.authorizer(entry.url)
     if await authorizer.current() is None and await _offers_login(entry.url):
         await authorizer.renew(None, Challenge("bearer"), may_ask=True)
@@ -103,7 +103,7 @@ async def log_out(url: str, settings: AuthSettings | None, store: Store) -> tupl
         AuthorizationError: The logins cannot be read or deleted.
     """
     try:
-        resource = canonical(url)
+        resource = resource_key(url)
     except ValueError:
         raise AuthorizationError("a login to an invalid URL cannot be revoked") from None
     problems: list[AuthorizationError] = []
@@ -118,6 +118,7 @@ async def log_out(url: str, settings: AuthSettings | None, store: Store) -> tupl
         try:
             client = await _client_of(key, settings, store)
             client.issuers = frozenset([key.issuer])
+            client.quirks = settings.quirks()
             await put(store, Key("", resource, key.client), {"issuer": key.issuer})
             await client.logout(url)
         except AuthorizationError as error:

@@ -26,7 +26,7 @@ from mcp_bindgen.spec import BadInput
 from .groups import Commands
 from .options import Json, Port
 from .output import print_json, print_table
-from .servers import named, public
+from .servers import named, public, redacted
 from .terminal import say, write
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def list_(as_json: Json = False) -> None:
         print_json([_json(one) for one in found])
     elif found:
         rows = [
-            [one.resource or "-", one.issuer, one.client, " ".join(one.scopes) or "-", _expiry(one)] for one in found
+            [redacted([one.resource or "-"])[0], one.issuer, one.client, " ".join(one.scopes) or "-", _expiry(one)]
+            for one in found
         ]
         print_table(["SERVER", "ISSUER", "CLIENT", "SCOPES", "EXPIRES"], rows)
     else:
@@ -72,7 +73,7 @@ def _json(one: Kept) -> dict[str, Any]:
     """Return a login as JSON."""
     expires = None if one.expires_at is None else datetime.fromtimestamp(one.expires_at, UTC).isoformat("T", "seconds")
     return {
-        "server": one.resource,
+        "server": one.resource and redacted([one.resource])[0],
         "issuer": one.issuer,
         "client": one.client,
         "scopes": list(one.scopes),
@@ -175,6 +176,9 @@ def login(
     omit_resource: Annotated[
         bool, typer.Option("--omit-resource", help="Omit the resource parameter, for an --issuer that rejects it.")
     ] = False,
+    ignore_final_slash: Annotated[
+        bool, typer.Option("--ignore-final-slash", help="Accept the --issuer with and without a final slash.")
+    ] = False,
     assume_pkce: Annotated[
         bool, typer.Option("--assume-pkce", help="Use PKCE although the metadata of the --issuer does not name it.")
     ] = False,
@@ -209,6 +213,7 @@ def login(
         "dpop": dpop,
         "omitResource": omit_resource or None,
         "assumePkce": assume_pkce or None,
+        "ignoreFinalSlash": ignore_final_slash or None,
     }
     try:
         settings = AuthSettings.read(asked.written() | {name: value for name, value in given.items() if value})

@@ -190,6 +190,21 @@ def test_metadata_of_another_issuer_and_unsafe_key_urls_are_not_used(issuer: Iss
         assert server.call("whoami", token=server.token()).status_code == 503
 
 
+async def test_a_final_slash_of_an_issuer_is_ignored_only_where_an_option_says_so() -> None:
+    with Issuer().listening() as issuer:
+        issuer.changes = {"issuer": f"{issuer.url}/"}
+        token = issuer.token(RESOURCE, iss=f"{issuer.url}/")
+        assert await JwtVerifier(issuer.url).verify(token, RESOURCE) is None
+        with pytest.raises(Exception, match="could not be fetched"):
+            await JwtVerifier(issuer.url).verify(issuer.token(RESOURCE), RESOURCE)
+        verifier = JwtVerifier(issuer.url, ignore_final_slash=True)
+        for one in (token, issuer.token(RESOURCE)):
+            found = await verifier.verify(one, RESOURCE)
+            assert found is not None
+            assert found.issuer == issuer.url
+        assert await verifier.verify(issuer.token(RESOURCE, iss=f"{issuer.url}//"), RESOURCE) is None
+
+
 async def test_a_configured_audience_replaces_the_resource() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), audience="api://mcp", types=("JWT",))

@@ -93,6 +93,19 @@ class TokenSource(ABC):
     async def client_of(self, grant: Grant, server: ServerMetadata) -> KnownClient | None:
         """Return the client of a grant, to refresh or revoke it; `None` if it is no longer known."""
 
+    def quirks_of(self, issuer: str) -> ServerQuirks:
+        """Return the departures of an issuer."""
+        return self.quirks.get(issuer, ServerQuirks())
+
+    async def find_server(self, fetcher: Fetcher, issuer: str) -> ServerMetadata:
+        """Return the metadata of an authorization server; see `metadata.find_server`."""
+        return await metadata.find_server(fetcher, issuer, ignores_slash=self.quirks_of(issuer).ignore_final_slash)
+
+    def spelled(self, issuer: str) -> str:
+        """Return an issuer as the settings spell it, if they ignore its final slash."""
+        other = issuer.removesuffix("/") if issuer.endswith("/") else f"{issuer}/"
+        return other if self.quirks_of(other).ignore_final_slash else issuer
+
     async def note_refusal(self, error: TokenRefused, client: KnownClient, server: ServerMetadata) -> bool:
         """Take note that a server refuses a client; return True if the client has to register again."""
         return False
@@ -130,6 +143,7 @@ class ServerAuthorizer:
         self._url = url
         try:
             self._resource = metadata.canonical(url)
+            self._stored_as = metadata.resource_key(url)
             self._origin = metadata.origin(url)
             chosen = (url, *source.issuers, *source.providers)  # by the user
             named = {urlsplit(one).hostname or "" for one in chosen}
@@ -349,7 +363,7 @@ class ServerAuthorizer:
     def _request(
         self, server: ServerMetadata, resource: str, scopes: tuple[str, ...], key: ProofKey | None, must_bind: bool
     ) -> TokenRequest:
-        quirks = self._source.quirks.get(server.issuer, ServerQuirks())
+        quirks = self._source.quirks_of(server.issuer)
         return TokenRequest(server, resource, scopes, key, must_bind, quirks, self._endpoints)
 
     # --- store ------------------------------------------------------------------------------------------------
@@ -379,7 +393,7 @@ class ServerAuthorizer:
 
     def _key_of(self, issuer: str) -> Key:
         """Return the key of the grant of an issuer; without issuer, of the record that names the issuer."""
-        return Key(issuer, self._resource, self._source.name)
+        return Key(issuer, self._stored_as, self._source.name)
 
     # --- discovery --------------------------------------------------------------------------------------------
 
@@ -387,14 +401,14 @@ class ServerAuthorizer:
         """Return the metadata of the authorization server to use, and of the resource."""
         resource = await metadata.find_resource(self._fetcher, self._url, challenge.parameters.get("resource_metadata"))
         if resource is None or not resource.authorization_servers:
-            self._server = await metadata.find_legacy_server(self._fetcher, self._url)
-            self._usable([self._server.issuer])
+            found = await metadata.find_legacy_server(self._fetcher, self._url)
+            self._server = replace(found, issuer=self._usable([found.issuer])[0])
             return self._server, resource or ResourceMetadata(self._resource)
         known = self._grant.issuer if self._grant is not None else None
         failure: AuthorizationError | None = None
         for issuer in sorted(self._usable(resource.authorization_servers), key=lambda one: one != known):
             try:
-                self._server = await metadata.find_server(self._fetcher, issuer)
+                self._server = await self._source.find_server(self._fetcher, issuer)
             except AuthorizationError as error:
                 failure = failure or error
             else:
@@ -405,10 +419,11 @@ class ServerAuthorizer:
     def _usable(self, issuers: Sequence[str]) -> list[str]:
         """Return the authorization servers that the source can use; raise `AuthorizationError` if there are none."""
         ours = self._source.issuers
-        usable = [one for one in issuers if not ours or one in ours]
+        usable = [one for one in map(self._source.spelled, issuers) if not ours or one in ours]
         if not usable:
             theirs, known = (" or ".join(sorted(some)) for some in (issuers, ours))
             place = shown(self._url)
+            known += metadata.slash_fix(issuers, ours)
             raise AuthorizationError(f"{place} accepts tokens of {theirs}, and this client is known to {known}")
         return usable
 
@@ -416,11 +431,12 @@ class ServerAuthorizer:
         """Return the metadata of the authorization server of a grant."""
         if self._server is None or self._server.issuer != grant.issuer:
             try:
-                self._server = await metadata.find_server(self._fetcher, grant.issuer)
+                self._server = await self._source.find_server(self._fetcher, grant.issuer)
             except AuthorizationError as error:
                 if error.is_temporary or metadata.origin(grant.issuer) != self._origin:
                     raise
-                self._server = await metadata.find_legacy_server(self._fetcher, self._url)
+                found = await metadata.find_legacy_server(self._fetcher, self._url)
+                self._server = replace(found, issuer=self._source.spelled(found.issuer))
         return self._server
 
     def _scopes(self, challenge: Challenge, resource: ResourceMetadata) -> tuple[str, ...]:

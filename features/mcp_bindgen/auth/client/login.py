@@ -28,7 +28,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from ..metadata import ServerMetadata, is_secure
+from ..metadata import ServerMetadata, is_issuer, is_secure, other_issuer
 from .clients import error_text
 from .tokens import TokenRequest
 
@@ -67,6 +67,7 @@ class AuthorizationRequest:
         url: URL that the user visits.
         state: Ties the response to this request.
         verifier: Ties the code to this request (PKCE).
+        ignores_slash: True if a final slash of the issuer is ignored.
     """
 
     server: ServerMetadata
@@ -74,6 +75,7 @@ class AuthorizationRequest:
     url: str = field(repr=False)
     state: str = field(repr=False)
     verifier: str = field(repr=False)
+    ignores_slash: bool = False
 
     @classmethod
     def new(
@@ -122,7 +124,7 @@ class AuthorizationRequest:
         if taken & query.keys():
             raise AuthorizationError(f"{server.issuer} sets parameters of the request itself, which is not safe")
         url = f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}"
-        return cls(server, redirect_uri, url, state, verifier)
+        return cls(server, redirect_uri, url, state, verifier, request.quirks.ignore_final_slash)
 
     def is_response(self, address: str) -> bool:
         """Return True if an address belongs to this request: it has the same path and the same state, once."""
@@ -145,8 +147,10 @@ class AuthorizationRequest:
         if any(sum(name == one for name, _ in pairs) > 1 for one in _SINGLE):
             raise AuthorizationError("the response to the login says something twice; nothing was sent")
         must_name = self.server.authorization_response_iss_parameter_supported
-        if ("iss" in found or must_name) and found.get("iss") != issuer:
-            raise AuthorizationError(f"the response to the login does not come from {issuer}; nothing was sent")
+        named = found.get("iss")
+        if ("iss" in found or must_name) and not is_issuer(named, issuer, ignores_slash=self.ignores_slash):
+            near = f": it {other_issuer(named, issuer)}" if is_issuer(named, issuer, ignores_slash=True) else ""
+            raise AuthorizationError(f"the response to the login does not come from {issuer}; nothing was sent{near}")
         if "error" in found:
             raise AuthorizationError(f"{issuer} does not grant access: {error_text(found)}")
         if not found.get("code"):

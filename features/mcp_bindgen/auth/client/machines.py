@@ -20,7 +20,7 @@ from joserfc.jwk import Key, import_key
 from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from ..metadata import ServerMetadata, check_confidential, check_same_origin, find_server
+from ..metadata import ServerMetadata, check_confidential, check_same_origin
 from ..store import MemoryStore
 from .authorizer import ServerAuthorizer, TokenSource
 from .clients import ClientSecret, Credentials, KnownClient
@@ -252,7 +252,7 @@ class EnterpriseManaged(_Machine):
         self._token_type = token_type
 
     async def _form(self, request: TokenRequest) -> dict[str, str]:
-        provider = await find_server(request.endpoints.fetcher, self._provider)
+        provider = await self.find_server(request.endpoints.fetcher, self._provider)
         form = {
             "grant_type": TOKEN_EXCHANGE,
             "requested_token_type": ID_JAG,

@@ -134,7 +134,10 @@ class OAuth(TokenSource):
 
     async def _by_device(self, login: DeviceLogin, endpoint: str, request: TokenRequest) -> Grant:
         """Log in on another device (RFC 8628)."""
-        client = await self._identify(request, None)
+        try:
+            client = await self._identify(request, None)
+        except AuthorizationError as error:  # the server may know only clients with a redirect URI
+            raise TokenRefused(str(error), _NO_DEVICES[0]) from None
         answer = await request.endpoints.post(request.server, endpoint, client, request.fields)
         code, secret, pause = device_code(answer)
         await login.show_device(code)

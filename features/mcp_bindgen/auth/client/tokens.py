@@ -70,10 +70,12 @@ class ServerQuirks:
     Attributes:
         omit_resource: True if the server refuses the parameter `resource`; its tokens may be good elsewhere, too.
         assume_pkce: True if the server protects codes by PKCE although its metadata does not list methods.
+        ignore_final_slash: True if its issuer is the same with and without a final slash, in metadata and in responses.
     """
 
     omit_resource: bool = False
     assume_pkce: bool = False
+    ignore_final_slash: bool = False
 
 
 class Options(TypedDict, total=False):

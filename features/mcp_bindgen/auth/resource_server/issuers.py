@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.protocol.access import SKEW, Identity
 
 from ..challenges import basic_credentials
 from ..fetch import Fetcher, FetchError, InternalAddress, is_loopback
-from ..metadata import find_document
+from ..metadata import find_document, is_issuer
 from .signatures import ALGORITHMS, BadSignature, IssuerKeys, check_header, parse_signed, public_keys, verify
 from .verifier import ClaimRules, InvalidToken, VerifierUnavailable
 
@@ -44,6 +44,7 @@ class IssuerOptions(TypedDict, total=False):
         private: True if the issuer's host may have a private address, such as 10.1.2.3.
         verify: Certificates to trust; by default those of this machine.
         clock: Returns the time in seconds since 1970.
+        ignore_final_slash: True if the issuer is the same with and without a final slash, in metadata and in tokens.
     """
 
     audience: str | Collection[str] | None
@@ -51,6 +52,7 @@ class IssuerOptions(TypedDict, total=False):
     private: bool
     verify: ssl.SSLContext | None
     clock: Callable[[], float]
+    ignore_final_slash: bool
 
 
 class _IssuerVerifier:
@@ -77,6 +79,7 @@ class _IssuerVerifier:
         self.issuers: tuple[str, ...] = (issuer,)
         self._rules = ClaimRules(issuer, audiences, audience_claim, options.get("skew", SKEW), requires_expiry)
         self._clock = options.get("clock", time.time)
+        self._ignores_slash = options.get("ignore_final_slash", False)
         hosts = [urlsplit(one).hostname or "" for one in (issuer, url) if one is not None]
         trusted = frozenset(hosts if options.get("private") else ())
         self._fetcher = Fetcher(trusted=trusted, loopback=is_loopback(hosts[0]), verify=options.get("verify"))
@@ -86,9 +89,13 @@ class _IssuerVerifier:
             hint = ": pass private=True if that is meant" if isinstance(error, InternalAddress) else ""
             raise ValueError(f"the issuer cannot be used: {error}{hint}") from None
 
+    def _is_issuer(self, named: object) -> bool:
+        return is_issuer(named, self._rules.issuer, ignores_slash=self._ignores_slash)
+
     async def _discover(self, name: str) -> str:
         """Return an endpoint from the metadata of the issuer; raise `FetchError` if there is none."""
-        found = (await find_document(self._fetcher, self._rules.issuer)).get(name)
+        document = await find_document(self._fetcher, self._rules.issuer, ignores_slash=self._ignores_slash)
+        found = document.get(name)
         if not isinstance(found, str):
             raise FetchError(f"the metadata of the issuer has no {name}")
         return found
@@ -146,7 +153,7 @@ class JwtVerifier(_IssuerVerifier):
     async def verify(self, token: str, resource: str) -> Identity | None:
         """See `TokenVerifier`."""
         signed = parse_signed(token.encode("latin-1"))
-        if signed is None or signed.payload.get("iss") != self._rules.issuer:
+        if signed is None or not self._is_issuer(signed.payload.get("iss")):
             return None
         algorithm, id_ = signed.header.get("alg"), signed.header.get("kid")
         try:
@@ -217,7 +224,7 @@ class Introspection(_IssuerVerifier):
                 raise InvalidToken(str(reason), reason.identity)
             return None
         claims = await self._claims(digest, token)
-        if claims.get("active") is not True or claims.get("iss", issuer) != issuer:
+        if claims.get("active") is not True or not self._is_issuer(claims.get("iss", issuer)):
             self._refuse(digest)
             return None
         try:
