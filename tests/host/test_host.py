@@ -159,8 +159,39 @@ async def test_calls_are_routed_to_their_server(entry: Entry) -> None:
         await refused(host.call_tool("sharde"), NotRouted, "no server offers a tool 'sharde'; did you mean shared")
         await refused(host.call_tool("zzz"), NotRouted, "tool 'zzz'; there are: a, b, die, last, shared$")
         await refused(host.call_tool("b", server="tow"), NotRouted, "no server 'tow'; did you mean two")
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_no_other_server_gets_the_call_of_a_server_that_died(entry: Entry, background: bool) -> None:
+    servers = {"one": entry("one", "pay"), "two": entry("two", "pay,die")}
+    async with Host(servers, Client, restarts=0, background=background) as host:
+        assert len([status async for status in host.started()]) == 2
         await refused(host.call_tool("die"), ConnectionClosed)
-        assert text(await host.call_tool("shared")) == "one: shared"
+        for _ in range(2):
+            await refused(host.call_tool("pay"), NotRouted, "several servers offer a tool 'pay'; say which: one, two")
+            assert [offer.server for offer in await host.tools()] == ["one"]
+        await refused(host.call_tool("pay", server="two"), ConnectionClosed)
+        await host.remove("two")
+        assert text(await host.call_tool("pay")) == "one: pay"
+
+
+async def test_a_tool_stays_ambiguous_when_a_server_cannot_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    apps = {name: App(name) for name in ("one", "two")}
+
+    def pay() -> str:
+        return "paid"
+
+    for app in apps.values():
+        app.tool(pay)
+    async with Host(apps, Client) as host:
+        await refused(host.call_tool("pay"), NotRouted, "several servers")
+
+        async def fail(**_: object) -> None:
+            raise ProtocolError(-32603, "Internal error")
+
+        monkeypatch.setattr(host.clients["two"], "list_tools", fail)
+        assert [offer.server for offer in await host.tools()] == ["one"]
+        await refused(host.call_tool("pay"), NotRouted, "several servers offer a tool 'pay'; say which: one, two")
 
 
 async def test_a_host_without_servers_offers_no_tools() -> None:

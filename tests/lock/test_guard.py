@@ -111,6 +111,16 @@ async def test_concurrent_calls_compare_the_tools_once(tmp_path: Path) -> None:
     assert server.lists == 2, "one request for each page"
 
 
+async def test_a_locked_tool_that_is_left_out_stays_ambiguous(tmp_path: Path) -> None:
+    one, two = Weather(FORECAST), Weather(edited(FORECAST, description="Another."))
+    lock = locked(tmp_path / "mcp.lock", FORECAST)
+    both = lock.with_server("two", lock.server("weather"))
+    async with Host({"weather": Here(one), "two": Here(two)}, Client, lock=both) as servers:
+        assert [offer.server for offer in await servers.tools()] == ["weather"]
+        await refused(servers.call_tool("forecast"), NotRouted, "say which: weather, two")
+    assert (one.called, two.called) == ([], [])
+
+
 COMPATIBLE = [
     pytest.param(with_property("days", {"type": "integer"}), id="optional argument"),
     pytest.param(edited(FORECAST, inputSchema={"type": "object", "properties": {"city": {}}}), id="any city"),

@@ -233,7 +233,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         self._clients: dict[str, C_co] = {}
         self._failures: dict[str, Exception] = {}
         self._tasks: TaskGroup | None = None
-        self._owners: dict[str, list[str]] = {}
+        self._tools: dict[str, frozenset[str]] = {}
         self._offers: list[Offer[Any]] = []
         self._functions: dict[str, tuple[str, Lowered]] = {}
         self._listing = anyio.Lock()
@@ -347,8 +347,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         server = self._servers.pop(name, None)
         self._clients = {other: client for other, client in self._clients.items() if other != name}
         self._failures.pop(name, None)
-        left = {tool: [other for other in all_ if other != name] for tool, all_ in self._owners.items()}
-        self._owners = {tool: names for tool, names in left.items() if names}
+        self._tools.pop(name, None)
         if server is not None:
             server.scope.cancel()
             server.settled.set()
@@ -533,13 +532,12 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         """Return the tools of all servers, all pages; a server that cannot list them is left out and logged."""
         listed = anyio.current_time(), self._changed()
         found = await self._union("tools", lambda client: client.iter_tools())
-        dead = {tool: [name for name in all_ if name not in self._clients] for tool, all_ in self._owners.items()}
-        owners = {tool: left for tool, left in dead.items() if left}  # a call there gets the reason
-        for offer in found:
-            owners.setdefault(cast(Any, offer.item).name, []).append(offer.server)
-        self._owners = owners
-        self._offers, self._listed = found, listed  # a caller that gives up leaves the listing to the next
-        return found
+        for name, items in found.items():  # servers that are away keep their tools: a call there gets the reason
+            guard = self._servers[name].guard
+            drifted = (entry for kind, entry in (() if guard is None else guard.verdicts) if kind == "tool")
+            self._tools[name] = frozenset((*drifted, *(cast(Any, item).name for item in items)))
+        self._offers, self._listed = _offers(found), listed  # a caller that gives up leaves the listing to the next
+        return _offers(found)
 
     async def search(self: Host[Tools[T_co]], words: str, *, limit: int = 10) -> list[Offer[T_co]]:
         """Return the tools that fit words, the best first: for models that cannot read hundreds of tools.
@@ -556,11 +554,11 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
 
     async def prompts(self: Host[Prompts[T_co]]) -> list[Offer[T_co]]:
         """Return the prompts of all servers, like `tools`."""
-        return await self._union("prompts", lambda client: client.iter_prompts())
+        return _offers(await self._union("prompts", lambda client: client.iter_prompts()))
 
     async def resources(self: Host[Resources[T_co]]) -> list[Offer[T_co]]:
         """Return the resources of all servers, like `tools`."""
-        return await self._union("resources", lambda client: client.iter_resources())
+        return _offers(await self._union("resources", lambda client: client.iter_resources()))
 
     async def call_tool(
         self: Host[Calls[T_co]], tool: str, arguments: Mapping[str, Any] | None = None, *, server: str | None = None
@@ -651,7 +649,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         server, lowered = self._functions[name]
         return await self.call_tool(lowered.tool, lowered.decode(arguments), server=server)
 
-    async def _union(self, feature: str, each: Callable[[C_co], AsyncIterator[T_co]]) -> list[Offer[T_co]]:
+    async def _union(self, feature: str, each: Callable[[C_co], AsyncIterator[T_co]]) -> dict[str, list[T_co]]:
+        """Return the entries of each server that could list them."""
         found: dict[str, list[T_co]] = {}
 
         async def collect(name: str) -> None:
@@ -661,8 +660,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
                 return  # logged before
             scope = self._servers[name].scope
             try:
-                if is_declared(cast(Client, client).server_capabilities, feature):
-                    found[name] = [item async for item in each(client)]
+                has_list = is_declared(cast(Client, client).server_capabilities, feature)
+                found[name] = [item async for item in each(client)] if has_list else []
             except ConnectionClosed as error:
                 self._fail(name, scope, error)
             except (ProtocolError, RequestTimeout, UnexpectedAnswer, AuthorizationError) as error:
@@ -672,33 +671,35 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             for name in self._servers:
                 if not self._background or name in self._clients:  # in the background, only ready servers count
                     tasks.start_soon(collect, name)
-        return [Offer(name, item) for name in self._given for item in found.get(name, ())]
+        return {name: found[name] for name in self._given if name in found}
 
     async def _owner(self, tool: str) -> str:
         """Return the one server that offers a tool; list tools again if it may be new."""
-        owners = self._callable(tool)
-        if not owners:
+        owners = self._owners(tool)
+        if len(owners) != 1 or owners[0] not in self._tools:
             async with self._listing:
-                if not self._callable(tool) and self._may_be_new():
+                if owners == self._owners(tool) and self._may_be_new():
                     await cast(Host[Tools[Any]], self).tools()
-            owners = self._callable(tool)
-        if not owners and tool in self._owners:
-            raise self._absent(self._owners[tool][0])
+            owners = self._owners(tool)
         guards = [server.guard for server in self._servers.values() if server.guard is not None]
         for refusal in (one.refusal("tool", tool) for one in guards) if not owners else ():
             if refusal is not None:
                 raise refusal
         if not owners:
-            raise NotRouted(f"no server offers a tool {tool!r}; {_near(tool, self._owners)}")
+            known = {name for names in self._tools.values() for name in names}
+            raise NotRouted(f"no server offers a tool {tool!r}; {_near(tool, known)}")
         if len(owners) > 1:
             raise NotRouted(f"several servers offer a tool {tool!r}; {_choices(owners, 'say which: ', '')}")
         return owners[0]
 
-    def _callable(self, tool: str) -> list[str]:
-        """Return the connected servers that offer a tool, or else those that may be restarted."""
-        owners = self._owners.get(tool, [])
-        alive = [name for name in owners if name in self._clients]
-        return alive or [name for name in owners if self._may_restart(name)]
+    def _owners(self, tool: str) -> list[str]:
+        """Return the servers that offer a tool, also those that are away: no other server gets their calls.
+
+        A server offers the tools of its last list, before that those of the lock.
+        """
+        locked = {} if self._lock is None else self._lock.servers
+        unread = {name: one.current.entries["tool"] for name, one in locked.items()}
+        return [name for name in self._servers if tool in self._tools.get(name, unread.get(name, ()))]
 
     def _may_be_new(self) -> bool:
         """Return whether there may be tools that were unknown when tools were last listed."""
@@ -720,6 +721,10 @@ def _guard(lock: locks.Lock, name: str) -> locks.Guard:
     from mcp_bindgen.lock import Guard
 
     return Guard(lock, name)
+
+
+def _offers(found: Mapping[str, Sequence[T_co]]) -> list[Offer[T_co]]:
+    return [Offer(name, item) for name, items in found.items() for item in items]
 
 
 def _near(name: str, names: Iterable[str], none: str = "there are none") -> str:
