@@ -241,7 +241,8 @@ def _wire_client_class(bridge: ClientBridge, native: type[Client]) -> type[Clien
     def extra_capabilities(self: Client) -> Mapping[str, Any]:
         return home.extra_capabilities()
 
-    members: dict[str, Any] = {"extra_capabilities": extra_capabilities}
+    guard = property(lambda _: home.guard)  # it compares entries as the server sends them
+    members: dict[str, Any] = {"extra_capabilities": extra_capabilities, "guard": guard}
     for route in [*dispatcher.routes.values(), *dispatcher.embedded.values()]:
         found = ours.routes.get(route.method.name) or ours.embedded.get(route.method.name)
         if found is not None and _is_for(home, ours, found):

@@ -432,11 +432,10 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             try:
                 clients: Any = [make() for make in self._makers]
                 server.guard = None if self._lock is None else _guard(self._lock, name)
+                for client in () if server.guard is None else clients:
+                    server.guard.attach(client)
                 place = server.watch.address(server.entry.address({}, stderr, auth))
                 async with connect(place, *clients, timeout=None) as client:
-                    if server.guard is not None:
-                        server.guard.attach(client)
-                        server.guard.check_server(client)
                     if not scope.cancel_called:
                         known = {**self._clients, name: client}
                         self._clients = {other: known[other] for other in self._given if other in known}

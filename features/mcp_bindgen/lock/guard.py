@@ -89,20 +89,22 @@ class Guard:
         found = [*self._verdicts.values(), *([self._of_server] if self._of_server is not None else [])]
         return sorted((one for one in found if one.status is not LockStatus.SAME), key=lambda one: -one.status)
 
-    def check_server(self, client: Client) -> None:
-        """Compare the identity and the instructions of a connected server.
+    def check_server(self, revision: str, info: Any, instructions: str | None) -> None:
+        """Compare the identity and the instructions that the server states each time it introduces itself.
 
         Raises:
             NotAsLocked: It is another server, or the model would read other instructions.
         """
-        if self._of_server is None:
-            self._revision = client.wire_revision
-            info = NO_INFO if client.server_info is None else client.server_info.model_dump()
-            live = Snapshot(client.wire_revision, info, client.instructions, {})
-            self._of_server = judge_server(self._locked, live)
+        live = Snapshot(revision, NO_INFO if info is None else info.model_dump(), instructions, {})
+        self._revision, known = revision, self._of_server
+        self._of_server = judge_server(self._locked, live)
+        if self._of_server != known:
             self._report(self._of_server)
-        if not self._of_server.status.is_open:
-            raise self._error(self._of_server)
+        self._require_server(self._of_server)
+
+    def _require_server(self, verdict: Verdict) -> None:
+        if not verdict.status.is_open:
+            raise self._error(verdict)
 
     async def request(self, client: Client, method: Method, params: Any, send: Callable[[], Awaitable[Any]]) -> Any:
         """Return the answer of a request, without entries that do not agree with the lock.
@@ -110,7 +112,10 @@ class Guard:
         Raises:
             NotAsLocked: The request is about an entry that the lock does not have, or has in another form.
         """
-        self.check_server(client)
+        if self._of_server is None:  # it was attached to a connected client
+            self.check_server(client.wire_revision, client.server_info, client.instructions)
+        else:
+            self._require_server(self._of_server)
         lists, uses = _requests(client.dispatcher.revision)
         if (kind := lists.get(method.name)) is not None:
             changes = client.changes

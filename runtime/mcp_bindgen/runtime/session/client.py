@@ -99,6 +99,9 @@ class RequestGuard(Protocol):
     async def request(self, client: Any, method: Method, params: Any, send: Callable[[], Awaitable[Any]]) -> Any:
         """Return the answer that `send` gets, or a part of it; raise to refuse the request or its answer."""
 
+    def check_server(self, revision: str, info: Any, instructions: str | None) -> None:
+        """Compare an introduction of the server, which comes with each handshake and discovery; raise to refuse it."""
+
 
 class Bridge(Protocol):
     """Conversion between a client and a server of another revision."""
@@ -257,8 +260,24 @@ class Client(Caller, Side):
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
+        known = self.link.introductions
+        try:
+            return await self._guarded(method, params)
+        except (SessionLost, ProtocolError) as error:
+            await self._recover(method, error, known)
+            return await self._guarded(method, params)
+
+    async def _guarded(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         ask = partial(self._ask, method, params)
-        return await (ask() if self.guard is None else self.guard.request(self, method, params, ask))
+        if self.guard is None or self._bridge is not None:  # the client behind the bridge has the same guard
+            return await ask()
+        answer: Answer = await self.guard.request(self, method, params, ask)
+        return answer
+
+    def introduced(self, info: Any, instructions: str | None) -> None:
+        """Let the guard compare an introduction of the server."""
+        if self.guard is not None:
+            self.guard.check_server(self.wire_revision, info, instructions)
 
     async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         self.check(method, params)
@@ -271,14 +290,11 @@ class Client(Caller, Side):
             ask = partial(self.link.request, method, params, self.options)
             if self.cache is not None and method.is_cacheable:
                 ask = partial(self.cache.through, self._scope, method, params, ask, fresh=self._fresh)
-        known = self.link.introductions
-        try:
-            answer = await ask()
-        except (SessionLost, ProtocolError) as error:
-            await self._recover(method, error, known)
-            answer = await ask()
+        answer = await ask()
         if self._bridge is None:
             self._note(method, params)
+            if method.name == DISCOVER and isinstance(answer, BaseModel):
+                self.introduced(optional(optional(answer, "meta"), "server_info"), optional(answer, "instructions"))
         if self.mirror is not None:
             answer = self.mirror.learn(method, answer, self.link.peer.record_invalid)
         answer = understood(method, answer)
@@ -305,6 +321,7 @@ class Client(Caller, Side):
             if known == self.link.introductions:
                 await _shake_hands(self, self.link)  # only revisions with a handshake have sessions
                 self.link.introductions += 1
+                self.link.peer.changes += 1  # it may be another server, or an updated one
                 for lost, params in list(self.link.lasting.values()):
                     with suppress(ProtocolError):
                         await self.link.request(lost, params, self.options)
@@ -588,6 +605,7 @@ def _accept(client: Client, session: Session, answer: Any, server_info: Any) -> 
     session.negotiated.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
     session.negotiated.peer_info = client.server_info = server_info
     client.instructions = answer.instructions
+    client.introduced(server_info, answer.instructions)
     session.peer.negotiated()
 
 
