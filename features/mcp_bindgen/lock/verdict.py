@@ -21,17 +21,34 @@ from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .document import Snapshot, digest
 
-# A change of a text can steer a model, under any keyword. So the names of machines are listed here, and all other texts
-# count, also those of unknown keywords.
+# A change of a text can steer a model, under any keyword, and so can a new name. So the words of JSON Schema and the
+# members that change all the time are listed here, and all other texts count, also those of unknown keywords.
 
 Text: TypeAlias = tuple[str, str]
 """Place in the entry, such as `inputSchema.city.description`, and the text, as JSON unless it is a string."""
 
-_PLAIN = re.compile(r"[!-~]{0,64}")
-"""Names for machines: visible ASCII without spaces."""
+_MEDIA_TYPE = re.compile(
+    r"(?:application|audio|font|image|message|model|multipart|text|video)/[A-Za-z0-9.+-]{1,80}"
+    r"(?:; ?[A-Za-z0-9-]{1,20}=[A-Za-z0-9.-]{1,40})?"
+)
+_DATE = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?:Z|[+-][0-9:]{2,5})?)?"
+)
+_SIZE = re.compile(r"[0-9]+")
 
 _SCHEMAS = ("inputSchema", "outputSchema")
-_VOLATILE = {"resource": frozenset({"size", "mimeType"}), "template": frozenset({"mimeType"})}
+_NAMES = frozenset({*_SCHEMAS, "arguments"})
+"""Places of names; only new ones count."""
+_VOLATILE = {"resource": {"size": _SIZE, "mimeType": _MEDIA_TYPE}, "template": {"mimeType": _MEDIA_TYPE}}
+"""Members that may change as long as they have their form."""
+_WORDS: Set[str] = {
+    *("string", "number", "integer", "boolean", "null", "object", "array", "date-time", "date", "time", "duration"),
+    *("email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri", "iri-reference"),
+    *("uuid", "uri-template", "json-pointer", "relative-json-pointer", "regex"),
+    *(f"https://json-schema.org/draft/{one}/schema" for one in ("2019-09", "2020-12")),
+    *(f"http://json-schema.org/draft-0{one}/schema{end}" for one in "467" for end in ("", "#")),
+}
+"""Types, formats and dialects of JSON Schema."""
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _NESTED: Set[str] = {
     *("allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "additionalProperties", "contains"),
@@ -53,14 +70,17 @@ def texts(kind: Kind, entry: Entry) -> Iterator[Text]:
             yield from _of_schema(member, value)
         elif kind == "prompt" and member == "arguments":
             yield from _of_arguments(value)
-        elif member not in _VOLATILE.get(kind, ()):
+        elif not _has_form(value, _VOLATILE.get(kind, {}).get(member)):
             yield member, _written(_lasting(value) if kind == "resource" and member == "annotations" else value)
 
 
 def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[tuple[str, list[str], list[str]]]:
     """Return the places with different texts, each with the old and the new texts that the other side lacks."""
     before, after = Counter(texts(kind, old)), Counter(texts(kind, new))
-    gone, come = before - after, after - before
+    gone = Counter({text: count for text, count in (before - after).items() if text[0] not in _NAMES})
+    come = Counter(
+        {text: count for text, count in (after - before).items() if text[0] not in _NAMES or not before[text]}
+    )
     places = dict.fromkeys(place for place, _ in (*gone, *come))
 
     def at(place: str, side: Counter[tuple[str, str]]) -> list[str]:
@@ -71,7 +91,13 @@ def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[tuple[str, list[st
 
 def _lasting(value: object) -> Any:
     """Return the annotations of a resource without the time of its last change."""
-    return {key: one for key, one in value.items() if key != "lastModified"} if is_object(value) else value
+    if not is_object(value):
+        return value
+    return {key: one for key, one in value.items() if key != "lastModified" or not _has_form(one, _DATE)}
+
+
+def _has_form(value: object, form: re.Pattern[str] | None) -> bool:
+    return form is not None and form.fullmatch(_written(value)) is not None
 
 
 def _of_arguments(value: object) -> Iterator[Text]:
@@ -82,7 +108,7 @@ def _of_arguments(value: object) -> Iterator[Text]:
         for member, words in one.items():
             if member not in ("name", "required"):
                 yield f"arguments.{one.get('name')}.{member}", _written(words)
-        yield from _if_prose("arguments", one.get("name"))
+        yield "arguments", _written(one.get("name"))
 
 
 def _of_schema(place: str, node: object) -> Iterator[Text]:
@@ -96,12 +122,13 @@ def _of_schema(place: str, node: object) -> Iterator[Text]:
         here = f"{place}.{keyword}"
         if keyword in _MAPS and is_object(value):
             for name, child in value.items():
-                yield from _if_prose(root, name)
+                yield root, name
                 yield from _of_schema(f"{place}.{name}", child)
         elif keyword in _NESTED:
             yield from _of_schema(place if keyword in ("allOf", "anyOf", "oneOf") else here, value)
         elif keyword in _CONDITIONS:
-            yield from (text for name in _names(value) for text in _if_prose(root, name))
+            words = _WORDS if keyword in ("type", "format", "$schema") else ()
+            yield from ((root, name) for name in _names(value) if isinstance(name, str) and name not in words)
         else:
             yield here, _written(value)
 
@@ -117,12 +144,6 @@ def _names(value: object) -> Iterator[Any]:
             yield from _names(one)
     else:
         yield value
-
-
-def _if_prose(place: str, name: object) -> Iterator[Text]:
-    """Yield a name, if it may be read as prose."""
-    if isinstance(name, str) and _PLAIN.fullmatch(name) is None:
-        yield place, name
 
 
 def _written(value: object) -> str:

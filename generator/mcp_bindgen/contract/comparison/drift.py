@@ -107,10 +107,10 @@ def _entries(old: Snapshot, new: Snapshot, mode: Mode) -> Iterator[Checked]:
 
 
 def _entry(kind: Kind, name: str, old: Entry, new: Entry, mode: Mode) -> Checked:
-    sides = {Mode.BACKWARD: [(old, new)], Mode.FORWARD: [(new, old)], Mode.FULL: [(old, new), (new, old)]}[mode]
-    found = [_checked(drift(kind, name, *side)) for side in sides]
-    worst = max(found, key=lambda one: one.verdict.status)
-    return replace(worst, texts=_checked(drift(kind, name, old, new)).texts if mode is Mode.FORWARD else found[0].texts)
+    backward = drift(kind, name, old, new)
+    forward = replace(drift(kind, name, new, old), texts=backward.texts)
+    sides = {Mode.BACKWARD: [backward], Mode.FORWARD: [forward], Mode.FULL: [backward, forward]}[mode]
+    return max(map(_checked, sides), key=lambda one: one.verdict.status)
 
 
 def _checked(found: Drift) -> Checked:
