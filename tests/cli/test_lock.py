@@ -135,7 +135,7 @@ def test_hidden_characters_are_visible_in_the_lock(world: World) -> None:
 
 
 def test_a_compatible_change_fails_only_with_fail_on_any(world: World) -> None:
-    world.serve(forecast(days={"type": "integer"}))
+    world.serve({**forecast(), "inputSchema": {"type": "object", "properties": {"city": {}}, "required": ["city"]}})
     assert "tool forecast compatible: its schema changed" in world.checked()
     world.checked("--fail-on", "any", code=1)
 
