@@ -68,6 +68,18 @@ def test_a_trace_file_readable_by_other_users_is_replaced_by_a_private_file(tmp_
     assert len(out.read_text("utf-8").splitlines()) == 2
 
 
+@pytest.mark.parametrize("target", ["kept.txt", "missing.txt"])
+def test_a_trace_is_not_written_through_a_symbolic_link(target: str, tmp_path: Path) -> None:
+    kept, out = tmp_path / "kept.txt", tmp_path / "trace.jsonl"
+    kept.write_text("kept")
+    kept.chmod(0o644)
+    out.symlink_to(tmp_path / target)
+    done = tap("--out", out, sent=MESSAGES)
+    assert (done.returncode, kept.read_text(), kept.stat().st_mode & 0o777) == (2, "kept", 0o644)
+    assert b"cannot be written: it is a symbolic link" in done.stderr.replace(b"\n", b" ")
+    assert not (tmp_path / "missing.txt").exists()
+
+
 STRANGE = {
     "deep": (b'{"a": ' + b"[" * 800 + b"]" * 800 + b"}", "nested deeper"),
     "deep secret": (b'{"token": ' + b"[" * 300 + b"]" * 300 + b"}", "nested deeper"),
@@ -263,7 +275,84 @@ def test_secrets_are_redacted_and_other_values_are_kept() -> None:
     assert found["properties"]["token"] == {"type": "string"}
 
 
-@pytest.mark.parametrize("part", ["a.", "a@", "://", "&a-", "?key", "Bearer ", "://a:b"])
+SECRET = "hunter2hunter2"
+IN_JSON = json.dumps({"password": SECRET, "list": [{"apiKey": SECRET}], "env": {"HOME": SECRET}, "kept": 1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        IN_JSON,
+        json.dumps([json.loads(IN_JSON)], indent=2),
+        json.dumps({"body": json.dumps({"body": IN_JSON})}),
+        f'{{"note": "Bearer {SECRET}", "note": "a repeated member"}}',
+        f'Saved: {{"client_secret" : "{SECRET}", "kept": 1}}, done',
+        f"{{'password': '{SECRET}'}}",
+        json.dumps({"password": f'1"{SECRET}'}).join(["as ", ' {"kept": 1}']),
+        "as " + json.dumps(json.dumps({"password": f'1"{SECRET}'})),
+        f'cut off: {{"token": "{SECRET}',
+        f"authorization: bearer {SECRET}",
+        "authorization: basic aHVudGVyMmh1bnRlcjI=",
+        "BASIC aHVudGVyMmh1bnRlcjI=",
+        f"dpop\t{SECRET}",
+        f"client_secret={SECRET}&code={SECRET}",
+        f"code={SECRET}&grant_type=authorization_code",
+        f"export PASSWORD={SECRET}",
+        f"GET /?api-key={SECRET}",
+    ],
+)
+def test_secrets_in_texts_are_redacted(text: str) -> None:
+    shown = redacted({"content": [{"type": "text", "text": text}]})["content"][0]["text"]
+    assert SECRET not in shown
+    assert "aHVudGVyMmh1bnRlcjI" not in shown
+    assert ("kept" in shown) == ("kept" in text)
+    assert redacted(shown) == shown, "as replays compare it"
+    assert may_contain_secrets(json.dumps(text).encode())
+
+
+@pytest.mark.parametrize(
+    "text", [' {"a" : 1, "a": 2}', "Does basic arithmetic.", "code=5 is it", '{"token": {"type": "a"}}']
+)
+def test_texts_without_secrets_are_kept(text: str) -> None:
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": 1, "result": {"content": [{"type": "text", "text": IN_JSON}], "structuredContent": json.loads(IN_JSON)}},
+        {"id": 1, "result": {"contents": [{"uri": "note://1", "text": IN_JSON}]}},
+        {"id": 1, "error": {"code": -32000, "message": f"refused: {IN_JSON}", "data": {"body": IN_JSON}}},
+        {"id": 1, "method": "tools/call", "params": {"name": "save", "arguments": {"body": IN_JSON}}},
+        {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1, "message": IN_JSON}},
+        {"method": "notifications/message", "params": {"level": "info", "data": f"sent {IN_JSON}"}},
+    ],
+    ids=lambda message: str(message.get("method") or next(iter(message.get("result") or message.get("error")))),
+)
+def test_no_message_of_a_trace_has_a_secret_in_json_in_a_text(message: dict[str, Any]) -> None:
+    seen: list[TracedMessage] = []
+    for side in ("client", "server"):
+        Trace(seen.append, "2025-11-25").record(side, json.dumps({"jsonrpc": "2.0", **message}).encode())
+    assert SECRET not in json.dumps([one.document() for one in seen])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        '"token":',
+        '\\"token\\":\\"',
+        "\\",
+        '{"token":{',
+        "basic ",
+        "a.",
+        "a@",
+        "://",
+        "&a-",
+        "?key",
+        "Bearer ",
+        "://a:b",
+    ],
+)
 def test_the_time_to_redact_a_text_grows_with_its_length_only(part: str) -> None:
     begun = process_time()
     redacted(part * 100_000)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
 import socket
+import sys
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from importlib.util import find_spec
@@ -28,6 +30,7 @@ from .servers import named
 from .terminal import say, say_message
 
 _BACKLOG = 2048  # connections that wait to be accepted
+_NO_LINK = 0 if sys.platform == "win32" else os.O_NOFOLLOW
 
 tap = Commands("Stand between a client and a server, or take the place of one of them.", default="forward")
 
@@ -221,11 +224,15 @@ def replay_(
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a file that only its owner can read, also if it exists; nothing is buffered."""
+    """Open a file that only its owner can read, also if it exists; nothing is buffered, and no link is followed."""
     try:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "it is a symbolic link")
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | _NO_LINK, 0o600)
+        file = os.fdopen(number, "wb", buffering=0)
         if path.is_file():
-            path.chmod(0o600)
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.chmod(number if os.chmod in os.supports_fd else path, 0o600)  # noqa: PTH101 - of the open file
+            file.truncate()
     except OSError as error:
         raise BadInput(f"cannot be written: {error.strerror}", file=path, fix="choose another --out") from None
-    return os.fdopen(number, "wb", buffering=0)
+    return file

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from mcp_bindgen.spec.json import is_array, is_json_type, is_object
@@ -11,18 +13,35 @@ REDACTED = "[redacted]"
 
 _NAMES = (
     r"(?:proxy-?)?authorization|dpop|mcp-session-id|(?:(?:access|refresh|id|auth|bearer|session)[-_]?)?token|"
-    r"[\w-]*(?:api|access|private|secret|subscription)[-_]?key|[\w-]*passw(?:or)?d|passphrase|[\w-]*secret"
+    r"[\w-]*(?:api|access|private|secret|subscription)[-_]?key|[\w-]*passw(?:or)?d|passphrase|[\w-]*secret|"
+    r"(?:set-?)?cookie"
 )
-_SECRET = re.compile(rf"{_NAMES}|(?:set-?)?cookie", re.IGNORECASE)
+_SECRET = re.compile(_NAMES, re.IGNORECASE)
 """Names of members whose texts and numbers are secrets; `progressToken` is none."""
 _IN_URLS = r"[\w-]*(?:token|key|signature|credential|session[-_]?id)|auth|code|jwt|pwd|session|sig"
+_AFTER_BASIC = r"(?=[ \t]+[a-z]*[A-Z0-9+/=])"  # other words are prose
 _IN_TEXT = (
-    (re.compile(r"\b(Bearer|Basic|DPoP) +[\w.~+/=-]{6,}"), rf"\1 {REDACTED}"),
-    (re.compile(rf"([?&#](?:{_NAMES}|{_IN_URLS})=)[^&#\s\"']+", re.IGNORECASE), rf"\1{REDACTED}"),
+    (re.compile(rf"\b((?i:bearer|dpop)|Basic|(?i:basic){_AFTER_BASIC})[ \t]+[\w.~+/=-]{{6,}}"), rf"\1 {REDACTED}"),
+    (re.compile(rf"((?:[?&#]|\A(?=\S*\Z))(?:{_NAMES}|{_IN_URLS})=)[^&#\s\"']+", re.IGNORECASE), rf"\1{REDACTED}"),
     (re.compile(r"://[^/?#\s\"']+@"), f"://{REDACTED}@"),
 )
-"""Secrets inside texts: credentials of HTTP, parameters of URLs, and user names with passwords in URLs."""
-
+"""Secrets inside texts: credentials of HTTP, parameters of URLs and forms, and user names with passwords in URLs."""
+_QUOTE = r"(?P<quote>(?P<escape>\\{1,9})?[\"'])"
+_VALUE = r"(?P=quote)(?:(?(escape)\\+[^\\\n]|\\.)|[^\\\n])*?(?:(?P=quote)|(?=\n)|\Z)|-?\d[\d.eE+-]*|\[[^\]\n]*\]?"
+_NAMED = (
+    (re.compile(rf"((?<![\w-])(?:{_NAMES})=)[^&#\s\"']+", re.IGNORECASE), rf"\1{REDACTED}"),
+    (
+        re.compile(rf"({_QUOTE}(?:{_NAMES})(?P=quote)\s{{0,99}}:\s{{0,99}})(?:{_VALUE})", re.IGNORECASE),
+        rf"\1\g<quote>{REDACTED}\g<quote>",
+    ),
+)
+"""Secrets with a name inside texts: settings, and members of JSON."""
+_JSON = re.compile(r"\{\s{0,99}\"|\[\s{0,99}[\[{\"]")
+_DECODER = json.JSONDecoder()
+_MAX_FAILURES = 100
+"""Maximum number of places in a text that begin like JSON and are none, which limits the time."""
+_WORDS = ("authorization", "cookie", "dpop", "key", "passw", "passphrase", "secret", "session", "token")
+"""Words in the names; spares most texts the search for names."""
 
 _MAY_CONTAIN = re.compile(
     rb"authorization|cookie|key|passw|passphrase|secret|session|token|\"env\"|bearer|basic|dpop|://|[?&#\\]",
@@ -54,7 +73,26 @@ def _member(key: str, value: Any) -> Any:
 
 
 def redacted_text(text: str) -> str:
-    """Return a text with its secrets replaced."""
-    for pattern, replacement in _IN_TEXT:
+    """Return a text with its secrets replaced; JSON in it is searched like other JSON."""
+    text = "".join(_parts(text))
+    lower = text.lower()
+    named = _NAMED if any(word in lower for word in _WORDS) else ()
+    for pattern, replacement in (*_IN_TEXT, *named):
         text = pattern.sub(replacement, text)
     return text
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the parts of a text: JSON objects and arrays without their secrets, and all between them."""
+    done = failure_count = 0
+    while failure_count < _MAX_FAILURES and (found := _JSON.search(text, done)):
+        begin = found.start()
+        yield text[done:begin]
+        try:
+            value, done = _DECODER.raw_decode(text, begin)
+            shown = redacted(value)
+            yield text[begin:done] if shown == value else json.dumps(shown, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            failure_count, done = failure_count + 1, found.end()
+            yield found[0]
+    yield text[done:]
