@@ -42,13 +42,11 @@ _NAMES = frozenset({*_SCHEMAS, "arguments"})
 _VOLATILE = {"resource": {"size": _SIZE, "mimeType": _MEDIA_TYPE}, "template": {"mimeType": _MEDIA_TYPE}}
 """Members that may change as long as they have their form."""
 _WORDS: Set[str] = {
-    *("string", "number", "integer", "boolean", "null", "object", "array", "date-time", "date", "time", "duration"),
-    *("email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri", "iri-reference"),
-    *("uuid", "uri-template", "json-pointer", "relative-json-pointer", "regex"),
+    *("string", "number", "integer", "boolean", "null", "object", "array"),
     *(f"https://json-schema.org/draft/{one}/schema" for one in ("2019-09", "2020-12")),
     *(f"http://json-schema.org/draft-0{one}/schema{end}" for one in "467" for end in ("", "#")),
 }
-"""Types, formats and dialects of JSON Schema."""
+"""Types and dialects of JSON Schema."""
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _NESTED: Set[str] = {
     *("allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "additionalProperties", "contains"),
@@ -77,10 +75,8 @@ def texts(kind: Kind, entry: Entry) -> Iterator[Text]:
 def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[tuple[str, list[str], list[str]]]:
     """Return the places with different texts, each with the old and the new texts that the other side lacks."""
     before, after = Counter(texts(kind, old)), Counter(texts(kind, new))
-    gone = Counter({text: count for text, count in (before - after).items() if text[0] not in _NAMES})
-    come = Counter(
-        {text: count for text, count in (after - before).items() if text[0] not in _NAMES or not before[text]}
-    )
+    before = Counter({text: after[text] if text[0] in _NAMES else count for text, count in before.items()})
+    gone, come = before - after, after - before
     places = dict.fromkeys(place for place, _ in (*gone, *come))
 
     def at(place: str, side: Counter[tuple[str, str]]) -> list[str]:
@@ -127,7 +123,7 @@ def _of_schema(place: str, node: object) -> Iterator[Text]:
         elif keyword in _NESTED:
             yield from _of_schema(place if keyword in ("allOf", "anyOf", "oneOf") else here, value)
         elif keyword in _CONDITIONS:
-            words = _WORDS if keyword in ("type", "format", "$schema") else ()
+            words = _WORDS if keyword in ("type", "$schema") else ()
             yield from ((root, name) for name in _names(value) if isinstance(name, str) and name not in words)
         else:
             yield here, _written(value)

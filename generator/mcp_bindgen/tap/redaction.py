@@ -20,28 +20,20 @@ _SECRET = re.compile(_NAMES, re.IGNORECASE)
 """Names of members whose texts and numbers are secrets; `progressToken` is none."""
 _IN_URLS = r"[\w-]*(?:token|key|signature|credential|session[-_]?id)|auth|code|jwt|pwd|session|sig"
 _AFTER_BASIC = r"(?=[ \t]+[a-z]*[A-Z0-9+/=])"  # other words are prose
-_IN_TEXT = (
-    (re.compile(rf"\b((?i:bearer|dpop)|Basic|(?i:basic){_AFTER_BASIC})[ \t]+[\w.~+/=-]{{6,}}"), rf"\1 {REDACTED}"),
-    (re.compile(rf"((?:[?&#]|\A(?=\S*\Z))(?:{_NAMES}|{_IN_URLS})=)[^&#\s\"']+", re.IGNORECASE), rf"\1{REDACTED}"),
-    (re.compile(r"://[^/?#\s\"']+@"), f"://{REDACTED}@"),
-)
-"""Secrets inside texts: credentials of HTTP, parameters of URLs and forms, and user names with passwords in URLs."""
 _QUOTE = r"(?P<quote>(?P<escape>\\{1,9})?[\"'])"
 _VALUE = r"(?P=quote)(?:(?(escape)\\+[^\\\n]|\\.)|[^\\\n])*?(?:(?P=quote)|(?=\n)|\Z)|-?\d[\d.eE+-]*|\[[^\]\n]*\]?"
-_NAMED = (
-    (re.compile(rf"((?<![\w-])(?:{_NAMES})=)[^&#\s\"']+", re.IGNORECASE), rf"\1{REDACTED}"),
-    (
-        re.compile(rf"({_QUOTE}(?:{_NAMES})(?P=quote)\s{{0,99}}:\s{{0,99}})(?:{_VALUE})", re.IGNORECASE),
-        rf"\1\g<quote>{REDACTED}\g<quote>",
-    ),
+_MEMBER = rf"(?i)({_QUOTE}(?:{_NAMES})(?P=quote)\s{{0,99}}:\s{{0,99}})(?:{_VALUE})"
+_IN_TEXT = (
+    (re.compile(rf"\b((?i:bearer|dpop)|Basic|(?i:basic){_AFTER_BASIC})[ \t]+[\w.~+/=-]{{6,}}"), rf"\1 {REDACTED}"),
+    (re.compile(rf"(?i)((?:[?&#]|\A(?=\S*\Z))(?:{_NAMES}|{_IN_URLS})=)[^&#\s\"']+"), rf"\1{REDACTED}"),
+    (re.compile(rf"(?i)((?<![\w-])(?:{_NAMES})=)[^&#\s\"']+"), rf"\1{REDACTED}"),
+    (re.compile(_MEMBER), rf"\1\g<quote>{REDACTED}\g<quote>"),
+    (re.compile(r"://[^/?#\s\"']+@"), f"://{REDACTED}@"),
 )
-"""Secrets with a name inside texts: settings, and members of JSON."""
+"""Secrets inside texts: credentials of HTTP, parameters of URLs and forms, members of JSON, and users in URLs."""
 _JSON = re.compile(r"\{\s{0,99}\"|\[\s{0,99}[\[{\"]")
-_DECODER = json.JSONDecoder()
 _MAX_FAILURES = 100
 """Maximum number of places in a text that begin like JSON and are none, which limits the time."""
-_WORDS = ("authorization", "cookie", "dpop", "key", "passw", "passphrase", "secret", "session", "token")
-"""Words in the names; spares most texts the search for names."""
 
 _MAY_CONTAIN = re.compile(
     rb"authorization|cookie|key|passw|passphrase|secret|session|token|\"env\"|bearer|basic|dpop|://|[?&#\\]",
@@ -74,10 +66,10 @@ def _member(key: str, value: Any) -> Any:
 
 def redacted_text(text: str) -> str:
     """Return a text with its secrets replaced; JSON in it is searched like other JSON."""
+    if not may_contain_secrets(text.encode("utf-8", "replace")):
+        return text
     text = "".join(_parts(text))
-    lower = text.lower()
-    named = _NAMED if any(word in lower for word in _WORDS) else ()
-    for pattern, replacement in (*_IN_TEXT, *named):
+    for pattern, replacement in _IN_TEXT:
         text = pattern.sub(replacement, text)
     return text
 
@@ -89,7 +81,7 @@ def _parts(text: str) -> Iterator[str]:
         begin = found.start()
         yield text[done:begin]
         try:
-            value, done = _DECODER.raw_decode(text, begin)
+            value, done = json.JSONDecoder().raw_decode(text, begin)
             shown = redacted(value)
             yield text[begin:done] if shown == value else json.dumps(shown, ensure_ascii=False)
         except (ValueError, RecursionError):
