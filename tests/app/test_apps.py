@@ -907,6 +907,29 @@ async def test_a_listening_client_gets_the_notifications_of_its_filter() -> None
         await told(client, ["note://1", "tools"])
 
 
+@pytest.mark.parametrize("revision", [STATEFUL[-1], STATELESS])
+async def test_a_client_cannot_follow_a_resource_that_is_hidden_from_it(revision: str) -> None:
+    app = notes("contents")
+
+    @app.resource("plan://secret")
+    async def secret() -> str:
+        return "secret"
+
+    app.disable("plan://secret")
+    async with served(app, revision, Listening) as client:
+        if revision == STATELESS:
+            wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=["plan://secret", "note://1", "x://1"])
+            async with client.subscribed(wanted) as agreed:
+                assert agreed.resource_subscriptions == ["note://1"]
+                app.updated("plan://secret")
+                app.updated("note://1")
+                await told(client, ["note://1"])
+        else:
+            hidden = await refused(client.subscribe("plan://secret"), match="Resource not found")
+            missing = await refused(client.subscribe("plan://missing"), match="Resource not found")
+            assert hidden.code == missing.code
+
+
 async def test_a_failed_broadcast_is_logged_and_does_not_stop_notifications(caplog: pytest.LogCaptureFixture) -> None:
     app = App("lonely", dynamic=["tools"])
 

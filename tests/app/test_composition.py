@@ -33,7 +33,7 @@ from mcp_bindgen.app import (
 )
 from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.http import SqliteEventStore
-from mcp_bindgen.runtime import ProtocolError, Server
+from mcp_bindgen.runtime import Identity, ProtocolError, Server
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.testing import connected
 from tests.support.checked_connections import refused
@@ -319,6 +319,28 @@ def test_enable_and_disable_rules_can_be_limited_to_a_subject() -> None:
     app.disable(tags={"write"})
     app.enable(tags={"write"}, subject="ada")
     assert [app.allows("tool", "drop", {"write"}, subject) for subject in ("ada", "bob", None)] == [True, False, False]
+
+
+def test_a_rule_for_a_subject_does_not_enable_entries_for_the_same_subject_of_another_issuer() -> None:
+    app = books()
+    app.disable(tags={"write"})
+    app.enable(tags={"write"}, subject="ada")
+    app.enable(tags={"write"}, subject="bob", issuer="https://one.example")
+    app.disable("find", subject="eve")
+    app.disable("find", subject="bob", issuer="https://two.example")
+    issuers = ("", "https://one.example", "https://two.example")
+    (server, *_) = app.servers()
+
+    def found(name: str, subject: str) -> list[bool]:
+        callers = (Identity(subject=subject, issuer=issuer) for issuer in issuers)
+        contexts: list[Any] = [SimpleNamespace(identity=caller) for caller in callers]
+        handler = server.contract.handlers["tool"][name]  # type: ignore[attr-defined]
+        return [server.offers(handler, context) for context in contexts]  # type: ignore[attr-defined]
+
+    assert found("drop", "ada") == [True, False, False]
+    assert found("drop", "bob") == [False, True, False]
+    assert found("find", "eve") == [False, False, False], "a rule that disables holds for any issuer"
+    assert found("find", "bob") == [True, True, False]
 
 
 async def test_a_default_in_an_annotation_reaches_the_function(package: Any) -> None:

@@ -476,7 +476,9 @@ class App(InProcess):
         for handler in moved:
             self._put(handler)
 
-    def disable(self, *names: str, tags: Collection[str] = (), subject: str | None = None) -> None:
+    def disable(
+        self, *names: str, tags: Collection[str] = (), subject: str | None = None, issuer: str | None = None
+    ) -> None:
         """Neither list nor answer entries of some names or tags, until `enable` is called.
 
         Of several rules for an entry the last one counts.
@@ -485,12 +487,16 @@ class App(InProcess):
             names: The names of tools and prompts, the URIs and URI templates of resources.
             tags: The tags of entries.
             subject: The subject of a token, for which alone the rule holds; by default it holds for all callers.
+            issuer: The issuer of the token, because issuers may use the same subject for different users. Without it,
+                `disable` holds for the subject of any issuer, and `enable` only for tokens without an issuer.
         """
-        self._rule(Rule(False, names, tags, subject))
+        self._rule(Rule(False, names, tags, subject, issuer))
 
-    def enable(self, *names: str, tags: Collection[str] = (), subject: str | None = None) -> None:
+    def enable(
+        self, *names: str, tags: Collection[str] = (), subject: str | None = None, issuer: str | None = None
+    ) -> None:
         """List and answer entries again; see `disable`."""
-        self._rule(Rule(True, names, tags, subject))
+        self._rule(Rule(True, names, tags, subject, issuer))
 
     def _rule(self, rule: Rule) -> None:
         self._rules = [one for one in self._rules if one[1:] != rule[1:]] + [rule]
@@ -501,9 +507,10 @@ class App(InProcess):
                 if place.changed in app._contract.announces:
                     app._announce(place.changed)
 
-    def allows(self, kind: str, name: str, tags: Collection[str], subject: str | None) -> bool:
-        """Return True if an entry is enabled for the subject of a token; `None` without token."""
-        return next((rule.is_enabled for rule in reversed(self._rules) if rule.holds(name, tags, subject)), True)
+    def allows(self, kind: str, name: str, tags: Collection[str], subject: str | None, issuer: str = "") -> bool:
+        """Return True if an entry is enabled for the subject of a token and its issuer; `None` without token."""
+        holding = (rule.is_enabled for rule in reversed(self._rules) if rule.holds(name, tags, subject, issuer))
+        return next(holding, True)
 
     def _handler(self, function: Function, options: EntryOptions, known: type) -> FunctionHandler:
         _check_options(options, known, function)

@@ -68,8 +68,8 @@ class Owner(Protocol):
         """Its middleware, the outermost first."""
         ...
 
-    def allows(self, kind: str, name: str, tags: Collection[str], subject: str | None) -> bool:
-        """Return True if an entry is enabled for the subject of a token; `None` without token."""
+    def allows(self, kind: str, name: str, tags: Collection[str], subject: str | None, issuer: str = "") -> bool:
+        """Return True if an entry is enabled for the subject of a token and its issuer; `None` without token."""
         ...
 
 

@@ -146,8 +146,9 @@ class Feature(Server):
         """Return True if an entry is offered to the sender of a request."""
         if not (handler.is_for_model or shows_apps(ctx.peer_capabilities)):
             return False
-        spec, subject = handler.spec, None if ctx.identity is None else ctx.identity.subject
-        return all(layer.owner.allows(spec.kind, layer.name, spec.tags, subject) for layer in handler.layers)
+        spec = handler.spec
+        caller = (None,) if ctx.identity is None else (ctx.identity.subject, ctx.identity.issuer)
+        return all(layer.owner.allows(spec.kind, layer.name, spec.tags, *caller) for layer in handler.layers)
 
     async def through(self, handler: BoundHandler, call: Call, method: str, work: Next) -> Any:
         """Return the result of a call through the middleware of the apps that offer the entry.
@@ -412,9 +413,16 @@ class Subscriptions(Feature):
 
     async def subscribe(self, params: Addressed, ctx: Context) -> Any:
         """Accept a subscription to a resource; raise `ProtocolError` if there is none."""
-        if not self.contract.knows(params.uri):
+        if not self.contract.knows(params.uri, lambda handler: self.offers(handler, ctx)):
             raise not_found(self.package, params.uri)
         return self.result("resources/subscribe", {})
+
+    def agree(self, wanted: Any, ctx: Context) -> Any:
+        """Return the filter of a subscription without resources that are missing or hidden from the client."""
+        member = self.package.REVISION.methods[UPDATED].filter.member
+        uris: Sequence[str] = getattr(wanted, member) or ()
+        known = [uri for uri in uris if self.contract.knows(uri, lambda handler: self.offers(handler, ctx))]
+        return super().agree(wanted.model_copy(update={member: known or None}), ctx)
 
     async def unsubscribe(self, params: Addressed, ctx: Context) -> Any:
         """End a subscription to a resource."""

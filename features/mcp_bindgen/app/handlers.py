@@ -340,9 +340,10 @@ class BoundContract:
         self.catalog.document[KINDS[kind].member].remove(handler.entry)
         return handler
 
-    def knows(self, uri: str) -> bool:
-        """Return True if a URI belongs to a resource or matches a template."""
-        return canonical(uri) in self.handlers["resource"] or any(True for _ in self.matching(uri))
+    def knows(self, uri: str, offers: Callable[[BoundHandler], bool] = lambda _: True) -> bool:
+        """Return True if a URI belongs to a resource or matches a template, of those that are offered."""
+        exact = self.handlers["resource"].get(canonical(uri))
+        return (exact is not None and offers(exact)) or any(offers(handler) for handler, _ in self.matching(uri))
 
     def matching(self, uri: str) -> Iterator[tuple[BoundHandler, Match]]:
         """Yield the templates that match a URI, the most specific first; none after one that refuses a value."""
@@ -392,14 +393,17 @@ class Rule(NamedTuple):
         names: Their names.
         tags: Tags, of which an entry has at least one.
         subject: The subject of a token for which the rule holds; `None` for all callers.
+        issuer: The issuer of that token; `None` for tokens without an issuer, and of any if the rule disables.
     """
 
     is_enabled: bool
     names: Collection[str]
     tags: Collection[str]
     subject: str | None
+    issuer: str | None = None
 
-    def holds(self, name: str, tags: Collection[str], subject: str | None) -> bool:
+    def holds(self, name: str, tags: Collection[str], subject: str | None, issuer: str) -> bool:
         """Return True if the rule is about an entry and a caller."""
         is_meant = name in self.names or not set(tags).isdisjoint(self.tags)
-        return is_meant and self.subject in (None, subject)
+        has_issuer = issuer == (self.issuer or "") or (self.issuer is None and not self.is_enabled)
+        return is_meant and (self.subject is None or (self.subject == subject and has_issuer))
