@@ -15,6 +15,7 @@ import pytest
 from mcp_bindgen import v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.app import App, Completion, Context
 from mcp_bindgen.gateway import Gateway
+from mcp_bindgen.gateway.gateway import Relay
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import ProtocolError, Transport, serve
 from mcp_bindgen.runtime.concurrency import background_tasks
@@ -454,14 +455,16 @@ async def test_elicitations_reach_the_user_that_made_the_call(package: Any, book
     assert books.runs == 8
 
 
+async def rounds(client: Any, **more: Any) -> Any:
+    """Call `greet` and return the question of the server."""
+    types = v2026_07_28.types
+    meta = client.metadata(types.RequestMetaObject, None)
+    params = types.CallToolRequestParams(name="greet", arguments={}, meta=meta, **more)
+    return await client.request(v2026_07_28.methods.CALL_TOOL, params)
+
+
 async def test_only_its_own_user_can_resume_a_call_that_waits_for_input(books: Books) -> None:
-    methods, types = v2026_07_28.methods, v2026_07_28.types
-
-    async def rounds(client: Any, **more: Any) -> Any:
-        meta = client.metadata(types.RequestMetaObject, None)
-        params = types.CallToolRequestParams(name="greet", arguments={}, meta=meta, **more)
-        return await client.request(methods.CALL_TOOL, params)
-
+    types = v2026_07_28.types
     async with over_http(books) as url, user(url, "bob") as bob, user(url, "eve") as eve:
         asked = await rounds(bob)
         ((key, question),) = asked.input_requests.items()
@@ -486,6 +489,39 @@ async def test_connections_are_limited_and_idle_ones_are_replaced(books: Books) 
             await until(lambda: books.waiting == 1)
             await refused(eve.call_tool("add", {"a": 1, "b": 1}), match="1 connections to the server are in use")
             tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
+async def test_a_principal_cannot_use_up_all_connections(package: Any, books: Books) -> None:
+    async with (
+        over_http(books, max_connections=8) as url,
+        user(url, "eve", package) as first,
+        user(url, "eve", package) as second,
+        user(url, "eve", package) as third,
+        user(url, "bob", package) as bob,
+        anyio.create_task_group() as tasks,
+    ):
+        for client in (first, second):
+            tasks.start_soon(client.call_tool, "wait", {})
+        await until(lambda: books.waiting == 2)
+        await refused(third.call_tool("add", {"a": 1, "b": 1}), match="2 connections of this user to the server are in")
+        assert await text(bob, "add", a=1, b=1) == '{"result":2}'
+        tasks.cancel_scope.cancel()
+
+
+async def test_calls_of_the_principal_that_has_most_are_cancelled_first(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Relay, "max_parked", 3)
+    async with over_http(books) as url, user(url, "bob") as bob, user(url, "eve") as eve:
+        parked = await rounds(bob)
+        for _ in range(5):
+            await rounds(eve)
+        ((key, question),) = parked.input_requests.items()
+        (member,) = question.params.requested_schema.properties
+        answers = {key: v2026_07_28.types.ElicitResult(action="accept", content={member: "Bob"})}
+        await rounds(bob, input_responses=answers, request_state=parked.request_state)
+        assert books.runs == 6, "the first call of bob goes on"
 
 
 # --- servers that misbehave ------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
@@ -128,7 +128,7 @@ class ParkedCalls:
     """Calls whose clients answer a question in the next round (MCP 2026-07-28, "Multi Round-Trip Requests").
 
     Args:
-        limit: Maximum number; the oldest call is cancelled first.
+        limit: Maximum number; the oldest call of the principal that has most is cancelled first.
         ttl: Seconds that a call waits for its client.
     """
 
@@ -147,7 +147,9 @@ class ParkedCalls:
         call.ctx = None
         self._calls[key] = _Parked(call, owner, anyio.current_time() + self._ttl)
         while len(self._calls) > self._limit:
-            self._end(next(iter(self._calls)), "too many calls wait for answers")
+            ((most, _),) = Counter(parked.owner[0] for parked in self._calls.values()).most_common(1)
+            oldest = next(key for key, parked in self._calls.items() if parked.owner[0] == most)
+            self._end(oldest, "too many calls wait for answers")
 
     def take(self, keys: Collection[str], owner: tuple[Any, ...]) -> Call | None:
         """Return the call that waits for an answer under one of the keys, or None."""

@@ -390,7 +390,8 @@ class GatewayOptions(TypedDict, total=False):
         headers: HTTP headers for a server at a URL.
         auth: Authorizes requests to a URL. Tokens of clients are never passed on.
         timeout: Seconds that connecting to the server may take, 60 by default.
-        max_connections: Maximum number of connections to the server, 100 by default.
+        max_connections: Maximum number of connections to the server, 100 by default; of one principal with a token a
+            quarter of it.
         idle_seconds: Seconds after which a connection for requests without a session ends, 300 by default.
         isolated: True to use a connection for one request only, if the request has no session. By default later
             requests of the same principal use it, too; requests without token count as one principal.

@@ -446,13 +446,16 @@ def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
 Open: TypeAlias = Callable[[Sender], Upstream]
 
 _SWEEP_SECONDS = 15.0
+_PARTS = 4
+"""Parts of the connections, of which a principal has one."""
 
 
 class Connections:
     """The connections to the server, each for one client at a time.
 
     A session, a connection over stdio and a subscription have a connection of their own. Requests of stateless clients
-    over HTTP borrow a connection that only earlier requests of the same principal have used.
+    over HTTP borrow a connection that only earlier requests of the same principal have used. A principal with a token
+    has at most a quarter of the connections, so none can use up all of them.
 
     Args:
         place: Address of the server.
@@ -487,7 +490,7 @@ class Connections:
 
     def begin(self, link: object, sender: Sender) -> Upstream:
         """Make the connection of a session or subscription; raise `TooManyRequests` if there are too many."""
-        self._make_room()
+        self._make_room(sender.principal)
         made = self._of_links[id(link)] = self._open(sender)
         return made
 
@@ -505,7 +508,7 @@ class Connections:
         key = _key(sender)
         found = next((one for one, (owner, _) in reversed(self._idle.items()) if owner == key), None)
         if found is None:
-            self._make_room()
+            self._make_room(sender.principal)
             found = self._open(sender)
         self._idle.pop(found, None)
         self._borrowed.add(found)
@@ -519,12 +522,17 @@ class Connections:
         else:
             self._idle[upstream] = _key(upstream.sender), anyio.current_time()
 
-    def _make_room(self) -> None:
-        if len(self._of_links) + len(self._borrowed) + len(self._idle) < self._limit:
+    def _make_room(self, principal: str | None) -> None:
+        """End the oldest idle connection if there are too many, or too many of a principal."""
+        used = [*self._of_links.values(), *self._borrowed, *self._idle]
+        own = [one for one in used if one.sender.principal == principal]
+        is_over = principal is not None and len(own) >= max(1, self._limit // _PARTS)
+        if not is_over and len(used) < self._limit:
             return
-        if not self._idle:
-            raise errors.TooManyRequests(f"Gateway: {self._limit} connections to the server are in use")
-        oldest = next(iter(self._idle))
+        oldest = next((one for one in self._idle if not is_over or one in own), None)
+        if oldest is None:
+            count, whose = (len(own), " of this user") if is_over else (self._limit, "")
+            raise errors.TooManyRequests(f"Gateway: {count} connections{whose} to the server are in use")
         del self._idle[oldest]
         oldest.stop()
 
