@@ -278,6 +278,42 @@ class Held(Transport):
         await self._inner.close()
 
 
+async def test_a_change_of_a_list_that_a_stateful_client_has_read_is_reported(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway answers once the stateless server reports changes."""
+    released, asked = anyio.Event(), anyio.Event()
+    (server,) = (one for one in books.app.servers() if one.revision == "2026-07-28")
+
+    async def agree(wanted: Any, ctx: Any) -> Any:
+        asked.set()
+        await released.wait()
+        return wanted
+
+    monkeypatch.setattr(server, "agree", agree)
+
+    async def see(client: Any) -> None:
+        if "add" in [tool.name for tool in (await client.list_tools()).tools]:
+            await until(lambda: client.heard == ["tools"])
+
+    gateway = Gateway(address(lambda: [server], "2026-07-28"))
+    async with connected(gateway, v2025_11_25) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(see, client)
+        await asked.wait()
+        await anyio.wait_all_tasks_blocked()
+        books.app.remove_tool("add")
+        await anyio.wait_all_tasks_blocked()
+        released.set()
+
+
+async def test_a_subscription_to_refused_resources_keeps_no_connection(books: Books, revision: str) -> None:
+    wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=["none://1", "none://2"])
+    gateway = Gateway(books.at(revision), max_connections=1)
+    async with connected(gateway, v2026_07_28) as client, client.subscribed(wanted) as agreed:
+        assert not agreed.resource_subscriptions
+        assert await text(client, "add", a=1, b=1) == '{"result":2}'
+
+
 async def test_a_resource_subscription_waits_for_the_stateless_servers_acknowledgement(books: Books) -> None:
     """A change between the response and the acknowledgement would be lost."""
     released, subscribed = anyio.Event(), anyio.Event()

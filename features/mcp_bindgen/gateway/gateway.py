@@ -24,7 +24,7 @@ from mcp_bindgen.runtime.connecting import TIMEOUT
 from mcp_bindgen.runtime.connecting import address as address_of
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol import methods
+from mcp_bindgen.runtime.protocol import jsonrpc, methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import (
     CapabilityMissing,
@@ -125,10 +125,10 @@ class Relay(KeepsHandlers, Server):
     def arrived(self, link: Link) -> None:
         """Listen before a subscription is acknowledged; a session gets its connection with its first request."""
         self._attached.add(link)
-        if isinstance(link, Subscription):
+        if isinstance(link, Subscription) and not self._end_if_empty(link):
             upstream = self._of_subscription(link)
             if self.offer.bindings.REVISION.era.is_stateless:
-                link.before = partial(upstream.listen, {name: value for name, value in link.agreed if value})
+                link.before = partial(self._listen, upstream, link)
             else:
                 link.before = partial(self._connected, upstream)
 
@@ -140,6 +140,20 @@ class Relay(KeepsHandlers, Server):
             context = cast("type[RelayContext] | None", self._context_in(link.negotiated.dispatcher))
             found.link, found.context = link, context
         return found
+
+    async def _listen(self, upstream: Upstream, link: Subscription) -> None:
+        """Listen for a subscription, which gets the filter that the server agrees to."""
+        agreed = await upstream.listen({name: value for name, value in link.agreed if value})
+        if agreed is not None:
+            link.agree(type(link.agreed).model_validate(jsonrpc.plain(agreed)))
+            self._end_if_empty(link)
+
+    def _end_if_empty(self, link: Subscription) -> bool:
+        """End the connection of a subscription if the server refuses all that its client wants; return whether."""
+        is_empty = not any(value for _, value in link.agreed)
+        if is_empty:
+            self.upstreams.end(link)
+        return is_empty
 
     async def _connected(self, upstream: Upstream) -> None:
         with suppress(ProtocolError):  # it is in the log

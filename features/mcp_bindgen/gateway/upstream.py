@@ -105,6 +105,7 @@ class Upstream:
         self._filter: Mapping[str, Any] = {}
         self._listening = anyio.CancelScope()
         self._replacing = anyio.Lock()
+        self._listens: anyio.Event | None = None
 
     # --- the connection ---------------------------------------------------------------------------------------
 
@@ -208,7 +209,7 @@ class Upstream:
         for uri in list(self._uris):
             await self._send(methods.SUBSCRIBE, {"uri": uri})
         if self._filter or (self._uris and self._revision.era.is_stateless):
-            self._tasks.start_soon(self._listen_if_possible)
+            await self._listen_if_possible()  # before the next response: later changes are reported
 
     # --- from the client to the server ------------------------------------------------------------------------
 
@@ -225,6 +226,8 @@ class Upstream:
         self.calls[call] = None
         try:
             client = await self.client()
+            if self._listens is not None:
+                await self._listens.wait()  # changes after the response are reported
             meta, token = self._meta(ctx, client), ctx.meta.get("progressToken")
             level = ctx.agreed.log_level
             if level is not None:
@@ -306,25 +309,30 @@ class Upstream:
         else:
             await self._send(methods.UNSUBSCRIBE, {"uri": uri})
 
-    async def listen(self, wanted: Mapping[str, Any]) -> None:
-        """Listen to a stateless server, given a filter by field; a refusal is logged."""
+    async def listen(self, wanted: Mapping[str, Any]) -> Any:
+        """Listen to a stateless server, given a filter by field; return the filter that it agrees to, if it does."""
         self._filter = wanted
-        if wanted:
-            await self._listen_if_possible()
+        try:
+            return await self._listen_if_possible() if wanted else None
+        finally:
+            if self._listens is not None:
+                self._listens.set()
 
     def listen_to_all(self) -> None:
         """Listen to the changes of all lists of a stateless server; a stateful server announces them anyway."""
         found, capabilities = filtered(self._revision.methods), self._offer.capabilities
+        self._listens = anyio.Event()
         lists = [(method, filter.member) for method, filter in found if filter.compares is None]
         self._tasks.start_soon(self.listen, {member: True for one, member in lists if is_offered(one, capabilities)})
 
-    async def _listen_if_possible(self) -> None:
+    async def _listen_if_possible(self) -> Any:
         try:
-            await self._listen()
+            return await self._listen()
         except Exception as error:
             log.info("gateway: the server sends no change notifications: %s", error)
+            return None
 
-    async def _listen(self) -> None:
+    async def _listen(self) -> Any:
         """Replace the subscription at a stateless server by one with the current filter.
 
         The former one goes on until the server has acknowledged the new one, and if the server refuses that.
@@ -332,18 +340,18 @@ class Upstream:
         async with self._replacing:
             resources = [one.member for _, one in filtered(self._revision.methods) if one.compares is not None]
             uris = {member: [*self._uris] for member in resources} if self._uris else {}
-            await self._tasks.start(self._subscribed, {**self._filter, **uris})
+            return await self._tasks.start(self._subscribed, {**self._filter, **uris})
 
-    async def _subscribed(self, wanted: Mapping[str, Any], *, task_status: TaskStatus[None]) -> None:
+    async def _subscribed(self, wanted: Mapping[str, Any], *, task_status: TaskStatus[Any]) -> None:
         client = (await self.client()).with_options(timeout=self._timeout)
         is_acknowledged = False
         with anyio.CancelScope() as scope:
             try:
-                async with client.subscribed(self._revision.subscription_filter(**wanted)):
+                async with client.subscribed(self._revision.subscription_filter(**wanted)) as agreed:
                     is_acknowledged = True
                     self._listening.cancel()
                     self._listening = scope
-                    task_status.started()
+                    task_status.started(agreed)
                     await client.link.closed.wait()
             except Exception as error:
                 if not is_acknowledged:
