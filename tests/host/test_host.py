@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -20,6 +21,7 @@ from mcp_bindgen.app import App
 from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.host.configuration import entry as read_entry
+from mcp_bindgen.host.watch import StderrTail
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
@@ -656,6 +658,38 @@ async def first(changes: AsyncIterator[Status], state: str, times: int) -> Async
         times -= status.state == state
         if not times:
             return
+
+
+async def test_a_failure_is_known_until_the_server_is_ready_again(entry: Entry) -> None:
+    async with Host({"frail": entry("frail", "die")}, Client, background=True, restart_pause=0.01) as host:
+        assert [status.state async for status in host.started()] == ["ready"]
+        seen: list[tuple[str, bool]] = []
+
+        async def watch() -> None:
+            async for status in host.changes():
+                seen.append((status.state, "frail" in host.failures))
+                if len(seen) == 4:
+                    return
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            await until(lambda: seen)
+            await refused(host.call_tool("die"), ConnectionClosed)
+    assert seen == [("ready", False), ("failed", True), ("starting", True), ("ready", False)]
+
+
+async def test_the_stderr_of_a_server_is_read_without_add_reader(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def add_reader(*_: object) -> None:
+        raise NotImplementedError
+
+    caplog.set_level("INFO")
+    monkeypatch.setattr(asyncio.get_running_loop(), "add_reader", add_reader)
+    with StderrTail("odd") as tail:
+        os.write(tail.writer, b"no such file\n")
+        await until(lambda: tail.text() == "no such file\n")
+    await until(lambda: "odd: no such file" in caplog.text)
 
 
 @pytest.mark.full

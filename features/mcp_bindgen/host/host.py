@@ -152,6 +152,7 @@ class _Server:
         entry: Its entry.
         scope: Ends its connection; each connection has its own.
         settled: Set when the connection is ready, or has failed.
+        is_starting: True until then.
         restarted: Set when a restart has ended; `None` while there is none.
         restarts: Number of restarts since a call last succeeded.
         died: Time at which its connection ended, or at which it crashed during its start; `None` before that.
@@ -163,6 +164,7 @@ class _Server:
     entry: Entry
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     settled: anyio.Event = field(default_factory=anyio.Event)
+    is_starting: bool = True
     restarted: anyio.Event | None = None
     restarts: int = 0
     died: float | None = None
@@ -201,7 +203,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
 
     Attributes:
         clients: The connected clients by server name.
-        failures: The reasons why servers could not be started, or died since then.
+        failures: The reasons why servers could not be started, or died since then, until they are ready again.
         drift: The differences from the lock by server name.
 
     Raises:
@@ -363,9 +365,10 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             raise self._absent(name)
         if name in self._clients:
             return Status(name, "ready")
-        if name in self._failures:
-            return Status(name, "failed", self._failures[name])
-        return Status(name, "starting" if name in self._servers else "disabled")
+        if name in self._servers and self._servers[name].is_starting:
+            return Status(name, "starting")
+        failure = self._failures.get(name)
+        return Status(name, "disabled" if failure is None else "failed", failure)
 
     async def started(self) -> AsyncIterator[Status]:
         """Yield each server once it is ready or has failed; end when no server is starting any more."""
@@ -393,7 +396,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
 
     def _notify(self, name: str, state: State) -> None:
         for watcher in self._watchers:
-            watcher.send_nowait(Status(name, state, self._failures.get(name)))
+            watcher.send_nowait(Status(name, state, self._failures.get(name) if state == "failed" else None))
 
     # --- connections ------------------------------------------------------------------------------------------
 
@@ -403,6 +406,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             return
         assert self._tasks is not None
         self._notify(name, "starting")
+        server.is_starting = True
         scope = server.scope = anyio.CancelScope()
         if server.settled.is_set():
             server.settled = anyio.Event()
@@ -439,7 +443,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
                     if not scope.cancel_called:
                         known = {**self._clients, name: client}
                         self._clients = {other: known[other] for other in self._given if other in known}
-                        server.died = None
+                        server.died, server.is_starting = None, False
+                        self._failures.pop(name, None)
                         settled.set()
                         self._notify(name, "ready")
                         await client.link.closed.wait()
@@ -453,8 +458,9 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     def _fail(self, name: str, scope: anyio.CancelScope, error: Exception) -> None:
         """Note why a connection ended, unless the reason is known or another connection has taken its place."""
         server = self._servers.get(name)
-        if server is None or server.scope is not scope or name in self._failures:
+        if server is None or server.scope is not scope or not (server.is_starting or name in self._clients):
             return
+        server.is_starting = False
         may_log_in = isinstance(error, AuthorizationError)  # the user may log in with the command meanwhile
         crashed = self._background and isinstance(error, ConnectionClosed)  # at its first start, perhaps
         if self._clients.pop(name, None) is not None or server.restarts or may_log_in or crashed:
@@ -487,14 +493,14 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             await anyio.sleep_until(server.died + self._restart_pause * 2**server.restarts)
             if self._servers.get(name) is not server:  # it was removed; another server may have its name
                 return
-            if not isinstance(self._failures.pop(name, None), AuthorizationError):
+            if not isinstance(self._failures.get(name), AuthorizationError):
                 server.restarts += 1
             await self._start(name, server)
         finally:
             server.restarted = None
             restarted.set()
         is_present = self._servers.get(name) is server
-        if self._background and is_present and name in self._failures and self._may_restart(name):
+        if self._background and is_present and name not in self._clients and self._may_restart(name):
             self._begin_restart(name, server)
 
     async def _client(self, name: str) -> C_co:
@@ -508,8 +514,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         server = self._servers.get(name)
         if server is not None and name not in self._clients and self._may_restart(name):
             await self._begin_restart(name, server).wait()
-        elif server is not None and name not in self._clients and name not in self._failures:
-            await server.settled.wait()  # it is starting
+        elif server is not None and server.is_starting:
+            await server.settled.wait()
         client = self._clients.get(name)
         if client is None:
             raise self._absent(name)

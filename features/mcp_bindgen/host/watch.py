@@ -6,11 +6,12 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal, Self, TypeAlias
 
 import anyio
@@ -71,27 +72,39 @@ class StderrTail:
     def __enter__(self) -> Self:
         """Open the pipe."""
         self._reader, self.writer = os.pipe()
-        os.set_blocking(self._reader, False)
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._reader, self._read)
+        self._is_watched = False
+        with suppress(NotImplementedError):  # by loops without `add_reader`, such as the Proactor loop of Windows
+            self._loop.add_reader(self._reader, self._read)
+            os.set_blocking(self._reader, False)
+            self._is_watched = True
+        if not self._is_watched:
+            Thread(target=self._read_all, args=(os.dup(self._reader),), daemon=True).start()
         return self
 
     def __exit__(self, *raised: object) -> None:
         """Close the pipe."""
-        self._loop.remove_reader(self._reader)
+        if self._is_watched:
+            self._loop.remove_reader(self._reader)
         os.close(self._reader)
         os.close(self.writer)
 
     def text(self) -> str:
         """Return the end of what the server has written."""
-        self._read()
+        if self._is_watched:
+            self._read()
         return self._end.decode("utf-8", "replace")
 
     def _read(self) -> None:
-        try:
-            chunk = os.read(self._reader, _CHUNK_BYTES)
-        except OSError:
-            return
+        with suppress(OSError):
+            self._keep(os.read(self._reader, _CHUNK_BYTES))
+
+    def _read_all(self, copy: int) -> None:
+        with open(copy, "rb", buffering=0) as source:
+            while chunk := source.read(_CHUNK_BYTES):
+                self._keep(chunk)
+
+    def _keep(self, chunk: bytes) -> None:
         self._end = (self._end + chunk)[-_MAX_BYTES:]
         *lines, self._rest = (self._rest + chunk)[-_CHUNK_BYTES:].split(b"\n")
         for line in lines:
