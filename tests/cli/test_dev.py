@@ -256,6 +256,12 @@ def test_the_page_has_strict_security_headers_and_a_new_nonce_each_time(page: Pa
         assert client.get("/offers", headers={"x-dev-token": page.token}).status_code == 200
 
 
+def test_the_page_is_served_with_limits_for_heads(page: Page) -> None:
+    with httpx2.Client(base_url=page.origin, timeout=10) as client:
+        headers = [("x-dev-token", page.token), *(("x-a", "b") for _ in range(1500))]
+        assert client.get("/offers", headers=headers).status_code in (400, 431)
+
+
 BROWSER = """#!{python}
 import pathlib, stat, sys, urllib.parse, urllib.request
 page = pathlib.Path(urllib.request.url2pathname(urllib.parse.urlsplit(sys.argv[1]).path))

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import sys
+import tracemalloc
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from mcp_bindgen.tap.trace import MAX_MESSAGE_BYTES
 from tests.interop.eavesdrop import Eavesdropper
 from tests.interop.everything import EVERYTHING
 from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
-from tests.support.checked_connections import refused
+from tests.support.checked_connections import refused, until
 from tests.support.commands import complaint
 from tests.support.taps import JSON, URL, Scripted, event, in_memory, tapped, traced, violations
 
@@ -190,6 +191,18 @@ HOSTILE: dict[str, tuple[bytes, Mapping[str, str], str]] = {
     "broken gzip": (b"\x1f\x8b broken", {**JSON, "content-encoding": "gzip"}, "not checked"),
     "odd packing": (b"\x00\x01", {**JSON, "content-encoding": "br"}, "not checked"),
 }
+
+
+async def test_a_body_is_not_unpacked_beyond_the_limit_in_memory() -> None:
+    body = gzip.compress(HUGE * 8)
+    async with in_memory(answering(200, {**JSON, "content-encoding": "gzip"}, body)) as (client, seen):
+        tracemalloc.start()
+        async with client.stream("POST", "/mcp", json=CALL, headers=VERSION) as answer:
+            assert b"".join([part async for part in answer.aiter_raw()]) == body
+        await until(lambda: any(message.sender == "server" for message in seen))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 5 * MAX_MESSAGE_BYTES
 
 
 @pytest.mark.full

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
@@ -243,6 +244,22 @@ def test_valid_messages_have_no_violation() -> None:
             trace.revision = revision
         assert len(seen) > 20
         assert [(message.method, message.violations) for message in seen if message.violations] == []
+
+
+def test_long_ids_and_names_of_open_requests_are_not_kept() -> None:
+    kept: list[int] = []
+    trace = Trace(lambda message: kept.append(message.bytes), "2025-11-25")
+    tracemalloc.start()
+    for number in range(30):
+        long = f"{number}" + "x" * 2**20
+        trace.record("client", json.dumps({"jsonrpc": "2.0", "id": long, "method": long}).encode())
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(kept), used < 2**22) == (30, True)
+    seen: list[TracedMessage] = []
+    trace.write = seen.append
+    trace.record("server", json.dumps({"jsonrpc": "2.0", "id": long, "result": {}}).encode())
+    assert seen[0].elapsed_ms is not None, "the response finds its request"
 
 
 # --- secrets --------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from starlette.types import Lifespan
 
 from mcp_bindgen.host.watch import StderrTail, Watch
 from mcp_bindgen.http.server.app import leaving_on_stop
+from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
@@ -301,6 +302,8 @@ async def serve_page(bench: Bench, port: int, ready: Callable[[str], None]) -> N
 
     config = uvicorn.Config(
         page_app(bench, port, lifespan),
+        http=HttpProtocol,
+        ws="none",
         log_level="warning",
         use_colors=False,
         access_log=False,

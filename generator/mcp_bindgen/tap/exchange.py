@@ -21,7 +21,7 @@ from mcp_bindgen.spec import Store
 from .judge import Violation
 from .recorder import Recorder
 from .redaction import REDACTED, redacted_text
-from .trace import MAX_MESSAGE_BYTES, Sender, Trace, TracedMessage
+from .trace import MAX_MESSAGE_BYTES, Sender, Trace, TracedMessage, brief
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -86,11 +86,11 @@ class Sessions:
 
     def has_messages(self, target: str) -> bool:
         """Return whether bodies at a target are messages of the protocol."""
-        return target.partition("?")[0] == self._path or target in self._traces
+        return target.partition("?")[0] == self._path or brief(target) in self._traces
 
     def of(self, request: Request) -> Trace:
         """Return the trace of the session of a request; a new one if it has no session."""
-        for name in (request.head.headers.get(SESSION_ID, ""), request.target):
+        for name in map(brief, (request.head.headers.get(SESSION_ID, ""), request.target)):
             if name in self._traces:
                 self._traces.move_to_end(name)
                 return self._traces[name]
@@ -100,7 +100,7 @@ class Sessions:
 
     def begin(self, name: str, trace: Trace) -> None:
         """Begin a session; the oldest one is forgotten above the limit."""
-        self._traces[name] = trace
+        self._traces[brief(name)] = trace
         if len(self._traces) > _MAX_SESSIONS:
             self._traces.popitem(last=False)
 
@@ -157,18 +157,19 @@ class _Body:
         if self._packing not in ("identity", *_UNPACKED):
             return
         while data:
+            if self._events is None and (self._is_after_gap or len(self._text) > MAX_MESSAGE_BYTES):
+                return  # the rest is not even unpacked
             if self._unpacker is None:
                 part, data = data, b""
             else:
                 try:
-                    part = self._unpacker.decompress(data, MAX_MESSAGE_BYTES)
+                    part = self._unpacker.decompress(data, MAX_MESSAGE_BYTES + 1 - len(self._text))
                 except zlib.error:
                     self._packing = "damaged"
                     return
                 data = self._unpacker.unconsumed_tail
             if self._events is None:
-                if not self._is_after_gap and len(self._text) <= MAX_MESSAGE_BYTES:
-                    self._text += part
+                self._text += part
                 continue
             if self._is_after_gap:
                 self._events.connect()

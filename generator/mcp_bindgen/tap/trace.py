@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from hashlib import sha256
 from typing import Any, Literal, NoReturn, TypeAlias
 
 from mcp_bindgen.protocol import build
@@ -27,6 +28,7 @@ MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 
 _TOO_LONG = f"longer than {MAX_MESSAGE_BYTES} bytes; not checked"
 _MAX_PENDING = 10_000  # requests without a response
+_MAX_KEPT_CHARACTERS = 200  # of the id and the method of each
 _MAX_NUMBER_CHARS = 20  # of a number in a reason
 _VERSION = "protocolVersion"
 _ANSWERED = (200, 202)
@@ -162,19 +164,20 @@ class Trace:
         self, sender: Sender, message: dict[str, Any], text: bytes, seconds: float, is_repeated: bool
     ) -> TracedMessage:
         kind, number = kind_of(message) or "", message.get("id")
+        id_ = brief(json.dumps(number))
         requested, elapsed, found = "", None, list[Violation]()
         if kind in ("result", "error"):
-            requested, since = self._pending.pop((OTHER_SIDE[sender], json.dumps(number)), ("", None))
+            requested, since = self._pending.pop((OTHER_SIDE[sender], id_), ("", None))
             elapsed = None if since is None else round((seconds - since) * 1000, 3)
             if since is None and number is not None and not is_repeated:
                 found.append(Violation("/id", "JSON-RPC: id", "no open request has this id"))
         elif kind == "request":
             requested = str(message["method"])
-            key = (sender, json.dumps(number))
+            key = (sender, id_)
             if key in self._pending:
                 found.append(Violation("/id", "JSON-RPC: id", "an open request has the same id"))
             elif len(self._pending) < _MAX_PENDING:
-                self._pending[key] = (requested, seconds)
+                self._pending[key] = (requested[:_MAX_KEPT_CHARACTERS], seconds)
         else:
             requested = str(message.get("method", ""))
         self._learn(kind, requested, message)
@@ -225,6 +228,11 @@ def meta_keys() -> Mapping[str, str]:
         if keys := build(store.effective(revision)).facts.meta_keys:
             return {key.rpartition("/")[2]: key for key in keys}
     return {}
+
+
+def brief(text: str) -> str:
+    """Return a text to keep in memory: a long one is replaced by its digest."""
+    return text if len(text) <= _MAX_KEPT_CHARACTERS else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _without_values(found: list[Violation], shown: list[Violation]) -> list[Violation]:
