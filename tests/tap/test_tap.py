@@ -77,7 +77,7 @@ def test_a_trace_is_not_written_through_a_symbolic_link(target: str, tmp_path: P
     out.symlink_to(tmp_path / target)
     done = tap("--out", out, sent=MESSAGES)
     assert (done.returncode, kept.read_text(), kept.stat().st_mode & 0o777) == (2, "kept", 0o644)
-    assert b"cannot be written: it is a symbolic link" in done.stderr.replace(b"\n", b" ")
+    assert b"symbolic link" in done.stderr
     assert not (tmp_path / "missing.txt").exists()
 
 
