@@ -434,10 +434,9 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         with scope, StderrTail(name) as server.stderr:
             stderr = None if server.entry.command is None else server.stderr.writer
             try:
-                clients: Any = [make() for make in self._makers]
-                server.guard = None if self._lock is None else _guard(self._lock, name)
-                for client in () if server.guard is None else clients:
-                    server.guard.attach(client)
+                guard = server.guard = None if self._lock is None else _guard(self._lock, name)
+                made: list[Any] = [make() for make in self._makers]
+                clients = made if guard is None else list(map(guard.attach, made))
                 place = server.watch.address(server.entry.address({}, stderr, auth))
                 async with connect(place, *clients, timeout=None) as client:
                     if not scope.cancel_called:
