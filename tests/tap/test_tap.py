@@ -247,7 +247,7 @@ def test_valid_messages_have_no_violation() -> None:
 
 
 def test_long_ids_and_names_of_open_requests_are_not_kept() -> None:
-    kept: list[int] = []
+    kept, long = list[int](), ""
     trace = Trace(lambda message: kept.append(message.bytes), "2025-11-25")
     tracemalloc.start()
     for number in range(30):

@@ -147,7 +147,7 @@ class Feature(Server):
         if not (handler.is_for_model or shows_apps(ctx.peer_capabilities)):
             return False
         spec = handler.spec
-        caller = (None,) if ctx.identity is None else (ctx.identity.subject, ctx.identity.issuer)
+        caller = (None, "") if ctx.identity is None else (ctx.identity.subject, ctx.identity.issuer)
         return all(layer.owner.allows(spec.kind, layer.name, spec.tags, *caller) for layer in handler.layers)
 
     async def through(self, handler: BoundHandler, call: Call, method: str, work: Next) -> Any:

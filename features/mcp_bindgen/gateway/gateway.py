@@ -22,7 +22,7 @@ from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.runtime.connecting import TIMEOUT
 from mcp_bindgen.runtime.connecting import address as address_of
-from mcp_bindgen.runtime.model.base import optional
+from mcp_bindgen.runtime.model.base import Model, optional
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc, methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
@@ -145,7 +145,8 @@ class Relay(KeepsHandlers, Server):
         """Listen for a subscription, which gets the filter that the server agrees to."""
         agreed = await upstream.listen({name: value for name, value in link.agreed if value})
         if agreed is not None:
-            link.agree(type(link.agreed).model_validate(jsonrpc.plain(agreed)))
+            former: Model = link.agreed
+            link.agree(former.model_validate(jsonrpc.plain(agreed)))
             self._end_if_empty(link)
 
     def _end_if_empty(self, link: Subscription) -> bool:

@@ -701,7 +701,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
 
         A server offers the tools of its last list, before that those of the lock.
         """
-        locked = {} if self._lock is None else self._lock.servers
+        locked: Mapping[str, locks.LockedServer] = {} if self._lock is None else self._lock.servers
         unread = {name: one.current.entries["tool"] for name, one in locked.items()}
         return [name for name in self._servers if tool in self._tools.get(name, unread.get(name, ()))]
 

@@ -274,11 +274,6 @@ class Client(Caller, Side):
         answer: Answer = await self.guard.request(self, method, params, ask)
         return answer
 
-    def _introduced(self, info: Any, instructions: str | None) -> None:
-        """Let the guard compare an introduction of the server."""
-        if self.guard is not None:
-            self.guard.check_server(self.wire_revision, info, instructions)
-
     async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         self.check(method, params)
         if self._bridge is not None:
@@ -294,7 +289,7 @@ class Client(Caller, Side):
         if self._bridge is None:
             self._note(method, params)
             if method.name == DISCOVER and isinstance(answer, BaseModel):
-                self._introduced(optional(optional(answer, "meta"), "server_info"), optional(answer, "instructions"))
+                _compare(self, optional(optional(answer, "meta"), "server_info"), optional(answer, "instructions"))
         if self.mirror is not None:
             answer = self.mirror.learn(method, answer, self.link.peer.record_invalid)
         answer = understood(method, answer)
@@ -605,8 +600,14 @@ def _accept(client: Client, session: Session, answer: Any, server_info: Any) -> 
     session.negotiated.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
     session.negotiated.peer_info = client.server_info = server_info
     client.instructions = answer.instructions
-    client._introduced(server_info, answer.instructions)
+    _compare(client, server_info, answer.instructions)
     session.peer.negotiated()
+
+
+def _compare(client: Client, server_info: Any, instructions: str | None) -> None:
+    """Let the guard of a client compare an introduction of the server."""
+    if client.guard is not None:
+        client.guard.check_server(client.wire_revision, server_info, instructions)
 
 
 # --- discovery ------------------------------------------------------------------------------------------------
