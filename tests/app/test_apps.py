@@ -629,7 +629,7 @@ async def test_results_are_validated_against_the_schema(caplog: pytest.LogCaptur
     assert "the tool 'bounded_number' returned structuredContent.result: " in caplog.text
 
 
-async def test_text_that_is_no_unicode_is_reported() -> None:
+async def test_text_that_is_no_unicode_is_mended(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     app = App("files")
 
     @app.tool
@@ -648,12 +648,20 @@ async def test_text_that_is_no_unicode_is_reported() -> None:
     def lost() -> str:
         raise FileNotFoundError(names())
 
-    async with served(app) as client:
-        for name in ("names", "block", "listed"):
-            said = (
-                f"{name} failed: the tool {name!r} returned text with half of a character, such as the name of a file"
-            )
-            assert (await failure(client, name)).startswith(said)
+    @app.prompt
+    def spoken() -> str:
+        return names()
+
+    @app.resource("note://1")
+    def note() -> str:
+        return names()
+
+    async with served(app, revision) as client:
+        for name, text in (("names", "caf\ufffd"), ("block", "caf\ufffd"), ("listed", '{"result":["caf\ufffd"]}')):
+            assert (await client.call_tool(name)).content[0].text == text
+            assert "U+FFFD is sent in place of half of a character" in caplog.text
+        assert (await client.get_prompt("spoken")).messages[0].content.text == "caf\ufffd"
+        assert (await client.read_resource("note://1")).contents[0].text == "caf\ufffd"
         assert await failure(client, "lost") == "lost failed: FileNotFoundError: caf\\udce9"
 
 

@@ -533,6 +533,8 @@ async def test_a_message_that_is_not_json_is_answered_on_the_stream(url: str) ->
         for junk in (b"", b"{", b"\xff", b'{"jsonrpc": "2.0", "id": 1}'):
             assert await client.post(junk, headers={"content-type": "text/plain"}) == 202
             assert "error" in json.loads((await client.event())[1])
+        assert await client.call("echo", 7, text="half of a surrogate pair: \ud83d") == 202
+        assert (await client.answer(7))["error"]["code"] == -32602
         await client.lives()
 
 

@@ -64,9 +64,6 @@ Build: TypeAlias = Callable[[BoundHandler, Any], Any]
 UPDATED = "notifications/resources/updated"
 """The notification that the contents of a resource changed."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_SURROGATE_ERROR = "surrogates not allowed"  # in errors of the codec
-_HALF_CHARACTER = "returned text with half of a character, such as the name of a file that is no UTF-8"
 _UNEXPECTED = re.compile(
     r"Expected `(?P<wanted>[^`]+)`.*?\[(field_name='(?P<field>\w+)')?.*?input_type=(?P<found>\w+)\]"
 )
@@ -231,7 +228,9 @@ class Feature(Server):
                     return returned if package is self.package else self.result(method, jsonrpc.plain(returned))
             return build(handler, returned)
         except (InvalidResult, PydanticSerializationError) as error:
-            wrong = error if isinstance(error, InvalidResult) else handler.invalid(_unwritable(error))
+            wrong = error
+            if not isinstance(error, InvalidResult):
+                wrong = handler.invalid(f"returned a value that JSON cannot express: {error}")
             if self.hide_errors:
                 wrong.told = ""
             raise wrong from None
@@ -614,18 +613,22 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     try:
         text = adapter(wanted).dump_json(returned, by_alias=True, warnings="error").decode()
     except ValueError as error:
-        if _SURROGATE_ERROR in str(error):
-            raise handler.invalid(_HALF_CHARACTER) from None
-        found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
-        problem = f"returned {found}, expected {type_name(wanted)}"
-        if inner is not None and inner["found"] != found:
-            problem += f" ({inner['field'] or 'a part'} is {inner['found']}, not {inner['wanted']})"
-        more = f": {error}" if inner is None else "; correct the value or the annotation"
-        raise handler.invalid(problem + more) from None
+        if jsonrpc.HALF_ERROR not in str(error):
+            raise _unexpected(handler, returned, error) from None
+        text = jsonrpc.whole(adapter(wanted).dump_python(returned, by_alias=True, warnings="error")).decode()
     member = handler.spec.member
     if member is not None:
         text = f"{{{to_json(member).decode()}:{text}}}"
     return {"content": [_text(text)], "structuredContent": from_json(text)}
+
+
+def _unexpected(handler: BoundHandler, returned: object, error: ValueError) -> InvalidResult:
+    found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
+    problem = f"returned {found}, expected {type_name(handler.spec.output)}"
+    if inner is not None and inner["found"] != found:
+        problem += f" ({inner['field'] or 'a part'} is {inner['found']}, not {inner['wanted']})"
+    more = f": {error}" if inner is None else "; correct the value or the annotation"
+    return handler.invalid(problem + more)
 
 
 def _validate(handler: BoundHandler, result: Any) -> None:
@@ -646,18 +649,11 @@ def _validate(handler: BoundHandler, result: Any) -> None:
 def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], Any]) -> list[Any]:
     """Return the wire forms of a text or a sequence of models; raise `InvalidResult` for any other value."""
     if isinstance(returned, str):
-        if not returned.isascii() and _SURROGATE.search(returned):
-            raise handler.invalid(_HALF_CHARACTER)
         return [from_text(returned)]
     if isinstance(returned, Sequence):
         items = [returned] if isinstance(returned, bytes) else cast(Sequence[object], returned)
         return [from_text(one) if isinstance(one, str) else content_block(one) for one in items]
     raise handler.invalid(f"returned {type(returned).__name__}")
-
-
-def _unwritable(error: PydanticSerializationError) -> str:
-    """Return the reason why a value cannot be written."""
-    return _HALF_CHARACTER if _SURROGATE_ERROR in str(error) else f"returned a value that JSON cannot express: {error}"
 
 
 def _may_use(identity: Identity | None, entry: Entry) -> bool:

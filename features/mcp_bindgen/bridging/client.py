@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
@@ -150,7 +151,7 @@ class ClientBridge:
             ProtocolError: The server answered with an error.
         """
         outgoing, incoming, losses = self._bridge.outgoing, self._bridge.incoming, self._bridge.losses(self.session)
-        wire: dict[str, Any] = plain(params)
+        wire: dict[str, Any] = {} if params is None else from_json(jsonrpc.write_params(method, params))
         options = options or self.home.options
         on_progress = options.on_progress and self._converted_progress(options.on_progress)
         client = self.wire_client.with_options(

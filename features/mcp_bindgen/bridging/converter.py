@@ -227,15 +227,12 @@ class Converter:
         has_prefilter = conversion is not None and conversion.prefilter
         known = fields_of(method.result)
         filled = fields_filled_in(kind) if has_prefilter else {}
-        source_era = {name for name in filled if name not in known}
+        source_era = {name for name in filled if name not in known} or None
 
         def write(result: Any, link: object) -> Any:
             if result is None:
                 return None
-            if source_era and type(result) is kind:
-                data = result.__pydantic_serializer__.to_json(result, exclude=source_era)
-            else:
-                data = jsonrpc.write_result(result)
+            data = jsonrpc.write_result(result, source_era if type(result) is kind else None)
             is_converted = conversion is not None and conversion.may_apply(data)
             may_collide = any(name in data for name in colliding)
             wire = None

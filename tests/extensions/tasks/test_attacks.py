@@ -51,11 +51,17 @@ class Failing(MemoryTaskStore):
 # --- engine ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", ["\udc80", object()])
-async def test_a_result_that_is_no_json_fails_the_task_at_once(value: object) -> None:
-    async with serving(mock.AsyncMock(return_value={"text": value}), lease=60) as service:
+async def test_a_result_that_is_no_json_fails_the_task_at_once() -> None:
+    async with serving(mock.AsyncMock(return_value={"text": object()}), lease=60) as service:
         record = await until(service, (await service.create(task(reruns=3))).id)
     assert (record.status, record.error) == ("failed", {"code": -32603, "message": "Internal error"})
+
+
+@pytest.mark.parametrize("outcome", [{"text": "\udc80"}, ProtocolError(-5, "\udc80")])
+async def test_half_of_a_character_is_replaced_in_the_outcome_of_a_task(outcome: Any) -> None:
+    async with serving(mock.AsyncMock(side_effect=[outcome])) as service:
+        stored = TaskRecord.load((await until(service, (await service.create(task())).id)).data)
+    assert (stored.result, stored.error) in [({"text": "\ufffd"}, None), (None, {"code": -5, "message": "\ufffd"})]
 
 
 async def test_a_task_without_a_handler_fails_after_its_time_to_live() -> None:

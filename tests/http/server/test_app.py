@@ -415,6 +415,13 @@ async def test_invalid_messages_are_refused(servers: Any, message: Any, headers:
         assert not isinstance(message, dict) or done.answer["id"] == "x"
 
 
+@every_app
+async def test_half_of_a_surrogate_pair_is_refused_under_the_id_of_its_request(servers: Any) -> None:
+    async with serving(*[kind() for kind in servers]) as app:
+        done = await post(app, tool("echo", "x", text="half \ud83d"))
+        assert (done.code, done.answer["id"]) == (PARAMS, "x")
+
+
 async def test_notifications_are_accepted_with_202_or_refused_without_an_id() -> None:
     async with serving(Now()) as app:
         done = await post(app, notification("notifications/cancelled", {"requestId": 1}))

@@ -259,12 +259,14 @@ async def test_invalid_messages_get_the_same_errors_as_with_sessions() -> None:
         [],
         [initialize(FIRST), tool("x", 2)],
         request(None, "ping"),
+        tool("half of a pair: \ud83d"),
     ]
     async with wires(app(First(), Then())) as without, in_session(HttpApp(First(), Then())) as (having, session):
         for message in messages:
             one = await without.ask("POST", message, mcp_protocol_version=LATEST)
             other = await having.ask("POST", message, **session)
             assert (await one.status(), one.json) == (await other.status(), other.json)
+        assert (one.json["id"], one.json["error"]["code"]) == (1, -32602)
         for headers in ({"content_type": "text/plain"}, {"accept": "application/json"}):
             assert await (await without.ask("POST", tool("x"), **headers)).status() in (406, 415)
 

@@ -454,7 +454,7 @@ async def test_a_request_to_the_client_is_sent_on_the_stream_of_its_call() -> No
         assert text_of((await exchange.rest())[1]) == "because"
         exchange = peer.call("ask", 6, aside=True)
         (question,) = await standing.several(1)
-        await peer.post(answer(question["id"], REPLY)).whole()
+        await peer.post(answer(str(question["id"]), REPLY)).whole()  # some clients send a text
         assert (text_of(await exchange.answered()), len(standing.messages)) == ("because", 1)
 
 
@@ -528,6 +528,11 @@ async def test_responses_to_a_batch_are_sent_together() -> None:
         assert {one["id"] for one in messages[-1]} == {"p", 2}
         exchange = peer.post([answer(1, {}), request("a", "ping", "wrong"), request("b", "unknown")])
         assert {one["id"] for one in await exchange.answered()} == {"a", "b"}
+        exchange = peer.post([ping, request("c", "tools/call", {"name": "a", "arguments": {"x": "\ud83d"}})])
+        assert {one["id"]: one.get("error", {}).get("code") for one in await exchange.answered()} == {
+            "p": None,
+            "c": -32602,
+        }
         exchange = peer.post([notification("notifications/x"), answer(1, {})])
         assert (await exchange.whole(), exchange.status) == (b"", 202)
         exchange = peer.post([request(3, "tools/call", call), request(4, "tools/call", call)])

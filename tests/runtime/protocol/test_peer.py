@@ -159,10 +159,27 @@ def test_a_subscription_ends_when_the_server_cancels_it() -> None:
     assert (event.pending, peer.pending) == (listening, {})
 
 
-def test_a_string_id_does_not_match_a_number_id() -> None:
+@each("known", [answer("1", {}), refusal("1", -1), {"jsonrpc": "2.0", "id": "1"}])
+def test_the_id_of_a_response_may_be_the_number_as_text(known: dict[str, Any]) -> None:
+    """The official SDKs accept it too."""
+    for revision, wrap in ((LATEST, False), (BATCHING, True)):
+        peer = client(revision)
+        pending, _ = peer.request(bindings(revision).methods.PING, None)
+        assert only(Answered, feed(peer, [known] if wrap else known)[:1]).pending is pending
+
+
+def test_progress_and_the_end_of_a_subscription_may_name_the_number_as_text() -> None:
     peer, pending = asking()
-    assert (feed(peer, answer(str(pending.id), {})), feed(peer, refusal(str(pending.id), -1))) == ([], [])
-    assert pending.id in peer.pending
+    told = notification("notifications/progress", {"progressToken": str(pending.id), "progress": 1})
+    assert only(Progressed, feed(peer, told)).pending is pending
+    peer = client("2026-07-28")
+    wanted = stateless.SubscriptionsListenRequestParams.model_construct(notifications=stateless.SubscriptionFilter())
+    listening, _ = peer.request(SUBSCRIPTIONS_LISTEN, wanted)
+    ended = feed(peer, notification("notifications/cancelled", {"requestId": str(listening.id)}))
+    assert only(Answered, ended).pending is listening
+
+
+def test_a_string_id_of_the_peer_differs_from_a_number_id() -> None:
     theirs = ready(LATEST)
     assert asked(feed(theirs, ping(1)) + feed(theirs, ping("1"))) == [1, "1"]
     assert (json.loads(theirs.respond("1", {})), json.loads(theirs.respond(1, {}))) == (answer("1", {}), answer(1, {}))
@@ -210,7 +227,7 @@ def test_a_request_gets_only_one_response() -> None:
     assert peer.respond("never", {}) == b""
 
 
-@each("id_", [99, "1", None, 1.5, True, [1]])
+@each("id_", [99, "x", "1" * 5000, None, 1.5, True, [1]])
 def test_a_response_to_an_unknown_request_is_ignored(id_: object) -> None:
     peer, pending = asking()
     assert feed(peer, answer(id_, {})) == feed(peer, refusal(id_, -1)) == []
@@ -279,11 +296,13 @@ def test_the_last_of_duplicate_id_members_is_used() -> None:
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"'
 NO_JSON = [b"", b" ", b"{", PING, PING[:-3], PING + b"}}", PING + b"} " + PING + b"}", PING + b",}", PING + b"}\x00"]
 NO_JSON += [PING + b',"x":NaN}', PING + b',"x":-Infinity}', PING + b',"params":{"x":NaN}}', PING + b',"x":"\xff"}']
-NO_JSON += [PING + b',"params":{"x":"\xc3("}}', PING + b',"params":{"x":"\\ud800"}}', b"\xef\xbb\xbf" + PING + b"}"]
-NO_JSON += [
-    PING.replace(b":1,", id_) + b"}" for id_ in (b":NaN,", b':"\\ud83d",', b":01,", b":" + b"1" * 10_000 + b",")
-]
+NO_JSON += [PING + b',"params":{"x":"\xc3("}}', PING + b',"params":{"x":"\\ud80"}}', b"\xef\xbb\xbf" + PING + b"}"]
+NO_JSON += [PING.replace(b":1,", id_) + b"}" for id_ in (b":NaN,", b":01,", b":" + b"1" * 10_000 + b",")]
 NO_JSON += [PING.replace(b'"', b"'") + b"}", b"Server started!", b"[" * 10_000 + b"]" * 10_000]
+NO_JSON += [
+    PING + rb',"params":{"a":"\ud83d","b":' + more + b"}}" for more in (b"NaN", b"1e999", b"[" * 500 + b"]" * 500)
+]
+NO_JSON += [PING + rb',"params":{"a":"\ud83d","b":' + b"[" * 10_000 + b"]" * 10_000 + b"}}"]
 NO_JSON += [PING + b',"params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001]
 
 
@@ -292,6 +311,39 @@ def test_invalid_json_is_a_parse_error(data: bytes) -> None:
     for peer in (ready(LATEST), client(), server()):
         events = feed(peer, data)
         assert (refused(events), reply(events)["error"]["code"], peer.handling) == ((PARSE, NO_ID), PARSE, {})
+
+
+HALVES = [rb"\ud83d", rb"\uD83Dx", rb"\udc00", rb"\ud83d\u0041", rb"\ude00\ud83d", rb"\\\ud83d", rb"\ud83d\ud83d\ude00"]
+
+
+@each("half", HALVES)
+def test_a_request_with_half_of_a_surrogate_pair_is_refused_under_its_id(half: bytes) -> None:
+    """It is valid JSON text (RFC 8259, 8.2)."""
+    for member in (b'"x":"%b"', b'"%b":1', b'"_meta":{"x":["%b"]}'):
+        message = PING + b',"params":{' + member % half + b"}}"
+        for peer in (ready(LATEST), client(), server()):
+            assert (refused(feed(peer, message)), peer.handling) == ((PARAMS, 1), {})
+        peer = ready(BATCHING)
+        events = feed(peer, b"[" + message + b"," + PING.replace(b":1,", b":2,") + b"}]")
+        assert (asked(events), next(event.id for event in events if isinstance(event, Rejected))) == ([2], 1)
+
+
+@each("half", HALVES)
+def test_half_of_a_surrogate_pair_is_replaced_in_responses_and_notifications(half: bytes) -> None:
+    peer, pending = asking()
+    event = only(Answered, feed(peer, b'{"id":%d,"jsonrpc":"2.0","result":{"x":"%b"}}' % (pending.id, half)))
+    assert "\ufffd" in event.result.x
+    peer = client()
+    told = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%b"}}' % half
+    assert "\ufffd" in only(Notified, feed(peer, told)).params.data
+
+
+def test_null_params_are_absent_params() -> None:
+    peer = ready(LATEST)
+    assert asked(feed(peer, {**request(1, "tools/list"), "params": None})) == [1]
+    assert refused(feed(peer, {**request(2, "tools/call"), "params": None})) == (PARAMS, 2)
+    only(Notified, feed(peer, {**notification("notifications/roots/list_changed"), "params": None}))
+    assert code_of(feed(peer, {**notification("notifications/progress"), "params": None})) == PARAMS
 
 
 @each("data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'])
@@ -580,6 +632,16 @@ def test_a_server_answers_only_ping_before_the_end_of_the_handshake(revision: st
     assert asked(feed(peer, request(1, "tools/list"))) == [1]
 
 
+@every_revision
+@each("params", [None, {}, [], 7, {"_meta": 1}, {"_meta": None}])
+def test_initialized_ends_the_handshake_whatever_its_params(revision: str, params: object) -> None:
+    peer = server(revision)
+    feed(peer, initialize(revision))
+    peer.negotiated()
+    feed(peer, {**INITIALIZED, "params": params})
+    assert peer.state is State.READY
+
+
 def test_a_client_answers_only_ping_during_the_handshake() -> None:
     peer = Peer("client", {LATEST: takes(LATEST, "client")})
     assert (asked(feed(peer, ping(1))), code_of(feed(peer, request(2, "roots/list")))) == ([1], INVALID)
@@ -725,7 +787,7 @@ def test_progress_is_matched_to_its_request() -> None:
         assert event.pending is one
         assert event.params.progress == 0.5
     peer.cancel(first, "enough")
-    for token in (first.id, str(second.id), "x", 99):
+    for token in (first.id, str(first.id), "x", 99):
         events = feed(peer, notification("notifications/progress", {"progressToken": token, "progress": 1}))
         assert [type(event) for event in events] == [Notified]
 

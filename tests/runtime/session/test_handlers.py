@@ -382,6 +382,32 @@ async def test_at_most_100_completions_are_sent(revision: str, caplog: pytest.Lo
     assert "1 values beyond the first 100 are not sent" in caplog.text
 
 
+# --- half of a character ----------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("served", [checked.STATELESS, LATEST, "2024-11-05"])
+async def test_half_of_a_character_is_replaced_in_results_errors_and_notifications(revision: str, served: str) -> None:
+    mcp: Any = checked.bindings(served).types
+
+    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
+        await ctx.progress(1, message="half \ud83d")
+        if params.name == "fail":
+            raise ProtocolError(-32000, "half \ud83d", {"half \ud83d": 1})
+        return mcp.CallToolResult(content=[mcp.TextContent(text="half \ud83d")], more={"\udc00": ["\udc00"]})
+
+    client = checked.bindings(revision).Client()
+    async with checked.connected(client, made(served, call_tool=call_tool)):
+        told = list[Any]()
+        result = await client.with_options(on_progress=told.append).call_tool("x")
+        assert (result.content[0].text, result.model_dump()["more"]) == ("half \ufffd", {"\ufffd": ["\ufffd"]})
+        assert [getattr(one, "message", "half \ufffd") for one in told] == ["half \ufffd"]
+        error = await checked.refused(client.call_tool("fail"))
+        assert (error.message, [*error.data]) == ("half \ufffd", ["half \ufffd"])
+        with pytest.raises(ValueError, match="surrogates not allowed"):  # a request with another text is another one
+            await client.call_tool("\udc80")
+
+
 # --- logs -----------------------------------------------------------------------------------------------------
 
 

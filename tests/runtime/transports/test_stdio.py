@@ -307,6 +307,7 @@ DAMAGE = [
     (b"[" * 10_000 + b"]" * 10_000, -32700, None),
     (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"x":' * 10_000 + b"1" + b"}" * 10_001, -32700, None),
     (b'{"jsonrpc":"2.0","id":"a","method":"tools/call"}', -32602, "a"),
+    (b'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"\\ud83d"}}', -32602, "a"),
     (b'{"jsonrpc":"2.0","id":"a","method":"tools/fly"}', -32601, "a"),
     (b'{"id":"a","method":"ping"}', -32600, "a"),
     (b"[]", -32600, None),
@@ -332,7 +333,7 @@ async def test_a_client_survives_damaged_messages_from_its_server() -> None:
         asked = await raw.receive()
         for data, *_ in DAMAGE:
             await raw.send(data)
-        await raw.send(b"Server started!", answer(99, {}), answer(str(asked["id"]), {}), notification("nope"))
+        await raw.send(b"Server started!", answer(99, {}), answer("x", {}), notification("nope"))
         await raw.send(request("x", "nope"), answer(asked["id"], {"content": []}))
         while (await raw.receive()).get("id") != "x":
             pass

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen.runtime.protocol.access import UNKNOWN_ORIGIN, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
+from mcp_bindgen.runtime.protocol.jsonrpc import HALF_ERROR, whole
 
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 """Status of a task (extension "Tasks": TaskStatus). The last three are final."""
@@ -137,7 +138,12 @@ class TaskRecord:
     @cached_property
     def data(self) -> bytes:
         """The record as JSON text, without default values; raises `ValueError` if a value has no JSON form."""
-        return _adapter().dump_json(self, exclude_defaults=True)
+        try:
+            return _adapter().dump_json(self, exclude_defaults=True)
+        except ValueError as error:
+            if HALF_ERROR not in str(error):
+                raise
+            return whole(_adapter().dump_python(self, exclude_defaults=True))
 
     @classmethod
     def load(cls, data: bytes) -> TaskRecord:

@@ -16,6 +16,7 @@ from mcp_bindgen.runtime.protocol.envelope import (
     Envelope,
     RequestId,
     invalid,
+    own_id,
     read_envelopes,
     request_id,
 )
@@ -220,8 +221,8 @@ def parse_body(body: bytes, max_members: int | None = None) -> ParsedBody:
             parsed.ids.append(one.id)
             parsed.is_initialize = not is_batch and one.method == INITIALIZE
         elif one.is_answer:
-            if type(one.id) is int:
-                parsed.answered.append(one.id)
+            if own := own_id(one.id):
+                parsed.answered.append(own)
         else:
             _note_notification(parsed, one)
     if len(parsed.ids) > 1 and len(set(parsed.ids)) < len(parsed.ids):
@@ -232,8 +233,8 @@ def parse_body(body: bytes, max_members: int | None = None) -> ParsedBody:
 def _note_notification(parsed: ParsedBody, envelope: Envelope) -> None:
     method, params = envelope.method, envelope.params
     parsed.is_initialized = parsed.is_initialized or method == INITIALIZED
-    if method == PROGRESS and is_object(params) and type(token := params.get("progressToken")) is int:
-        parsed.answered.append(token)
+    if method == PROGRESS and is_object(params) and (own := own_id(params.get("progressToken"))):
+        parsed.answered.append(own)
     elif method == CANCELLED and is_object(params):
         id_ = request_id({"id": params.get("requestId")})
         if id_ is not None:

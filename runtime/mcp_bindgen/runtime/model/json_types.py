@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -22,3 +23,25 @@ is_array: Callable[[object], TypeIs[list[Any]]] = cast(Any, list.__instancecheck
 def parse_json(data: bytes | str) -> Any:
     """Parse a JSON document; raises `ValueError` when it is none, or has NaN or Infinity."""
     return from_json(data, allow_inf_nan=False)
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def parse_with_halves(data: bytes) -> Any:
+    """Parse a JSON document whose strings may have halves of surrogate pairs (RFC 8259, 8.2); raises `ValueError`."""
+    import json  # few documents have one
+
+    return json.loads(data.decode())
+
+
+def whole_json(value: object, default: Callable[[Any], Any] | None = None) -> bytes:
+    """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair.
+
+    Args:
+        value: The value.
+        default: Returns the JSON value for an object of another type.
+    """
+    import json  # few values have one
+
+    return _HALF.sub("\ufffd", json.dumps(value, ensure_ascii=False, default=default)).encode()

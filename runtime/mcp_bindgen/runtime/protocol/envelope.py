@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..model.json_types import is_array, is_object, parse_json
+from ..model.json_types import is_array, is_object, parse_json, parse_with_halves, whole_json
 from .errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ProtocolError, received
 
 RequestId = int | str
@@ -49,6 +49,10 @@ class Envelope:
         code, text = body.get("code"), body.get("message")
         code, text = code if type(code) is int else INTERNAL_ERROR, text if isinstance(text, str) else ""
         return received(code, text, body.get("data"))
+
+
+class Mended(dict[str, Any]):
+    """A message in whose strings U+FFFD replaces halves of surrogate pairs (RFC 8259, 8.2)."""
 
 
 class BatchReply(bytes):
@@ -120,7 +124,7 @@ def check_batch_size(messages: list[Any], max_members: int) -> None:
 
 
 def parse(data: bytes) -> Any:
-    """Parse a JSON document.
+    """Parse a JSON document; a message with half of a surrogate pair, or such a message of a batch, is `Mended`.
 
     Raises:
         ProtocolError: -32700, it is none.
@@ -128,7 +132,19 @@ def parse(data: bytes) -> Any:
     try:
         return parse_json(data)
     except ValueError as error:
-        raise ProtocolError(PARSE_ERROR, "Parse error", str(error)) from None
+        problem = ProtocolError(PARSE_ERROR, "Parse error", str(error))
+    if b"\\u" not in data:
+        raise problem
+    try:
+        document = parse_with_halves(data)
+        return [_mended(one) for one in document] if is_array(document) else _mended(document)
+    except (ValueError, RecursionError):
+        raise problem from None
+
+
+def _mended(message: object) -> Any:
+    whole = parse_json(whole_json(message))
+    return Mended(whole) if is_object(whole) and whole != message else whole
 
 
 def is_answer(message: dict[str, Any]) -> bool:
@@ -136,9 +152,16 @@ def is_answer(message: dict[str, Any]) -> bool:
     return "method" not in message and ("result" in message or "error" in message)
 
 
-def answered_id(message: object) -> RequestId | None:
-    """Return the id of the request that a message answers, however badly it is formed; None if it is no response."""
-    return request_id(message) if is_object(message) and not isinstance(message.get("method"), str) else None
+def answered_id(message: object) -> int:
+    """Return the number of the request that a message answers, however badly it is formed; 0 if it is no response."""
+    return own_id(request_id(message)) if is_object(message) and not isinstance(message.get("method"), str) else 0
+
+
+def own_id(id_: object) -> int:
+    """Return the number of a request of this side, 0 for another id; some peers send the number back as a text."""
+    if isinstance(id_, str):
+        return int(id_) if id_.isdecimal() and len(id_) < 19 else 0
+    return id_ if isinstance(id_, int) else 0
 
 
 def request_id(message: dict[str, Any]) -> RequestId | None:

@@ -13,12 +13,13 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
-from pydantic_core import core_schema, from_json, to_json
+from pydantic_core import PydanticSerializationError, core_schema, from_json, to_json
 
+from ..logs import log
 from ..model.base import fields_filled_in, wire_name
-from ..model.json_types import is_object
+from ..model.json_types import is_object, whole_json
 from .envelope import RequestId, invalid_answer
-from .errors import ProtocolError
+from .errors import InvalidParams, ProtocolError
 from .extension import ExtensionResult
 from .methods import Method, Request, result_type
 from .routing import Route, WrongResult, record
@@ -88,12 +89,18 @@ class _ByResultType:
 
 def read_params(route: Route, message: dict[str, Any]) -> Any:
     """Read the typed params of a message that was parsed the slow way; raises `InvalidParams`."""
-    return route.read(to_json(message["params"]) if "params" in message else None)
+    if "params" in message:
+        try:
+            return route.read(to_json(message["params"]))
+        except InvalidParams:
+            if message["params"] is not None:
+                raise
+    return route.read(None)  # also for null, which some peers send instead
 
 
 def typed_params(method: Method, wire: dict[str, Any]) -> Any:
     """Return the params of a method from their wire form."""
-    return _writer(method.params).validate_json(to_json(wire))
+    return _writer(method.params).validate_json((to_json if isinstance(method, Request) else write_result)(wire))
 
 
 def typed_result(method: Request[Any, Any], wire: object) -> Any:
@@ -103,8 +110,8 @@ def typed_result(method: Request[Any, Any], wire: object) -> Any:
     """
     reader = result_reader(method)
     with suppress(ValidationError):  # one of the alternatives, too, which must not be filled in
-        return reader.validate_json(to_json(wire))
-    data = to_json({**filled_in(method.result), **wire} if is_object(wire) else wire)
+        return reader.validate_json(write_result(wire))
+    data = write_result({**filled_in(method.result), **wire} if is_object(wire) else wire)
     try:
         return reader.validate_json(data)
     except ValidationError as error:
@@ -134,16 +141,36 @@ def write_params(method: Method, params: object) -> bytes:
     return serializer.to_json(params) if serializer is not None else _writer(method.params).dump_json(params)
 
 
+HALF_ERROR = "surrogates not allowed"
+"""Words of the error for half of a surrogate pair, which is not Unicode text."""
+
+
 class Written(bytes):
     """A result that is JSON text already."""
 
 
-def write_result(result: object) -> bytes:
-    """Return the JSON text of a result: a model of ours, or any JSON value."""
+def write_result(result: object, exclude: set[str] | None = None) -> bytes:
+    """Return the JSON text of a result, a model of ours or any JSON value; U+FFFD replaces halves of surrogate pairs.
+
+    Args:
+        result: The result.
+        exclude: Python names of fields that are not written.
+    """
     if type(result) is Written:
         return result
     serializer = getattr(result, "__pydantic_serializer__", None)
-    return serializer.to_json(result) if serializer is not None else to_json(result)
+    try:
+        return serializer.to_json(result, exclude=exclude) if serializer is not None else to_json(result)
+    except PydanticSerializationError as error:
+        if HALF_ERROR not in str(error):
+            raise
+        return whole(result if serializer is None else serializer.to_python(result, exclude=exclude))
+
+
+def whole(value: object) -> bytes:
+    """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair."""
+    log.warning("U+FFFD is sent in place of half of a character, as in the name of a file that is not UTF-8")
+    return whole_json(value, plain)
 
 
 def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> None:
@@ -197,7 +224,7 @@ def request(id_: RequestId, method: Method, params: object) -> bytes:
 def notification(method: Method, params: object) -> bytes:
     """Return a notification as JSON text."""
     head = b'{"jsonrpc":"2.0","method":' + to_json(method.name)
-    return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
+    return head + (b"}" if params is None else b',"params":' + write_result(params) + b"}")
 
 
 def response(id_: RequestId, result: object) -> bytes:
@@ -212,4 +239,4 @@ def failure(id_: RequestId | None, error: ProtocolError) -> bytes:
     if error.data is not None:
         body["data"] = error.data
     head = b'{"jsonrpc":"2.0",' if id_ is None else b'{"jsonrpc":"2.0","id":' + to_json(id_) + b","
-    return head + b'"error":' + to_json(body) + b"}"
+    return head + b'"error":' + write_result(body) + b"}"

@@ -35,12 +35,14 @@ from . import jsonrpc
 from .access import RequestOrigin
 from .envelope import (
     Envelope,
+    Mended,
     RequestId,
     answered_id,
     check_batch_size,
     invalid,
     invalid_answer,
     is_answer,
+    own_id,
     parse,
     read_envelope,
     request_id,
@@ -315,6 +317,8 @@ class Peer:
         route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "request":
             raise MethodNotFound(envelope.method)
+        if isinstance(envelope.message, Mended):
+            raise InvalidParams(envelope.method, [{"path": "params", "problem": "a text has half of a surrogate pair"}])
         params = jsonrpc.read_params(route, envelope.message)
         meta = meta_beside(dispatcher, envelope, params) if dispatcher.revision.era.is_stateless else None
         self.handling[envelope.id] = batch
@@ -338,6 +342,8 @@ class Peer:
         elif not is_request:
             if self.role == "server" and self.state is State.NEW and envelope.method != CANCELLED:
                 raise NotInitialized
+            if self.role == "server" and self.state is State.NEGOTIATED and envelope.method == INITIALIZED:
+                self.move("confirmed")  # whatever its params
         elif is_initialize and self.role == "server":
             if self.state is not State.NEW or self.is_initializing or batch is not None:
                 raise invalid("initialize comes once, first and alone")
@@ -359,24 +365,18 @@ class Peer:
         id_ = optional(params, "request_id")  # a draft may have no such member
         if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
             return CancelRequested(id_, optional(params, "reason"))
-        if isinstance(id_, int) and id_ in self.pending and self.pending[id_].method.name == LISTEN:
-            return Answered(self.pending.pop(id_), error=ConnectionClosed("the server ended the subscription"))
+        own = own_id(id_)
+        if own in self.pending and self.pending[own].method.name == LISTEN:
+            return Answered(self.pending.pop(own), error=ConnectionClosed("the server ended the subscription"))
         return None
 
     def react_to_progress(self, params: object) -> Event | None:
         """React to progress of a request of this side."""
-        token = optional(params, "progress_token")
-        pending = self.pending.get(token) if isinstance(token, int) else None
+        pending = self.pending.get(own_id(optional(params, "progress_token")))
         return None if pending is None else Progressed(pending, params)
 
-    def react_to_initialized(self, params: object) -> Event | None:
-        """React to the end of the handshake."""
-        if self.role == "server" and self.state is State.NEGOTIATED:
-            self.move("confirmed")
-        return None
-
     def _answer(self, envelope: Envelope) -> list[Event]:
-        pending = self.pending.pop(envelope.id, None) if isinstance(envelope.id, int) else None
+        pending = self.pending.pop(own_id(envelope.id), None)
         if pending is None:
             return []  # late, or never asked for
         if envelope.kind == "error":
@@ -502,7 +502,7 @@ class Peer:
 
     def lose(self, id_: RequestId | None, error: Exception) -> list[Event]:
         """Return the events that follow when the answer to a request of ours will not come."""
-        pending = self.pending.pop(id_, None) if isinstance(id_, int) else None
+        pending = self.pending.pop(own_id(id_), None)
         return [] if pending is None else [Answered(pending, error=error)]
 
     def resume(self, revision: str, first_id: int) -> None:
@@ -537,6 +537,5 @@ Reaction: TypeAlias = Callable[[Peer, Any], Event | None]
 REACTIONS: Mapping[str, Reaction] = {
     "cancelled": Peer.react_to_cancelled,
     "progress": Peer.react_to_progress,
-    INITIALIZED: Peer.react_to_initialized,
 }
 """Utility or method name of a notification -> reaction of the protocol; handlers see every other notification."""

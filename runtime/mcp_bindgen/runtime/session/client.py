@@ -23,7 +23,7 @@ from ..model.base import Model, fields_of, optional
 from ..model.json_types import is_array, is_object
 from ..protocol import jsonrpc
 from ..protocol.capabilities import Side, declared, is_offered, unmet
-from ..protocol.envelope import invalid_answer
+from ..protocol.envelope import invalid_answer, own_id
 from ..protocol.errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -475,8 +475,8 @@ class Client(Caller, Side):
             self.link.peer.changes += 1
         if self.cache is not None and self._bridge is None:
             self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
-        id_ = optional(optional(params, "meta"), "subscription_id")
-        if not isinstance(id_, int):
+        id_ = own_id(optional(optional(params, "meta"), "subscription_id"))
+        if not id_:
             return True
         if route.method.name == ACKNOWLEDGED and id_ in self.link.peer.pending and id_ in self._listening:
             return self._listening[id_].acknowledge(params.notifications)

@@ -181,7 +181,7 @@ def _signed(answer: object, prefix: bytes, named: dict[str, Any], envelope: dict
     if wire.get("resultType", envelope.get("resultType")) == envelope.get("resultType"):
         wire = {**envelope, **wire}
     wire["_meta"] = {**named, **wire.get("_meta", {})}
-    return jsonrpc.Written(to_json(wire))
+    return jsonrpc.Written(jsonrpc.write_result(wire))
 
 
 def missing_client_capability(revision: Revision, *paths: Path) -> ProtocolError:
