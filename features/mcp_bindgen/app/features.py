@@ -614,21 +614,17 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
         text = adapter(wanted).dump_json(returned, by_alias=True, warnings="error").decode()
     except ValueError as error:
         if jsonrpc.HALF_ERROR not in str(error):
-            raise _unexpected(handler, returned, error) from None
+            found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
+            problem = f"returned {found}, expected {type_name(wanted)}"
+            if inner is not None and inner["found"] != found:
+                problem += f" ({inner['field'] or 'a part'} is {inner['found']}, not {inner['wanted']})"
+            more = f": {error}" if inner is None else "; correct the value or the annotation"
+            raise handler.invalid(problem + more) from None
         text = jsonrpc.whole(adapter(wanted).dump_python(returned, by_alias=True, warnings="error")).decode()
     member = handler.spec.member
     if member is not None:
         text = f"{{{to_json(member).decode()}:{text}}}"
     return {"content": [_text(text)], "structuredContent": from_json(text)}
-
-
-def _unexpected(handler: BoundHandler, returned: object, error: ValueError) -> InvalidResult:
-    found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
-    problem = f"returned {found}, expected {type_name(handler.spec.output)}"
-    if inner is not None and inner["found"] != found:
-        problem += f" ({inner['field'] or 'a part'} is {inner['found']}, not {inner['wanted']})"
-    more = f": {error}" if inner is None else "; correct the value or the annotation"
-    return handler.invalid(problem + more)
 
 
 def _validate(handler: BoundHandler, result: Any) -> None:

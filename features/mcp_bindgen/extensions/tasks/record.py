@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen.runtime.protocol.access import UNKNOWN_ORIGIN, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
-from mcp_bindgen.runtime.protocol.jsonrpc import HALF_ERROR, whole
+from mcp_bindgen.runtime.protocol.jsonrpc import whole
 
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 """Status of a task (extension "Tasks": TaskStatus). The last three are final."""
@@ -140,9 +140,7 @@ class TaskRecord:
         """The record as JSON text, without default values; raises `ValueError` if a value has no JSON form."""
         try:
             return _adapter().dump_json(self, exclude_defaults=True)
-        except ValueError as error:
-            if HALF_ERROR not in str(error):
-                raise
+        except ValueError:
             return whole(_adapter().dump_python(self, exclude_defaults=True))
 
     @classmethod

@@ -28,13 +28,6 @@ def parse_json(data: bytes | str) -> Any:
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-def parse_with_halves(data: bytes) -> Any:
-    """Parse a JSON document whose strings may have halves of surrogate pairs (RFC 8259, 8.2); raises `ValueError`."""
-    import json  # few documents have one
-
-    return json.loads(data.decode())
-
-
 def whole_json(value: object, default: Callable[[Any], Any] | None = None) -> bytes:
     """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair.
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..model.json_types import is_array, is_object, parse_json, parse_with_halves, whole_json
+from ..model.json_types import is_array, is_object, parse_json, whole_json
 from .errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ProtocolError, received
 
 RequestId = int | str
@@ -135,8 +135,10 @@ def parse(data: bytes) -> Any:
         problem = ProtocolError(PARSE_ERROR, "Parse error", str(error))
     if b"\\u" not in data:
         raise problem
+    import json  # few messages have one
+
     try:
-        document = parse_with_halves(data)
+        document = json.loads(data.decode())
         return [_mended(one) for one in document] if is_array(document) else _mended(document)
     except (ValueError, RecursionError):
         raise problem from None

@@ -19,7 +19,7 @@ from ..logs import log
 from ..model.base import fields_filled_in, wire_name
 from ..model.json_types import is_object, whole_json
 from .envelope import RequestId, invalid_answer
-from .errors import InvalidParams, ProtocolError
+from .errors import ProtocolError
 from .extension import ExtensionResult
 from .methods import Method, Request, result_type
 from .routing import Route, WrongResult, record
@@ -89,13 +89,8 @@ class _ByResultType:
 
 def read_params(route: Route, message: dict[str, Any]) -> Any:
     """Read the typed params of a message that was parsed the slow way; raises `InvalidParams`."""
-    if "params" in message:
-        try:
-            return route.read(to_json(message["params"]))
-        except InvalidParams:
-            if message["params"] is not None:
-                raise
-    return route.read(None)  # also for null, which some peers send instead
+    is_absent = message.get("params") is None and not (route.method.params_required and "params" in message)
+    return route.read(None if is_absent else to_json(message["params"]))  # some peers send null for no params
 
 
 def typed_params(method: Method, wire: dict[str, Any]) -> Any:
@@ -169,8 +164,9 @@ def write_result(result: object, exclude: set[str] | None = None) -> bytes:
 
 def whole(value: object) -> bytes:
     """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair."""
+    text = whole_json(value, plain)
     log.warning("U+FFFD is sent in place of half of a character, as in the name of a file that is not UTF-8")
-    return whole_json(value, plain)
+    return text
 
 
 def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> None:
