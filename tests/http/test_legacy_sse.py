@@ -36,6 +36,7 @@ from mcp_bindgen.v2024_11_05 import types as mcp
 from tests.support.checked_connections import INITIALIZED, initialize, request
 from tests.support.effort import cases, each
 from tests.support.processes import PARSERS
+from tests.support.scripted_http_server import CANCELLED, notification
 
 PATIENCE = 60.0
 INITIALIZE = initialize("2024-11-05", id_="start")
@@ -288,6 +289,18 @@ async def test_a_refused_request_leaves_the_connection_open(url: str) -> None:
         with pytest.raises(ConnectionClosed, match=f"413 {HTTPStatus(413).phrase}"):
             await client.call_tool("echo", {"text": "x" * 100_001})
         assert text_of(await client.call_tool("echo", {"text": "x"})) == "x"
+
+
+async def test_a_notification_that_is_refused_leaves_the_connection_open(caplog: pytest.LogCaptureFixture) -> None:
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        posted.append(request.method)
+        return stream_of("event: endpoint\ndata: /messages\n\n") if request.method == "GET" else httpx2.Response(503)
+
+    posted: list[str] = []
+    async with sse("http://here.example/sse", client=scripted(serve)) as transport:
+        for _ in range(2):
+            await transport.send([notification(CANCELLED)])
+    assert (posted, caplog.text.count("a message was not taken")) == (["GET", "POST", "POST"], 2)
 
 
 @pytest.mark.full

@@ -17,7 +17,8 @@ import pytest
 
 from mcp_bindgen.http import http, sse
 from mcp_bindgen.http.client import transport as client_module
-from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
+from mcp_bindgen.runtime import AuthorizationError, ConnectionClosed, ProtocolError, connect
+from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import Refused, SessionLost
 from mcp_bindgen.runtime.protocol.transport import Outgoing, Oversized
 from mcp_bindgen.v2025_11_25 import Client
@@ -219,7 +220,7 @@ async def test_an_error_status_fails_the_request_and_keeps_the_transport_usable(
         (200, b"null", "application/json"),
         (200, b"<html>hello</html>", "text/html"),
         (200, b'{"jsonrpc": "2.0", "id": 2, "result": {}}', "application/json"),
-        (200, b'{"jsonrpc": "2.0", "id": "1", "result": {}}', "application/json"),
+        (200, b'{"jsonrpc": "2.0", "id": "x", "result": {}}', "application/json"),
         (200, b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}', "application/json"),
         (200, b'{"id": 1, "error"', "application/json"),
     ],
@@ -234,6 +235,7 @@ async def test_a_success_status_without_a_response_fails_the_request(status: int
 
 async def test_batches_and_any_order_of_members_are_accepted_as_responses() -> None:
     bodies = [b'{"result": {"method": "x"}, "id": 1, "jsonrpc": "2.0"}', b'[{"jsonrpc":"2.0","id":1,"result":{}}]']
+    bodies.append(b'{"jsonrpc":"2.0","id":"1","result":{}}')
 
     for content in bodies:
 
@@ -722,6 +724,78 @@ async def test_the_get_stream_is_reopened_at_the_last_event_id() -> None:
     assert min(waited[0], waited[1], waited[2] - 0.1) > 0.09, "longer after a failure"
 
 
+@each("status", [400, 404, 405, 410, 422])
+async def test_a_get_stream_that_is_not_resumed_is_opened_anew(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def get(heard: Heard) -> None:
+        turn = len(script.called("GET"))
+        if turn in (2, 3):
+            await heard.end(status)
+        else:
+            await heard.event(notice(str(turn)), id="a", retry=10)
+            if turn > 1:
+                await heard.until_gone()
+
+    async def play(heard: Heard) -> None:
+        await (get(heard) if heard.name == "GET" else heard.end() if heard.id is None else heard.result())
+
+    async with introduced(play, min_retry=0.01) as (there, script):
+        first, gap, second = await messages(there, 3)
+        assert (first, gap.id, second) == (notice("1"), 0, notice("4"))
+    assert [heard.headers.get("last-event-id") for heard in script.called("GET")] == [None, "a", None, None]
+    assert caplog.text.count("notifications may be lost, as the server does not resume their stream") == 1
+    caplog.clear()
+
+
+class Tokens:
+    """Source of no tokens, whose attempts fail as the test demands."""
+
+    def __init__(self, *failures: Exception | None) -> None:
+        self.pauses, self.extensions, self.failures = Pauses(), dict[str, Any](), [*failures]
+
+    def authorizer(self, url: str) -> Tokens:
+        return self
+
+    def attempt(self, *, may_ask: bool) -> Tokens:
+        return self
+
+    async def headers(self, method: str, url: str) -> dict[str, str]:
+        if method == "GET" and self.failures and (failure := self.failures.pop(0)) is not None:
+            raise failure
+        return {}
+
+    async def again(self, url: str, status: int, headers: Any) -> bool:
+        return False
+
+
+AWAY, DENIED = AuthorizationError("the issuer answered 503", is_temporary=True), AuthorizationError("log in again")
+
+
+@each(
+    ("failures", "statuses"),
+    [
+        ([AWAY], []),
+        ([AWAY, None, AWAY], []),
+        ([None, DENIED, DENIED], []),
+        ([], [200, 401, 403, 401]),
+        ([], [521, 599]),
+    ],
+)
+async def test_the_get_stream_is_opened_again_after_a_new_login(failures: list[Any], statuses: list[int]) -> None:
+    async def get(heard: Heard) -> None:
+        turn = len(script.called("GET"))
+        if statuses[turn - 1 : turn] not in ([], [200]):
+            await heard.end(statuses[turn - 1])
+        else:
+            await heard.event(notice(str(turn)), id="a", retry=10)
+            if turn > 1:
+                await heard.until_gone()
+
+    async with introduced(listening(get), min_retry=0.01, auth=Tokens(*failures)) as (there, script):
+        found = await messages(there, 1 if 521 in statuses else 2)
+    assert found[-1]["method"] == "notifications/message"
+    assert script.called("GET")[-1].headers.get("last-event-id") == (None if 521 in statuses else "a")
+
+
 @each("how", ["400", "404", "405", "403", "302", "html"])
 async def test_a_server_without_a_get_stream_stays_usable(how: str) -> None:
     async def get(heard: Heard) -> None:
@@ -768,7 +842,7 @@ async def test_a_404_when_the_get_stream_is_reopened_ends_the_session() -> None:
 # --- resuming -------------------------------------------------------------------------------------------------
 
 
-@each("how", ["end", "cut"])
+@each("how", ["end", "cut", "521", "away"])
 async def test_a_response_arrives_on_the_resumed_stream(how: str) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
@@ -777,15 +851,18 @@ async def test_a_response_arrives_on_the_resumed_stream(how: str) -> None:
             await heard.write(b"id: e-3\ndata: half an ev")
             if how == "cut":
                 raise Cut
+        elif how == "521" and len([heard for heard in script.called("GET") if "last-event-id" in heard.headers]) == 1:
+            await heard.end(521)
         else:
             await heard.event(notice("after"))
             await heard.event(answer(1))
             await heard.until_gone()
 
-    async with introduced(stateful(call)) as (there, script):
+    tokens = Tokens(None, *[AWAY] * (how == "away"))
+    async with introduced(stateful(call), auth=tokens) as (there, script):
         await there.send([request(1)])
         assert await messages(there, 3) == [notice("before"), notice("after"), answer(1)]
-        get = next(heard for heard in script.called("GET") if "last-event-id" in heard.headers)
+        get = [heard for heard in script.called("GET") if "last-event-id" in heard.headers][-1]
         assert (get.headers["last-event-id"], get.headers["mcp-session-id"]) == ("e-2", "s-1")
         assert get.headers["mcp-protocol-version"] == "2025-11-25"
         await eventually(lambda: get.gone_at)

@@ -49,10 +49,12 @@ class SseClientTransport(ClientTransport):
                 with self._messages.deadline():
                     await self._messages.post(message, {"content-type": JSON})
             except (AuthorizationError, Refused) as error:
-                is_over = isinstance(error, Refused) and error.status == 404
-                if is_over or not isinstance(message, Outgoing) or message.id is None:
-                    raise error if isinstance(error, Refused) else ConnectionClosed(str(error)) from None
-                await self._inbox.put([Lost(message.id, error)])
+                if (isinstance(error, Refused) and error.status == 404) or not isinstance(message, Outgoing):
+                    raise
+                if message.id is not None:
+                    await self._inbox.put([Lost(message.id, error)])
+                else:
+                    log.warning("a message was not taken: %s", error)
 
     async def close(self) -> None:
         """Close the stream, which ends the session."""

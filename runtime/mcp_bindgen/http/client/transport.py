@@ -7,6 +7,7 @@ stream is resumed, and a GET stream is kept open for messages that belong to no 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -23,7 +24,13 @@ from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import answered_id, invalid_answer, parse, read_envelopes
-from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
+from mcp_bindgen.runtime.protocol.errors import (
+    AuthorizationError,
+    ConnectionClosed,
+    ProtocolError,
+    Refused,
+    SessionLost,
+)
 from mcp_bindgen.runtime.protocol.jsonrpc import peek_answer
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Oversized, Transport
 from mcp_bindgen.runtime.session.targets import Auth
@@ -35,12 +42,12 @@ from .endpoint import EVENTS, JSON, SESSION_ID, Endpoint, open_endpoint
 
 Incoming = bytes | Oversized | Lost
 _RESEND_SECONDS = (0.05, 0.2, 1.0)  # before a notification is sent again after a broken connection
-_RESEND_STATUSES = (None, 429, 502, 503)  # a broken connection, or a status that another worker may not answer
+_RESEND_STATUSES = (None, 429, *range(502, 600))  # a broken connection, or a status that another worker may not answer
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _POST = {"accept": f"{JSON}, {EVENTS}", "content-type": JSON}
 _MAX_FAILURES = 5  # in a row, until the response is given up
 _GRACE_SECONDS = 0.2  # for the server to end a stream after the response, so that its connection can be used again
-_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504})  # statuses that a later request may not get
+_TRANSIENT = frozenset({408, 409, 425, 429, *range(500, 600)})  # statuses that a later request may not get
 
 
 def _answers(message: bytes | Oversized, id_: int) -> bool:
@@ -68,6 +75,13 @@ def _adopted(data: bytes, id_: int) -> bytes | None:
     if is_batch or envelope.kind != "error" or not is_object(envelope.message["error"]):
         return None
     return to_json({**envelope.message, "id": id_})
+
+
+def _refusal(error: AuthorizationError | ConnectionClosed) -> int:
+    """Return the status with which a server refused a request, 401 without a token; 0 if a later one may succeed."""
+    if isinstance(error, AuthorizationError):
+        return 0 if error.is_temporary else 401
+    return error.status if isinstance(error, Refused) and error.status not in _TRANSIENT else 0
 
 
 def _headers(headers: Mapping[str, str], session: str | None) -> dict[str, str]:
@@ -349,7 +363,8 @@ class HttpClientTransport(ClientTransport):
     async def _resume(self, events: EventDecoder, headers: Mapping[str, str], id_: int | None) -> None:
         """Open a stream whenever it ends, until a request is answered, or for ever.
 
-        MCP, "Transports": Resumability and Redelivery.
+        MCP, "Transports": Resumability and Redelivery. A stream of notifications that was open once is opened again
+        after any refusal: without the last event if the server does not resume after it, or after a new login.
 
         Args:
             events: Decoder of the stream.
@@ -357,25 +372,34 @@ class HttpClientTransport(ClientTransport):
             id_: The request that the stream answers; None for none.
 
         Raises:
-            Refused: The server does not offer the stream.
+            Refused: The server does not offer the stream, or has forgotten the session.
+            AuthorizationError: The stream cannot be authorized.
             ConnectionClosed: The server failed too often before the response.
         """
-        failures = 0
+        failures, was_open = 0, False
         while True:
             progress = events.progress
             last = {} if events.last_id is None else {"last-event-id": events.last_id}
             try:
                 sent = {**headers, "accept": EVENTS, **last}
                 async with self._endpoint.request("GET", sent, may_ask=id_ is not None) as response:
-                    if response.status_code == 200 and media_type(response) == EVENTS:
-                        if await self._read(response, events, id_):
-                            return
-                    elif response.status_code not in _TRANSIENT:
+                    if response.status_code != 200 or media_type(response) != EVENTS:
                         raise await self._endpoint.refused(response)
-            except Refused:
-                raise
-            except ConnectionClosed as error:
-                log.debug("a stream cannot be opened: %s", error)
+                    if was_open and not last:
+                        await self._deliver([Lost(0, ConnectionClosed("notifications may be lost"))])
+                    was_open = True
+                    if await self._read(response, events, id_):
+                        return
+            except (AuthorizationError, ConnectionClosed) as error:
+                refusal = _refusal(error)
+                if refusal and (id_ is not None or not was_open or (refusal == 404 and SESSION_ID in headers)):
+                    raise
+                if refusal not in (0, 401, 403) and last:
+                    log.warning("notifications may be lost, as the server does not resume their stream: %s", error)
+                    events.last_id = None
+                else:
+                    level = logging.WARNING if refusal and not failures else logging.DEBUG
+                    log.log(level, "a stream cannot be opened: %s", error)
             failures = 0 if events.progress > progress else failures + 1
             if id_ is not None and failures == _MAX_FAILURES:
                 raise ConnectionClosed(f"{self._endpoint.place} ended the stream before the answer")

@@ -157,6 +157,7 @@ class Peer:
             if isinstance(data, Oversized):
                 return self.receive_oversized(data.limit, data.head)
             if isinstance(data, Lost):
+                self.changes += data.id == 0
                 return self.lose(data.id, data.error)
             if isinstance(data, Incoming):
                 return _with_origin(self.read(bytes(data)), data.origin)

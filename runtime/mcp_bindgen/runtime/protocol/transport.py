@@ -77,7 +77,7 @@ class Lost:
     """Stands in for the answer to a request of ours that will not come, while the connection lives on.
 
     Attributes:
-        id: The id of the request.
+        id: The id of the request; 0 for notifications that may be lost, such as those of changes.
         error: Error for its caller.
     """
 
