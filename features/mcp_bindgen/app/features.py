@@ -228,9 +228,8 @@ class Feature(Server):
                     return returned if package is self.package else self.result(method, jsonrpc.plain(returned))
             return build(handler, returned)
         except (InvalidResult, PydanticSerializationError) as error:
-            wrong = error
-            if not isinstance(error, InvalidResult):
-                wrong = handler.invalid(f"returned a value that JSON cannot express: {error}")
+            no_json = f"returned a value that JSON cannot express: {error}"
+            wrong = error if isinstance(error, InvalidResult) else handler.invalid(no_json)
             if self.hide_errors:
                 wrong.told = ""
             raise wrong from None

@@ -742,7 +742,7 @@ async def test_a_get_stream_that_is_not_resumed_is_opened_anew(status: int, capl
         first, gap, second = await messages(there, 3)
         assert (first, gap.id, second) == (notice("1"), 0, notice("4"))
     assert [heard.headers.get("last-event-id") for heard in script.called("GET")] == [None, "a", None, None]
-    assert caplog.text.count("notifications may be lost, as the server does not resume their stream") == 1
+    assert caplog.text.count("a stream cannot be resumed, events are lost: http://127.0.0.1") == 1
     caplog.clear()
 
 

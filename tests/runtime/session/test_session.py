@@ -893,6 +893,25 @@ async def test_lists_are_read_page_by_page(revision: str) -> None:
         assert asked[4:] == [None, "1"]
 
 
+@every_revision
+async def test_the_pages_of_a_list_have_a_limit_together(revision: str) -> None:
+    types = bindings(revision).types
+
+    async def list_tools(self: Any, params: Any, ctx: Any) -> Any:
+        asked.append(params.cursor)
+        tool = types.Tool(name=f"{len(asked)}", description="x" * 900, input_schema={"type": "object"})
+        return types.ListToolsResult(tools=[tool], next_cursor=str(len(asked)) if len(asked) < 5 else None)
+
+    asked: list[str | None] = []
+    async with connected(client(revision), server(revision, list_tools=list_tools)) as connection:
+        connection.client.max_list_bytes = 3000
+        with pytest.raises(runtime.ProtocolError, match="larger than 3000 bytes; max_list_bytes allows more"):
+            assert [tool async for tool in connection.client.iter_tools()] == []
+        assert asked == [None, "1", "2", "3"][: len(asked)]
+        connection.client.max_list_bytes, asked[:] = 6000, []
+        assert len([tool async for tool in connection.client.iter_tools()]) == 5
+
+
 @pytest.mark.full
 @every_revision
 async def test_a_list_without_end_is_an_error(revision: str) -> None:

@@ -72,6 +72,7 @@ INHERITED = frozenset(
         "limits",
         "link",
         "log",
+        "max_list_bytes",
         "max_pages",
         "meta",
         "metadata",

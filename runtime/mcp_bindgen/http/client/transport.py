@@ -22,15 +22,10 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.pauses import Pauses
+from mcp_bindgen.runtime.protocol import errors
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import answered_id, invalid_answer, parse, read_envelopes
-from mcp_bindgen.runtime.protocol.errors import (
-    AuthorizationError,
-    ConnectionClosed,
-    ProtocolError,
-    Refused,
-    SessionLost,
-)
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
 from mcp_bindgen.runtime.protocol.jsonrpc import peek_answer
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Oversized, Transport
 from mcp_bindgen.runtime.session.targets import Auth
@@ -77,9 +72,9 @@ def _adopted(data: bytes, id_: int) -> bytes | None:
     return to_json({**envelope.message, "id": id_})
 
 
-def _refusal(error: AuthorizationError | ConnectionClosed) -> int:
+def _refusal(error: errors.AuthorizationError | ConnectionClosed) -> int:
     """Return the status with which a server refused a request, 401 without a token; 0 if a later one may succeed."""
-    if isinstance(error, AuthorizationError):
+    if isinstance(error, errors.AuthorizationError):
         return 0 if error.is_temporary else 401
     return error.status if isinstance(error, Refused) and error.status not in _TRANSIENT else 0
 
@@ -390,16 +385,14 @@ class HttpClientTransport(ClientTransport):
                     was_open = True
                     if await self._read(response, events, id_):
                         return
-            except (AuthorizationError, ConnectionClosed) as error:
+            except (errors.AuthorizationError, ConnectionClosed) as error:
                 refusal = _refusal(error)
                 if refusal and (id_ is not None or not was_open or (refusal == 404 and SESSION_ID in headers)):
                     raise
-                if refusal not in (0, 401, 403) and last:
-                    log.warning("notifications may be lost, as the server does not resume their stream: %s", error)
-                    events.last_id = None
-                else:
-                    level = logging.WARNING if refusal and not failures else logging.DEBUG
-                    log.log(level, "a stream cannot be opened: %s", error)
+                is_lost = bool(last) and refusal not in (0, 401, 403)
+                events.last_id = None if is_lost else events.last_id
+                level = logging.WARNING if is_lost or (refusal and not failures) else logging.DEBUG
+                log.log(level, "a stream cannot be %s: %s", "resumed, events are lost" if is_lost else "opened", error)
             failures = 0 if events.progress > progress else failures + 1
             if id_ is not None and failures == _MAX_FAILURES:
                 raise ConnectionClosed(f"{self._endpoint.place} ended the stream before the answer")

@@ -20,6 +20,7 @@ from ..protocol.extension import Extension
 from ..protocol.methods import ELICIT, LIST_ROOTS, OTHER_ROLE, SAMPLE, Method, Notification, Params, Request, Result
 from ..protocol.request_scope import LEVELS, Answer, Level, Link, Negotiated, RequestScope, is_wanted
 from ..protocol.revision import Revision
+from ..protocol.transport import MAX_MESSAGE
 from .session import Session
 
 if TYPE_CHECKING:
@@ -39,9 +40,11 @@ class Caller:
     Attributes:
         negotiated: Agreement of both sides; `None` if the link has none.
         max_pages: The most pages of a list that are read.
+        max_list_bytes: The most bytes of the pages of a list together.
     """
 
     max_pages: int = 1000
+    max_list_bytes: int = MAX_MESSAGE
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -107,14 +110,20 @@ class Caller:
         """Yield the pages of a paginated list, typed or in wire form: call again with each cursor until there is none.
 
         Raises:
-            ProtocolError: The list has no end: a cursor comes again, or there are more than `max_pages`.
+            ProtocolError: The list has no end: a cursor comes again, or there are more than `max_pages` or
+                `max_list_bytes`.
         """
         cursor: str | None = None
         seen: set[str | None] = {cursor}
+        size = 0
         for _ in range(self.max_pages):
             page = await call(cursor)
-            yield page
             cursor = page.get("nextCursor") if is_object(page) else optional(page, "next_cursor")
+            if size or cursor is not None:  # a single page is a message, which has a limit
+                size += len(jsonrpc.write_result(page))
+            if size > self.max_list_bytes:
+                raise invalid_answer(f"the list is larger than {self.max_list_bytes} bytes; max_list_bytes allows more")
+            yield page
             if cursor is None:
                 return
             if cursor in seen:
