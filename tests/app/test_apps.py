@@ -662,7 +662,7 @@ async def test_text_that_is_no_unicode_is_mended(revision: str, caplog: pytest.L
             assert "U+FFFD is sent in place of half of a character" in caplog.text
         assert (await client.get_prompt("spoken")).messages[0].content.text == "caf\ufffd"
         assert (await client.read_resource("note://1")).contents[0].text == "caf\ufffd"
-        assert await failure(client, "lost") == "lost failed: FileNotFoundError: caf\\udce9"
+        assert await failure(client, "lost") == "lost failed: FileNotFoundError: caf\ufffd"
 
 
 @pytest.mark.parametrize("hide", [None, True])

@@ -323,8 +323,7 @@ class Tools(Feature):
 
     def _failed(self, text: str) -> Any:
         """Return the result that tells a model the reason of a failure."""
-        readable = text.encode("utf-8", "backslashreplace").decode()
-        return self.result("tools/call", {"content": [_text(readable)], "isError": True})
+        return self.result("tools/call", {"content": [_text(text)], "isError": True})
 
 
 class Prompts(Feature):
@@ -643,10 +642,8 @@ def _validate(handler: BoundHandler, result: Any) -> None:
 
 def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], Any]) -> list[Any]:
     """Return the wire forms of a text or a sequence of models; raise `InvalidResult` for any other value."""
-    if isinstance(returned, str):
-        return [from_text(returned)]
     if isinstance(returned, Sequence):
-        items = [returned] if isinstance(returned, bytes) else cast(Sequence[object], returned)
+        items = [returned] if isinstance(returned, str | bytes) else cast(Sequence[object], returned)
         return [from_text(one) if isinstance(one, str) else content_block(one) for one in items]
     raise handler.invalid(f"returned {type(returned).__name__}")
 

@@ -7,7 +7,6 @@ stream is resumed, and a GET stream is kept open for messages that belong to no 
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -391,8 +390,8 @@ class HttpClientTransport(ClientTransport):
                     raise
                 is_lost = bool(last) and refusal not in (0, 401, 403)
                 events.last_id = None if is_lost else events.last_id
-                level = logging.WARNING if is_lost or (refusal and not failures) else logging.DEBUG
-                log.log(level, "a stream cannot be %s: %s", "resumed, events are lost" if is_lost else "opened", error)
+                tell = log.warning if is_lost or (refusal and not failures) else log.debug
+                tell("a stream cannot be %s: %s", "resumed, events are lost" if is_lost else "opened", error)
             failures = 0 if events.progress > progress else failures + 1
             if id_ is not None and failures == _MAX_FAILURES:
                 raise ConnectionClosed(f"{self._endpoint.place} ended the stream before the answer")

@@ -132,14 +132,13 @@ def parse(data: bytes) -> Any:
     try:
         return parse_json(data)
     except ValueError as error:
-        problem = ProtocolError(PARSE_ERROR, "Parse error", str(error))
-    import json  # few messages have one
+        import json  # few messages have one
 
-    try:
-        document = json.loads(data.decode())
-        return [_mended(one) for one in document] if is_array(document) else _mended(document)
-    except (ValueError, RecursionError):
-        raise problem from None
+        try:
+            document = json.loads(data.decode())
+            return [_mended(one) for one in document] if is_array(document) else _mended(document)
+        except (ValueError, RecursionError):
+            raise ProtocolError(PARSE_ERROR, "Parse error", str(error)) from None
 
 
 def _mended(message: object) -> Any:

@@ -343,7 +343,7 @@ class Peer:
         elif not is_request:
             if self.role == "server" and self.state is State.NEW and envelope.method != CANCELLED:
                 raise NotInitialized
-            if self.role == "server" and self.state is State.NEGOTIATED and envelope.method == INITIALIZED:
+            if self.state is State.NEGOTIATED and envelope.method == INITIALIZED:
                 self.move("confirmed")  # whatever its params
         elif is_initialize and self.role == "server":
             if self.state is not State.NEW or self.is_initializing or batch is not None:

@@ -20,7 +20,6 @@ from ..protocol.extension import Extension
 from ..protocol.methods import ELICIT, LIST_ROOTS, OTHER_ROLE, SAMPLE, Method, Notification, Params, Request, Result
 from ..protocol.request_scope import LEVELS, Answer, Level, Link, Negotiated, RequestScope, is_wanted
 from ..protocol.revision import Revision
-from ..protocol.transport import MAX_MESSAGE
 from .session import Session
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class Caller:
     """
 
     max_pages: int = 1000
-    max_list_bytes: int = MAX_MESSAGE
+    max_list_bytes: int = 64 * 1024 * 1024
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -119,8 +118,7 @@ class Caller:
         for _ in range(self.max_pages):
             page = await call(cursor)
             cursor = page.get("nextCursor") if is_object(page) else optional(page, "next_cursor")
-            if size or cursor is not None:  # a single page is a message, which has a limit
-                size += len(jsonrpc.write_result(page))
+            size += len(jsonrpc.write_result(page)) if size or cursor is not None else 0  # a message has its own limit
             if size > self.max_list_bytes:
                 raise invalid_answer(f"the list is larger than {self.max_list_bytes} bytes; max_list_bytes allows more")
             yield page
