@@ -656,12 +656,17 @@ async def test_text_that_is_no_unicode_is_mended(revision: str, caplog: pytest.L
     def note() -> str:
         return names()
 
+    @app.resource("note://2")
+    def table() -> dict[str, str]:
+        return {names(): names()}
+
     async with served(app, revision) as client:
         for name, text in (("names", "caf\ufffd"), ("block", "caf\ufffd"), ("listed", '{"result":["caf\ufffd"]}')):
             assert (await client.call_tool(name)).content[0].text == text
             assert "U+FFFD is sent in place of half of a character" in caplog.text
         assert (await client.get_prompt("spoken")).messages[0].content.text == "caf\ufffd"
         assert (await client.read_resource("note://1")).contents[0].text == "caf\ufffd"
+        assert (await client.read_resource("note://2")).contents[0].text == '{"caf\ufffd":"caf\ufffd"}'
         assert await failure(client, "lost") == "lost failed: FileNotFoundError: caf\ufffd"
 
 

@@ -48,7 +48,7 @@ from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import UNSAFE, BoundContract, BoundHandler
 from .uri_template import is_unsafe
-from .values import ABSENT, adapter, content_block, structured_content, type_name
+from .values import ABSENT, content_block, structured_content, type_name, written
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import Skills
@@ -609,16 +609,14 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     if wanted is None:
         return {"content": _items(handler, returned, _text)}
     try:
-        text = adapter(wanted).dump_json(returned, by_alias=True, warnings="error").decode()
+        text = written(wanted, returned)
     except ValueError as error:
-        if jsonrpc.HALF_ERROR not in str(error):
-            found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
-            problem = f"returned {found}, expected {type_name(wanted)}"
-            if inner is not None and inner["found"] != found:
-                problem += f" ({inner['field'] or 'a part'} is {inner['found']}, not {inner['wanted']})"
-            more = f": {error}" if inner is None else "; correct the value or the annotation"
-            raise handler.invalid(problem + more) from None
-        text = jsonrpc.whole(adapter(wanted).dump_python(returned, by_alias=True, warnings="error")).decode()
+        found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
+        problem = f"returned {found}, expected {type_name(wanted)}"
+        if inner is not None and inner["found"] != found:
+            problem += f" ({inner['field'] or 'a part'} is {inner['found']}, not {inner['wanted']})"
+        more = f": {error}" if inner is None else "; correct the value or the annotation"
+        raise handler.invalid(problem + more) from None
     member = handler.spec.member
     if member is not None:
         text = f"{{{to_json(member).decode()}:{text}}}"

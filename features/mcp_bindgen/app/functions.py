@@ -41,7 +41,7 @@ from .features import tool_result
 from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
 from .validation import MOST_STEPS, descendants
-from .values import File, TypeForm, adapter, type_name
+from .values import File, TypeForm, type_name, written
 
 T = TypeVar("T")
 
@@ -474,8 +474,7 @@ class FunctionHandler:
             return [value] if {"type", "role"} & type(value).model_fields.keys() else value
         if self._is_json:
             try:
-                kind = adapter(self._hints.get("return", Any))
-                return kind.dump_json(value, by_alias=True, warnings="error").decode()
+                return written(self._hints.get("return", Any), value)
             except ValueError as error:
                 advice = "which JSON cannot express; return a model, a dataclass or a dict"
                 raise InvalidResult(f"{self.name} returned {type(value).__name__}, {advice}", self.function) from error

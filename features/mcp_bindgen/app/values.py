@@ -113,6 +113,12 @@ def _by_value(node: Any) -> Any:
     return after if members else found
 
 
+def written(kind: TypeForm, value: object) -> str:
+    """Return the JSON text of a value of a type; raises `ValueError` for a value of another type."""
+    known = adapter(kind)
+    return jsonrpc.dumped(known.dump_json, known.dump_python, value, by_alias=True, warnings="error").decode()
+
+
 def typed(kind: TypeForm, value: object, root: str, error: Callable[[list[dict[str, str]]], Exception]) -> Any:
     """Return a JSON value in a type.
 

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen.runtime.protocol.access import UNKNOWN_ORIGIN, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
-from mcp_bindgen.runtime.protocol.jsonrpc import whole
+from mcp_bindgen.runtime.protocol.jsonrpc import dumped
 
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 """Status of a task (extension "Tasks": TaskStatus). The last three are final."""
@@ -138,10 +138,7 @@ class TaskRecord:
     @cached_property
     def data(self) -> bytes:
         """The record as JSON text, without default values; raises `ValueError` if a value has no JSON form."""
-        try:
-            return _adapter().dump_json(self, exclude_defaults=True)
-        except ValueError:
-            return whole(_adapter().dump_python(self, exclude_defaults=True))
+        return dumped(_adapter().dump_json, _adapter().dump_python, self, exclude_defaults=True)
 
     @classmethod
     def load(cls, data: bytes) -> TaskRecord:

@@ -136,10 +136,6 @@ def write_params(method: Method, params: object) -> bytes:
     return serializer.to_json(params) if serializer is not None else _writer(method.params).dump_json(params)
 
 
-HALF_ERROR = "surrogates not allowed"
-"""Words of the error for half of a surrogate pair, which is not Unicode text."""
-
-
 class Written(bytes):
     """A result that is JSON text already."""
 
@@ -154,17 +150,26 @@ def write_result(result: object, exclude: set[str] | None = None) -> bytes:
     if type(result) is Written:
         return result
     serializer = getattr(result, "__pydantic_serializer__", None)
+    if serializer is None:
+        return dumped(to_json, lambda value: value, result)
+    return dumped(serializer.to_json, serializer.to_python, result, exclude=exclude)
+
+
+def dumped(write: Callable[..., bytes], form: Callable[..., Any], value: object, **options: Any) -> bytes:
+    """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair; raises `ValueError`.
+
+    Args:
+        write: Writes the text, and fails for such halves.
+        form: Returns the value as Python's dicts and lists.
+        value: The value.
+        options: Options of both.
+    """
     try:
-        return serializer.to_json(result, exclude=exclude) if serializer is not None else to_json(result)
+        return write(value, **options)
     except PydanticSerializationError as error:
-        if HALF_ERROR not in str(error):
+        if "surrogates not allowed" not in str(error):
             raise
-        return whole(result if serializer is None else serializer.to_python(result, exclude=exclude))
-
-
-def whole(value: object) -> bytes:
-    """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair."""
-    text = whole_json(value, plain)
+    text = whole_json(form(value, **options), plain)
     log.warning("U+FFFD is sent in place of half of a character, as in the name of a file that is not UTF-8")
     return text
 
