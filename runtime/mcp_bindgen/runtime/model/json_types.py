@@ -37,4 +37,5 @@ def whole_json(value: object, default: Callable[[Any], Any] | None = None) -> by
     """
     import json  # few values have one
 
-    return _HALF.sub("\ufffd", json.dumps(value, ensure_ascii=False, default=default)).encode()
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=default)
+    return _HALF.sub("\ufffd", text).encode()
