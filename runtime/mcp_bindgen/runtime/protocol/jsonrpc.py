@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -151,7 +152,7 @@ def write_result(result: object, exclude: set[str] | None = None) -> bytes:
         return result
     serializer = getattr(result, "__pydantic_serializer__", None)
     if serializer is None:
-        return dumped(to_json, lambda value: value, result)
+        return dumped(to_json, copy, result)
     return dumped(serializer.to_json, serializer.to_python, result, exclude=exclude)
 
 
