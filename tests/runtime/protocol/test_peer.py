@@ -977,7 +977,7 @@ def test_an_invalid_item_is_dropped_from_each_kind_of_list(
 
 
 @every
-@each("value", ["\ud800", {"\udfff": 1}, math.nan, -math.inf, json.loads("[" * 300 + "]" * 300)])
+@each("value", [math.nan, -math.inf, json.loads("[" * 300 + "]" * 300)])
 def test_an_item_with_values_that_json_lacks_is_dropped(revision: str, value: Any) -> None:
     peer = client_peer(revision)
     event = heard(peer, "tools/list", result(revision, tools=[{**GOOD, "_meta": {"x": value}}, GOOD]))
