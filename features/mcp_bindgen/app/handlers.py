@@ -300,12 +300,12 @@ class BoundContract:
         handlers, key = self.handlers[spec.kind], _key(spec.kind, spec.name)
         if key in handlers and (former := handlers[key].spec.name) != spec.name:
             raise ValueError(f"{former!r} and {spec.name!r} are the same URI: remove one of the resources")
-        handlers[key] = handler
-        if SCOPES in entry and spec.kind in ("resource", "template"):
-            self.resource_rules.setdefault(rule_keys(spec.name)[0], []).append(entry)
         if spec.kind == "template":
             templates = [*self.templates, (UriTemplate(spec.name), handler)]
             self.templates = sorted(templates, key=lambda pair: pair[0].specificity, reverse=True)
+        handlers[key] = handler
+        if SCOPES in entry and spec.kind in ("resource", "template"):
+            self.resource_rules.setdefault(rule_keys(spec.name)[0], []).append(entry)
 
     def add(self, handler: BoundHandler) -> None:
         """Add an entry and its handler; raise `ValueError` if an entry has that name."""

@@ -624,19 +624,24 @@ async def test_argument_headers_are_checked_for_tools_that_are_added_later() -> 
         assert (await post(app, tool("regional", region="eu"))).status == 200
 
 
-async def test_an_unknown_tool_reads_the_list_once_until_the_list_changes() -> None:
-    server, ada = Now(), {"who": "ada"}
+async def test_unknown_tools_read_the_list_once_a_second_and_after_a_change(monkeypatch: Any) -> None:
+    server, ada, clock = Now(), {"who": "ada"}, [0.0]
+    monkeypatch.setattr("mcp_bindgen.http.server.stateless.monotonic", lambda: clock[0])
     async with serving(server, principal=lambda scope: scope.get("who")) as app:
-        for _ in range(3):
+        for number in range(9):
             assert (await post(app, tool("plain"), **ada)).status == 200
-            for name in ("no", "such"):
-                assert (await post(app, tool(name, meta={"progressToken": server.listed}), **ada)).status == 200
+            called = tool(f"unknown-{number // 2}", meta={"progressToken": number})
+            assert (await post(app, called, **ada)).status == 200
+        assert server.listed == 2
+        assert (await post(app, tool("unknown-0"), who="eve")).status == 200  # lists may differ
         assert server.listed == 3
-        assert (await post(app, tool("such"), who="eve")).status == 200  # lists may differ
-        assert server.listed == 4
-        server.tools.append(server.regional("such"))
+        server.tools.append(server.regional("silent"))
+        clock[0] += 1
+        assert (await post(app, tool("silent", region="eu"), who="eve")).code == MISMATCH
+        assert (await post(app, tool("unknown-0"), who="eve")).status == 200
+        server.tools.append(server.regional("told"))
         await server.broadcast(lambda client: client.notify_tool_list_changed())
-        assert (await post(app, tool("such", region="eu"), **ada)).code == MISMATCH
+        assert (await post(app, tool("told", region="eu"), who="eve")).code == MISMATCH
 
 
 @each("cursors", [["a", "b", "a"], ["a"], None])

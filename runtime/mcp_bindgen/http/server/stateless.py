@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from anyio import CapacityLimiter
@@ -40,7 +41,7 @@ from .access import GuardedService, operations
 from .call import VERSION, Call, EventWriter, event, within
 from .errors import RawHeaders
 
-_MAX_MISSES = 1000  # names without a tool
+_MISS_SECONDS = 1.0  # for which a list without a name is not read again
 _PLAIN = re.compile(rb"(?!=\?)[!-~]+")
 _PARAM = PREFIX.lower().encode()
 
@@ -219,7 +220,8 @@ class ArgumentSchemas:
     MCP 2026-07-28, "Streamable HTTP": Custom Headers from Tool Parameters.
 
     The server's own list has the schemas. It is read at the first call, and again when a call does not match it or
-    names a tool that is not in it. Names that are not in the list of a client are remembered until the next broadcast.
+    names a tool that is not in it. A client that names an unknown tool lets it be read once a second, and after a
+    broadcast, which may be of a new list.
 
     Args:
         service: The servers.
@@ -229,7 +231,8 @@ class ArgumentSchemas:
         self._service = service
         self._known: dict[HeaderParams, dict[str, Any]] = {}
         self._unlisted: set[HeaderParams] = set()
-        self._misses: set[int] = set()
+        self._missed: tuple[object, ...] = ()
+        self._missed_at = 0.0
 
     def is_met(self, rule: HeaderParams, dispatcher: Dispatcher, params: Any, call: Call) -> bool:
         """Return True if the headers of a call are known to match its arguments; if not, `read` the schemas."""
@@ -237,7 +240,8 @@ class ArgumentSchemas:
             return True
         known, name, headers = self._known.get(rule, {}), getattr(params, rule.name), call.headers
         if name not in known:
-            return bool(self._misses) and self._miss(name, dispatcher, call.principal, params.meta) in self._misses
+            is_read = monotonic() < self._missed_at + _MISS_SECONDS
+            return is_read and self._missed == self._view(rule, dispatcher, call.principal, params.meta)
         if known[name] is None:
             return _PARAM not in b"\n".join(headers)  # also false inside of a name
         try:
@@ -256,18 +260,18 @@ class ArgumentSchemas:
             params: The params of the call.
         """
         name, meta = getattr(params, rule.name), scope.meta or params.meta
-        miss = self._miss(name, dispatcher, scope.origin.principal, meta)
+        view = self._view(rule, dispatcher, scope.origin.principal, meta)  # before a broadcast in the meantime
         known = self._known[rule] = await self._listed(rule, dispatcher, scope.link, meta)
         if name not in known:
-            if len(self._misses) >= _MAX_MISSES:
-                self._misses.clear()
-            self._misses.add(miss)
+            self._missed, self._missed_at = view, monotonic()
         return known.get(name)
 
-    def _miss(self, name: str, dispatcher: Dispatcher, principal: str | None, meta: object) -> int:
-        """Return the key of a name that is not in the list which a client gets now."""
+    def _view(
+        self, rule: HeaderParams, dispatcher: Dispatcher, principal: str | None, meta: object
+    ) -> tuple[object, ...]:
+        """Return the facts that decide about the list that a client gets."""
         broadcasts = self._service.server(dispatcher).broadcast_count
-        return hash(repr([name, dispatcher.revision.name, broadcasts, principal, _of_the_client(dispatcher, meta)]))
+        return rule, dispatcher.revision.name, broadcasts, principal, _of_the_client(dispatcher, meta)
 
     async def _listed(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: object) -> dict[str, Any]:
         """Return name -> JSON Schema, None for a schema that asks for no headers."""
