@@ -382,7 +382,8 @@ class App(InProcess):
             ValueError: An entry has that name already, or `dynamic` lacks the list.
         """
         name = entry[KINDS[kind].key]
-        handler = self._contract.handler(HandlerSpec(kind, name, input), dict(entry), answer)
+        spec = HandlerSpec(kind, name, input, allows_unsafe_values=input is None)  # it gets no values
+        handler = self._contract.handler(spec, dict(entry), answer)
         handler.layers = (Layer(self, name),)
         self._put(handler, at_start=at_start)
 

@@ -369,11 +369,10 @@ class Resources(Feature):
             ProtocolError: There is no such resource.
             InvalidResult: The handler returned a value that is no content.
         """
-        found = next((one for one in self._candidates(params.uri) if self.offers(one[0], ctx)), None)
+        found = next(self._candidates(params.uri, ctx), None)
         if found is None:
             raise not_found(self.package, params.uri)
-        handler, variables, arguments, texts = found
-        handler = handler.at(texts)
+        handler, variables, arguments = found
 
         async def work(call: Call) -> Any:
             return await self.answer("resources/read", handler, arguments, ctx, partial(self._contents, params.uri))
@@ -385,14 +384,15 @@ class Resources(Feature):
         except ResourceNotFound as error:
             raise not_found(self.package, params.uri, str(error)) from None
 
-    def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Mapping[str, Any], Any, Sequence[str]]]:
-        """Yield the handlers that may know a URI, each with the variables as sent and typed, and their texts."""
+    def _candidates(self, uri: str, ctx: Context) -> Iterator[tuple[BoundHandler, Mapping[str, Any], Any]]:
+        """Yield the handlers that may know a URI, each with the variables in the URI as sent and typed."""
         exact = self.contract.handlers["resource"].get(canonical(uri))
-        if exact is not None:
-            yield exact, {}, None, ()
+        if exact is not None and self.offers(exact, ctx):
+            yield exact, {}, None
         for handler, found in self.contract.matching(uri):
             with suppress(InvalidArguments):
-                yield handler, found.variables, handler.read(found.variables, "params.uri"), found.texts
+                if self.offers(handler, ctx):
+                    yield handler.at(found.texts), found.variables, handler.read(found.variables, "params.uri")
 
     def _contents(self, uri: str, handler: BoundHandler, returned: Any) -> Any:
         if isinstance(returned, str):

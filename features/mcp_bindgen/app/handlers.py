@@ -348,13 +348,13 @@ class BoundContract:
     def matching(self, uri: str) -> Iterator[tuple[BoundHandler, Match]]:
         """Yield the templates that match a URI, the most specific first; none after one that refuses a value."""
         for template, handler in self.templates:
-            spec, found = handler.spec, template.find(uri)
-            is_checked = spec.input is not None and not spec.allows_unsafe_values
-            if found is not None and is_checked and is_unsafe(found.values):
-                log.info("%s has %s; allows_unsafe_values=True allows it", spec.name, UNSAFE)
+            found = template.find(uri)
+            if found is None:
+                continue
+            if not handler.spec.allows_unsafe_values and is_unsafe(found.values):
+                log.info("a URI for %s has %s; allows_unsafe_values=True allows it", template.text, UNSAFE)
                 return
-            if found is not None:
-                yield handler, found
+            yield handler, found
 
 
 def prefixed(kind: Kind, name: str, prefix: str) -> str:

@@ -174,6 +174,7 @@ class GuardedService(Service):
     ) -> None:
         super().__init__(servers, revisions)
         self.access_policy: AccessPolicy | None = access_policy
+        self.access: GuardedService | None = None if access_policy is None else self
         if access_policy is not None:
             self.find: FindHandler = self.guarded
 
@@ -182,11 +183,6 @@ class GuardedService(Service):
         session = super().session(transport)
         session.access = self.access
         return session
-
-    @property
-    def access(self) -> GuardedService | None:
-        """The access control of links to clients; `None` where messages carry no tokens."""
-        return None if self.access_policy is None else self
 
     def guarded(self, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return the handler of a route, after a check of the request's scopes."""
