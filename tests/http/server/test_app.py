@@ -630,8 +630,8 @@ async def test_unknown_tools_read_the_list_once_a_second_and_after_a_change(monk
     async with serving(server, principal=lambda scope: scope.get("who")) as app:
         for number in range(9):
             assert (await post(app, tool("plain"), **ada)).status == 200
-            called = tool(f"unknown-{number // 2}", meta={"progressToken": number})
-            assert (await post(app, called, **ada)).status == 200
+            of_the_call = {"progressToken": number, "traceparent": f"00-{number:032x}-00f067aa0ba902b7-01"}
+            assert (await post(app, tool(f"unknown-{number // 2}", meta=of_the_call), **ada)).status == 200
         assert server.listed == 2
         assert (await post(app, tool("unknown-0"), who="eve")).status == 200  # lists may differ
         assert server.listed == 3

@@ -306,7 +306,7 @@ class ArgumentSchemas:
 
 def _of_the_client(dispatcher: Dispatcher, meta: object) -> dict[str, Any]:
     """Return the `_meta` of a request without the members that concern this request only."""
-    of_the_call = ("progressToken", dispatcher.revision.meta_keys.get("log_level"))
+    of_the_call = ("progressToken", "traceparent", "tracestate", dispatcher.revision.meta_keys.get("log_level"))
     return {key: value for key, value in jsonrpc.plain(meta).items() if key not in of_the_call}
 
 
