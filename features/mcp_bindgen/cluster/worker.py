@@ -228,16 +228,14 @@ class Broadcasts:
         self, service: Service, store: SharedStore, worker: Worker, spawn: Callable[[Coroutine[Any, Any, None]], object]
     ) -> None:
         self._service, self._store, self._worker, self._spawn = service, store, worker, spawn
-        self._loading = asyncio.Lock()
         self._is_loaded = False
 
     async def load(self) -> None:
         """Import the types of all revisions in a thread, because the first broadcast would stop the event loop."""
-        async with self._loading:
-            if not self._is_loaded:
-                dispatchers = self._service.dispatchers.values()
-                await asyncio.to_thread(lambda: [one.methods for one in dispatchers])
-                self._is_loaded = True
+        if not self._is_loaded:
+            dispatchers = self._service.dispatchers.values()
+            await asyncio.to_thread(lambda: [one.methods for one in dispatchers])
+            self._is_loaded = True
 
     async def read(self, broadcast: Broadcast) -> ReadBroadcast | None:
         """Return a broadcast in the types of its revision; None if it is unreadable or its revision is not served."""
