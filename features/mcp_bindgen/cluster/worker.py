@@ -22,7 +22,6 @@ from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Link, Negotiated, RequestScope
-from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Service, original
 from mcp_bindgen.runtime.session.session import Session
@@ -254,18 +253,15 @@ class Broadcasts:
         turn = Turn()
         local: list[Link] = []
         for link in list(found.server.audience):
+            transport = link.transport if isinstance(link, Session) else None
             if isinstance(link, Subscription):
                 if link.told < found.number and not link.is_ending:
                     await self._send(link, found)
                 await turn.give_way()
-            elif not (isinstance(link, Session) and self._is_shared(link.transport)):
-                local.append(link)
+            elif not (isinstance(transport, OpenSession) and transport.store is self._store):
+                local.append(link)  # no session of the store; another endpoint of the server has its own
         if local:
             self._spawn(_notify_all(found, local))  # a slow connection delays no other client
-
-    def _is_shared(self, transport: Transport) -> bool:
-        """Return True for a session of the store; other endpoints of the server have sessions of their own."""
-        return isinstance(transport, OpenSession) and transport.store is self._store
 
     async def _send(self, subscription: Subscription, found: ReadBroadcast) -> None:
         if subscription.negotiated.dispatcher.revision.name == found.server.revision:

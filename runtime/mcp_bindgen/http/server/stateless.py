@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -41,7 +41,7 @@ from .access import GuardedService, operations
 from .call import VERSION, Call, EventWriter, event, within
 from .errors import RawHeaders
 
-_MISS_SECONDS = 1.0  # for which a list without a name is not read again
+_UNCHANGED_SECONDS = 1.0  # for which a list is not read again after it was read twice without a change
 _PLAIN = re.compile(rb"(?!=\?)[!-~]+")
 _PARAM = PREFIX.lower().encode()
 
@@ -167,7 +167,7 @@ class StatelessRequests:
             if isinstance(method, Request):
                 _check_headers(call, revision, method, asked.params)
                 rule = method.header_params
-                if rule is not None and not self._schemas.is_met(rule, asked.dispatcher, asked.params, call):
+                if rule is not None and not self._schemas.is_met(rule, asked.params, call.headers):
                     find = partial(self._checked, call, rule)
         except InsufficientScope as missing:
             await self._challenge(exchange, missing, peer.fail(asked.id, missing))
@@ -220,8 +220,8 @@ class ArgumentSchemas:
     MCP 2026-07-28, "Streamable HTTP": Custom Headers from Tool Parameters.
 
     The server's own list has the schemas. It is read at the first call, and again when a call does not match it or
-    names a tool that is not in it. A client that names an unknown tool lets it be read once a second, and after a
-    broadcast, which may be of a new list.
+    names a tool that is not in it. If it was the same both times, it is not read for a second, except for a client that
+    may get another list, or after a broadcast.
 
     Args:
         service: The servers.
@@ -231,17 +231,16 @@ class ArgumentSchemas:
         self._service = service
         self._known: dict[HeaderParams, dict[str, Any]] = {}
         self._unlisted: set[HeaderParams] = set()
-        self._missed: tuple[object, ...] = ()
-        self._missed_at = 0.0
+        self._unchanged: tuple[object, ...] = ()  # the view of which the known list is
+        self._read_at = 0.0
 
-    def is_met(self, rule: HeaderParams, dispatcher: Dispatcher, params: Any, call: Call) -> bool:
+    def is_met(self, rule: HeaderParams, params: object, headers: Mapping[bytes, bytes]) -> bool:
         """Return True if the headers of a call are known to match its arguments; if not, `read` the schemas."""
         if rule in self._unlisted:
             return True
-        known, name, headers = self._known.get(rule, {}), getattr(params, rule.name), call.headers
+        known, name = self._known.get(rule, {}), getattr(params, rule.name)
         if name not in known:
-            is_read = monotonic() < self._missed_at + _MISS_SECONDS
-            return is_read and self._missed == self._view(rule, dispatcher, call.principal, params.meta)
+            return False
         if known[name] is None:
             return _PARAM not in b"\n".join(headers)  # also false inside of a name
         try:
@@ -251,7 +250,7 @@ class ArgumentSchemas:
         return True
 
     async def read(self, rule: HeaderParams, dispatcher: Dispatcher, scope: RequestScope, params: Any) -> Any:
-        """Read the schemas again, and return the schema for a call; `None` if it asks for no headers.
+        """Read the schemas again if they may differ; return the schema for a call, `None` if it asks for no headers.
 
         Args:
             rule: The fields with the arguments and their schema.
@@ -259,19 +258,13 @@ class ArgumentSchemas:
             scope: The scope of the call.
             params: The params of the call.
         """
-        name, meta = getattr(params, rule.name), scope.meta or params.meta
-        view = self._view(rule, dispatcher, scope.origin.principal, meta)  # before a broadcast in the meantime
-        known = self._known[rule] = await self._listed(rule, dispatcher, scope.link, meta)
-        if name not in known:
-            self._missed, self._missed_at = view, monotonic()
-        return known.get(name)
-
-    def _view(
-        self, rule: HeaderParams, dispatcher: Dispatcher, principal: str | None, meta: object
-    ) -> tuple[object, ...]:
-        """Return the facts that decide about the list that a client gets."""
-        broadcasts = self._service.server(dispatcher).broadcast_count
-        return rule, dispatcher.revision.name, broadcasts, principal, _of_the_client(dispatcher, meta)
+        meta, broadcasts = scope.meta or params.meta, self._service.server(dispatcher).broadcast_count
+        view = rule, dispatcher, broadcasts, scope.origin.principal, _of_the_client(dispatcher, meta)
+        if self._unchanged != view or monotonic() > self._read_at + _UNCHANGED_SECONDS:
+            before, known = self._known.get(rule), await self._listed(rule, dispatcher, scope.link, meta)
+            self._unchanged, self._read_at = view if known == before else (), monotonic()
+            self._known[rule] = known
+        return self._known[rule].get(getattr(params, rule.name))
 
     async def _listed(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: object) -> dict[str, Any]:
         """Return name -> JSON Schema, None for a schema that asks for no headers."""
