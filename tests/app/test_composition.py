@@ -141,6 +141,20 @@ async def test_a_mounted_app_keeps_its_state_middleware_and_completions(package:
     ]
 
 
+async def test_the_completion_of_an_app_is_used_for_mounted_entries(package: Any) -> None:
+    library = App("library")
+    library.mount(books(), "shop")
+
+    @library.completion("shop_summarize", "title")
+    def titles(asked: Completion) -> list[str]:
+        return [f"{asked.name} {asked.value}"]
+
+    async with connected(package.Client(), library) as client:
+        ref = package.types.PromptReference(name="shop_summarize")
+        completed = await client.complete(ref, {"name": "title", "value": "F"})
+        assert completed.completion.values == ["shop_summarize F"]
+
+
 SPELLINGS = {
     "vault": ("note://%76ault/secret", "NOTE://vault/secret", "note://VAULT/./a/../%73ecret"),
     "books": ("note://books/%76ault/secret", "NOTE://BOOKS/vault/secret", "note://%62ooks/vault/%73ecret"),

@@ -621,9 +621,9 @@ class App(InProcess):
             yield
 
     async def _complete(self, asked: Completion, ctx: Context) -> Sequence[str]:
-        layer = self._contract.handlers[asked.of][asked.name].layers[-1]
-        completes = cast(App, layer.owner)._completes
-        own = completes.get((layer.name, asked.argument))
+        layers = self._contract.handlers[asked.of][asked.name].layers
+        functions = (cast(App, one.owner)._completes.get((one.name, asked.argument)) for one in layers)
+        own = next(filter(None, functions), None)
         return from_enum(self._contract.catalog, asked) if own is None else await own(asked)
 
 
