@@ -41,7 +41,7 @@ from .access import GuardedService, operations
 from .call import VERSION, Call, EventWriter, event, within
 from .errors import RawHeaders
 
-_UNCHANGED_SECONDS = 1.0  # for which a list is not read again after it was read twice without a change
+_VAIN_SECONDS = 1.0  # for which a list is not read again after it was read in vain
 _PLAIN = re.compile(rb"(?!=\?)[!-~]+")
 _PARAM = PREFIX.lower().encode()
 
@@ -220,8 +220,8 @@ class ArgumentSchemas:
     MCP 2026-07-28, "Streamable HTTP": Custom Headers from Tool Parameters.
 
     The server's own list has the schemas. It is read at the first call, and again when a call does not match it or
-    names a tool that is not in it. If it was the same both times, it is not read for a second, except for a client that
-    may get another list, or after a broadcast.
+    names a tool that is not in it. If that was in vain, because the list is the same or lacks the tool, it is not read
+    again for a second, except for a client that may get another list, or after a broadcast.
 
     Args:
         service: The servers.
@@ -231,7 +231,7 @@ class ArgumentSchemas:
         self._service = service
         self._known: dict[HeaderParams, dict[str, Any]] = {}
         self._unlisted: set[HeaderParams] = set()
-        self._unchanged: tuple[object, ...] = ()  # the view of which the known list is
+        self._read_in_vain: tuple[object, ...] = ()  # the facts that decided about the list
         self._read_at = 0.0
 
     def is_met(self, rule: HeaderParams, params: object, headers: Mapping[bytes, bytes]) -> bool:
@@ -260,11 +260,13 @@ class ArgumentSchemas:
         """
         meta, broadcasts = scope.meta or params.meta, self._service.server(dispatcher).broadcast_count
         view = rule, dispatcher, broadcasts, scope.origin.principal, _of_the_client(dispatcher, meta)
-        if self._unchanged != view or monotonic() > self._read_at + _UNCHANGED_SECONDS:
+        name = getattr(params, rule.name)
+        if self._read_in_vain != view or monotonic() > self._read_at + _VAIN_SECONDS:
             before, known = self._known.get(rule), await self._listed(rule, dispatcher, scope.link, meta)
-            self._unchanged, self._read_at = view if known == before else (), monotonic()
+            is_in_vain = known == before or name not in known
+            self._read_in_vain, self._read_at = view if is_in_vain else (), monotonic()
             self._known[rule] = known
-        return self._known[rule].get(getattr(params, rule.name))
+        return self._known[rule].get(name)
 
     async def _listed(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: object) -> dict[str, Any]:
         """Return name -> JSON Schema, None for a schema that asks for no headers."""
