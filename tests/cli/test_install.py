@@ -200,6 +200,12 @@ COPIES: list[tuple[str | None, dict[str, Any], dict[str, Any]]] = [
     ("cursor", {"type": "sse", "url": "https://x?token=${TOKEN}"}, {"url": "https://x?token=${env:TOKEN}"}),
     ("vscode", {**PYTHON, "cwd": "${workspaceFolder}/a", "env": {"P": "${TOKEN}"}}, {"env": {"P": "${env:TOKEN}"}}),
     ("vscode", {"url": "https://x", "headers": {"A": "Basic ${TOKEN}"}}, {"headers": {"A": "Basic ${env:TOKEN}"}}),
+    ("claude-code", {"url": "https://me:${TOKEN}@x/mcp"}, {}),
+    (
+        "codex",
+        {"url": "https://x", "headers": {"X-Region": "eu"}},
+        {"headers": None, "http_headers": {"X-Region": "eu"}},
+    ),
     ("codex", {**PYTHON, "cwd": "/srv", "env": {"TOKEN": "${TOKEN}"}}, {"env_vars": ["TOKEN"], "env": None}),
 ]
 
@@ -256,6 +262,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("cursor", {"args": ["postgres://me:s3cret@x/db"]}, "postgres://x/db is a secret"),
     ("cursor", {"args": ["-e", "API_KEY=s3cret"]}, "API_KEY is a secret"),
     ("cursor", {"args": ["--header", "Authorization: Bearer s3cret"]}, "is a secret"),
+    ("cursor", {"args": ["-c", "export API_KEY=s3cret; x"]}, "export API_KEY is a secret"),
+    ("cursor", {"args": ["--header", '{"Authorization": "Bearer s3cret"}']}, "is a secret"),
     ("cursor", {"args": ["--config", '{"apiKey": "s3cret"}']}, "is a secret"),
 ]
 
@@ -270,9 +278,17 @@ def test_an_entry_that_a_host_cannot_take_without_loss_is_refused(home: Path) ->
 
 
 def test_members_of_an_entry_that_are_not_copied_are_named(home: Path) -> None:
-    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"x": {**PYTHON, "envFile": ".env"}}}), "utf-8")
+    members = {"envFile": ".env", "disabled": True}
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"x": {**PYTHON, **members}}}), "utf-8")
     shown = inside("install", "mcp.json#x", "--host", "cursor", code=0)
-    assert shown.stderr == "warning: not copied: envFile\n"
+    assert shown.stderr == "warning: not copied: envFile, disabled\n"
+
+
+def test_settings_that_only_look_like_secrets_are_written(home: Path) -> None:
+    words = (
+        "--max-tokens 5 --token-limit=5 --key-file /a 'Ask for the API key' \"key = 'b'\" postgres://me@x/db -p 80:80"
+    )
+    done(f"{COMMAND} {words}", "--file", "mcp.json", "--env", "TOKEN_LIMIT=5")
 
 
 def test_a_scaffolded_project_is_added_by_its_folder(home: Path) -> None:

@@ -111,12 +111,19 @@ def test_secrets_of_a_command_line_are_not_shown() -> None:
         ("x --token=s3=cret= --path=/a", "x --token=... --path=/a"),
         ("env T=s3cret python x.py", "env T=... python x.py"),
         ("docker run -e T=s3cret -eU=s3cret --env=V=s3cret x", "docker run -e T=... -eU=... --env=V=... x"),
-        ("x https://me:s3cret@y/mcp?a=b&api_key=s3cret#c", "x 'https://y/mcp?a=b&api_key=...#c'"),
+        ("x https://me:s3cret@y/mcp?a=b&api_key=s3cret#c", "x 'https://y/mcp?a=...'"),
         ("x --db=postgres://me:s3cret/s3cret@y/db", "x --db=postgres://y/db"),
         ("uvx --from git+https://s3cret@y/z z", "uvx --from git+https://y/z z"),
-        ("x --header 'Authorization: Bearer s3cret'", "x --header 'Authorization: Bearer ...'"),
-        ("x -H 'X-Own: s3cret'", "x -H 'X-Own: ...'"),
-        ('x --config \'{"apiKey": "s3cret"}\'', 'x --config \'{"apiKey": "..."}\''),
+        ("x --header 'X-Own: s3cret' 'Authorization: Bearer s3cret'", "x --header ... 'Authorization: Bearer ...'"),
+        ("x -p s3cret --user me:s3cret --pass s3cret", "x -p ... --user ... --pass ..."),
+        ("PGPASSWORD=s3cret B=s3cret x", "PGPASSWORD=... B=... x"),
+        ("env -S 'T=s3cret x'", "env -S T=..."),
+        ("sh -c 'export A=s3cret; x'", "sh -c 'export A=...'"),
+        ("sh -c 'x --token s3cret'", "sh -c 'x --token ...'"),
+        ("x 'Server=h;Password=s3cret'", "x Server=..."),
+        ('x \'{"Authorization" : "Bearer s3cret"}\'', 'x \'{"Authorization" : "Bearer ...\''),
+        ("x 'a --token s3cret", "x 'a --token ..."),
+        ('x --config \'{"apiKey": "s3cret"}\'', 'x --config \'{"apiKey": "...\''),
     ]:
         assert public(words) == shown
     for words in [
@@ -124,9 +131,24 @@ def test_secrets_of_a_command_line_are_not_shown() -> None:
         "uvx --from git+ssh://git@y/z z",
         "npx @a/b@1 http://y:80/@c",
         "x 'a  b'",
+        "x postgres://me@y/z --max-tokens=5 --key-file /a a==1",
         "x 'a",
     ]:
         assert public(words) == words
+
+
+def test_the_name_of_a_server_is_no_secret() -> None:
+    for words, name in [
+        ("x --token s3cret b", "b"),
+        ("env T=s3cret python x.py", "python"),
+        ("x https://y?k=s3cret", "x"),
+    ]:
+        assert named(words).name == name
+
+
+def test_both_members_with_servers_are_read(folder: Path) -> None:
+    Path("both.json").write_text('{"servers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "y"}}}', "utf-8")
+    assert [named(f"both.json#{name}").entry.command for name in "ab"] == ["x", "y"]
 
 
 @pytest.mark.full

@@ -496,10 +496,11 @@ async def test_a_bad_configuration_is_reported_in_one_line(document: object, mes
     [
         '{"mcpServers": {}}',
         '{"servers": {}, /* as in VS Code, */} // mine',
+        '{"mcpServers": {}}' + "/* " * 100_000,
         '{"servers": {}, "a": ["//\\"", "/*", 1 // ]\n, /**/ // }\n ] /* , */ }',
         '{"servers": {}, "a": [' + ",/**/".join("1" * 5000) + "]}",
     ],
-    ids=["plain", "vscode", "comments", "many"],
+    ids=["plain", "vscode", "unfinished", "comments", "many"],
 )
 async def test_a_configuration_may_begin_with_a_byte_order_mark_and_have_comments(text: str, tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text(text, "utf-8-sig")

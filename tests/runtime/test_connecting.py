@@ -742,6 +742,8 @@ async def test_a_single_client_accepts_the_same_targets_without_extra_requests(c
 NOTHING: list[tuple[Any, str]] = [
     ("", "the command is empty"),
     ("it's", "not a command: it's: No closing quotation"),
+    ("a --token 's3cret", "not a command: a: No closing quotation"),
+    ("PASSWORD=s3cret a", "PASSWORD is a variable, not a program; begin the command with env PASSWORD=..."),
     ({}, 'it needs either "command" or "url"'),
     ({"url": "ftp:x"}, '"url" must begin with'),
     ({"url": "ftp://x"}, "no transport for ftp:; installed: http:, https:"),

@@ -27,8 +27,8 @@ REFERENCE = re.compile(
 )
 """`${NAME}`, `${NAME:-default}`, `${env:NAME}` or `${workspaceFolder}`; without a name, one that only a host knows."""
 
-_COMMENT = r"//[^\n]*|/\*(?:(?!\*/).)*\*/"
-_LENIENT = re.compile(rf'("(?:[^"\\]|\\.)*")|{_COMMENT}|,(?=(?:\s|{_COMMENT})*+[}}\]])', re.DOTALL)
+_COMMENT = r"//[^\n]*|/\*.*?(?:\*/|$)"
+_LENIENT = re.compile(rf'("(?:[^"\\]|\\.)*+"?)|{_COMMENT}|,(?=(?:\s|{_COMMENT})*+[}}\]])', re.DOTALL)
 """A string, which stays, or what editors allow beyond JSON: a comment, or a comma before the end."""
 
 _TYPES = ("http", "streamable-http", "sse")
@@ -187,10 +187,10 @@ def _expand(member: str, value: object, file: Path | None) -> Any:
         name, default = found["name"], found["default"]
         if name is None:
             raise ValueError(f'"{member}" has {found[0]}, which only a host fills in; write ${{env:NAME}} in its place')
-        place = places(file).get(name, default) if name not in os.environ else default
-        if name not in os.environ and place is None:
+        text = os.environ.get(name) or places(file).get(name, default)
+        if text is None and name not in os.environ:
             raise ValueError(f'"{member}" needs the environment variable {name}, which is not set')
-        return os.environ.get(name) or place or ""
+        return text or ""
 
     return replaced(value, filled)
 
@@ -228,9 +228,10 @@ def read(path: Path) -> dict[str, Any]:
         raise BadConfig("nested too deeply") from None
     except ValueError as error:
         raise BadConfig(f"not JSON: {error}") from None
-    given = [document.get(member) for member in ("mcpServers", "servers")] if is_object(document) else []
-    if servers := [one for one in given if is_object(one)]:
-        return servers[0]
+    given = [document.get(member) for member in ("servers", "mcpServers")] if is_object(document) else []
+    servers = [one for one in given if is_object(one)]
+    if servers:
+        return {name: one for all_ in servers for name, one in all_.items()}
     raise BadConfig('"mcpServers" must be there, an object with an entry for each server; VS Code names it "servers"')
 
 

@@ -22,7 +22,7 @@ from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import Change
 
 from .options import DryRun, Env, Force, Name, Server
-from .servers import Named, literal, redacted, unexpanded
+from .servers import Named, redacted, unexpanded
 from .terminal import say, write_patch
 
 BACKUP = ".bak"
@@ -131,7 +131,7 @@ def entry_for(name: str | None, server: Named) -> dict[str, Any]:
         raise BadInput(f'{host.title} takes no "cwd"', fix="remove it, and give the server absolute paths")
     found: dict[str, Any] = {"command": entry.command, "args": list(entry.args), "env": {**entry.env}, "cwd": entry.cwd}
     if entry.url:
-        found = {"url": entry.url, "headers": {**entry.headers}}
+        found = {"url": entry.url, "http_headers" if name == "codex" else "headers": {**entry.headers}}
     if name == "codex":  # it passes variables on, and expands no references
         found["env_vars"] = [key for key, value in entry.env.items() if value in (f"${{{key}}}", f"${{env:{key}}}")]
         found["env"] = {key: value for key, value in entry.env.items() if key not in found["env_vars"]}
@@ -385,9 +385,8 @@ def _server(words: str, name: str | None, env: list[str]) -> Named:
     entry, label = found.entry, _named(name, found.name)
     reason = "a secret, which must not be written"
     if entry.url is not None:
-        headers = (f"-H{key}:{literal(value)}" for key, value in entry.headers.items())
-        given = [literal(entry.url), *headers]
-        if redacted(given) != given or entry.auth is not None:
+        given = [entry.url, *(f"{key}: {value}" for key, value in entry.headers.items())]
+        if _secret(given) or entry.auth is not None:
             raise BadInput(
                 f"the URL contains {reason}"
                 if entry.url == words
@@ -397,11 +396,8 @@ def _server(words: str, name: str | None, env: list[str]) -> Named:
         if env:
             raise BadInput("--env needs a server that the host starts", fix="leave it out for URLs")
         return replace(found, name=label)
-    given = [*map(literal, (*(f"{key}={value}" for key, value in entry.env.items()), *entry.args))]
-    for before, word, shown in zip(["", *given], given, redacted(given, all_settings=False), strict=False):
-        if shown != word:
-            option = before if shown == "..." else shown.removesuffix("...").rstrip("=: ")
-            raise BadInput(f"{option} is {reason}", fix="pass it to the server with --env")
+    if option := _secret([*(f"{key}={value}" for key, value in entry.env.items()), entry.command or "", *entry.args]):
+        raise BadInput(f"{option} is {reason}", fix="pass it to the server with --env")
     command, folder = entry.command or "", entry.cwd or ""
     where = shutil.which(Path(folder or ".", command).absolute() if Path(command).name != command else command)
     if where is None and REFERENCE.search(f"{folder}{command}") is None:
@@ -413,11 +409,20 @@ def _server(words: str, name: str | None, env: list[str]) -> Named:
     return replace(found, entry=program, name=label)
 
 
+def _secret(words: Sequence[str]) -> str | None:
+    """Return the option or the name of the first secret in a command line; values of variables are none."""
+    given = [REFERENCE.sub(lambda found: found["default"] or "", word) for word in words]
+    for before, word, shown in zip(["", *given], given, redacted(given, all_settings=False), strict=False):
+        if shown != word:
+            return before if shown == "..." else shown.removesuffix("...").rstrip("=:\"' ")
+    return None
+
+
 def _setting(text: str) -> tuple[str, str | None]:
     key, equals, value = text.partition("=")
     if not key.isidentifier():
         raise BadInput(f"--env {key} does not name a variable", fix="give KEY or KEY=VALUE")
-    if redacted([text], all_settings=False) != [text]:
+    if _secret([text]):
         raise BadInput(
             f"{key} looks like a secret, which must not be written",
             fix=f"give --env {key}, and set it where the host runs",

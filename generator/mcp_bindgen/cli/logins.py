@@ -61,19 +61,23 @@ def list_(as_json: Json = False) -> None:
         print_json([_json(one) for one in found])
     elif found:
         rows = [
-            [redacted([one.resource or "-"])[0], one.issuer, one.client, " ".join(one.scopes) or "-", _expiry(one)]
-            for one in found
+            [_server(one) or "-", one.issuer, one.client, " ".join(one.scopes) or "-", _expiry(one)] for one in found
         ]
         print_table(["SERVER", "ISSUER", "CLIENT", "SCOPES", "EXPIRES"], rows)
     else:
         say("There are no logins.", err=True)
 
 
+def _server(one: Kept) -> str | None:
+    """Return the URL of the server of a login, with its query, which may name a tenant, but without secrets."""
+    return one.resource and redacted([one.resource], all_settings=False)[0]
+
+
 def _json(one: Kept) -> dict[str, Any]:
     """Return a login as JSON."""
     expires = None if one.expires_at is None else datetime.fromtimestamp(one.expires_at, UTC).isoformat("T", "seconds")
     return {
-        "server": one.resource and redacted([one.resource])[0],
+        "server": _server(one),
         "issuer": one.issuer,
         "client": one.client,
         "scopes": list(one.scopes),

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit, urlunsplit
 
-from mcp_bindgen.host.configuration import REFERENCE, BadConfig, Entry, command_words, entry, read
+from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
 from mcp_bindgen.runtime import connecting
 from mcp_bindgen.runtime.connecting import scheme_of
 from mcp_bindgen.runtime.session.targets import TRANSPORTS
@@ -25,20 +25,31 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 
 _MODULE = re.compile(r"(?P<place>.*\.py|[A-Za-z_][\w.]*)(?::(?P<name>[A-Za-z_]\w*))?")
+_COPIED = ("command", "args", "env", "cwd", "url", "headers", "type")
 _GUARD = "__main__"
 _RUNS = re.compile(r"^(?:\w+\.)*run\(", re.MULTILINE)
 """Text of a file that serves when it is imported, too."""
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-_NAMES = r"key|token|secret|passw|[\w-]pwd|credential|auth|cookie|(?<![a-z])pat(?![a-z])"
-"""Parts of the names of options, variables, headers and parameters that contain secrets."""
+_NAMES = (
+    r"(?:key(?!(?<![\w-]key)[\s:])|token(?!s)|secret|passw|[\w-]pwd|credential|auth(?!ors?\b)|cookie|"
+    r"(?<![a-z])(?:bearer|jwt|pass|pat)(?![a-z]))"
+    r"(?![\w-]{0,40}(?:board|count|file|limit|path|type|words?)\b)[\w.-]{0,40}"
+)
+"""Names of options, variables, headers and parameters that contain secrets; part of a longer name."""
 _SECRET = re.compile(_NAMES, re.IGNORECASE)
-_SETTING = re.compile(
-    r"(--env=|--header=|-e|-H|)([\w.-]+)(?:=|:\s*(?:(?:bearer|basic|token)\b\s*)?+)(?!//)(.+)",
+_IN_TEXT = re.compile(
+    rf"((?:{_NAMES}[\"']?\s*[=:](?!//)[\s\"']*+(?:(?:bearer|basic|token)\b)?+|"
+    rf"--?[\w-]{{0,40}}{_NAMES}\s(?!\s*-)|\b(?:bearer|basic)\s)[\s\"']*+)(?=\S).*",
     re.IGNORECASE | re.DOTALL,
 )
-_USER = re.compile(r"(?<=://)(?!git@|[^/@:]*:@)(?:[^/?#\s\"']+|[^/:]*:(?!\d*/)[^?#\s\"']*?)@")
-_PARAMETER = re.compile(rf"([?&#\"'][^=:&#\s]*(?:{_NAMES})[^=:&#\s]*(?:=|:\s*[\"']))[^&#\s\"']+", re.IGNORECASE)
-"""Parameter of a URL, or member of an object in JSON."""
+"""The rest of a text with a setting, a header, a member of an object, or an option in the line of a shell."""
+_SETTING = re.compile(r"((?:^|^--[\w-]+=|^-\w=?|[\s;?&#(])[A-Za-z_][\w.-]*=)(?=[^=]).*", re.DOTALL)
+_WITH_SECRET = ("-H", "--header", "-p", "-u", "--user")
+_USER = re.compile(
+    r"(?<=://)(?![\w.-]*:@)(?:(?<=http://)|(?<=https://)|(?![\w.-]+@))"
+    r"(?:[^/?#\s\"']+|[^/:\[]*:(?!\d*(?:[/?#]|$))[^\s\"']{0,200}?)@"
+)
+"""User and password in a URL; a mere user only over HTTP, where it may be a token."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,7 @@ class Named:
         source: The folder of its code; by default the current one.
         module: The file or module of its `App`, perhaps with `:NAME`; `None` if importing it would serve it.
         is_entry: True if the words name an entry of a file.
-        ignored: Members of that entry that are not read.
+        ignored: Members of that entry that `install` does not copy.
     """
 
     entry: Entry
@@ -94,27 +105,22 @@ def unexpanded(words: str) -> Named:
     return _url(words) or _of_configuration(words, expands=False) or named(words)
 
 
-def literal(text: str) -> str:
-    """Return a text without its references to variables, but with their default values."""
-    return REFERENCE.sub(lambda found: found["default"] or "", text)
-
-
 def redacted(words: Sequence[str], *, all_settings: bool = True) -> list[str]:
-    """Return the words of a command line with `...` in place of secrets.
+    """Return the words of a command line with `...` in place of secrets; the rest of such a word is left out.
 
     Args:
         words: The program and its arguments.
-        all_settings: True to treat each variable and each header as a secret, whatever its name.
+        all_settings: True to treat all variables, all headers and the values of options such as `-p` as secrets.
     """
     found, option = list[str](), ""
     for word in words:
-        is_setting = option in ("-e", "--env", "-H", "--header") or Path(words[0]).stem == "env"
-        setting = _SETTING.fullmatch(word)
-        if setting and (_SECRET.search(setting[2]) or (all_settings and (is_setting or setting[1]))):
-            word = f"{word[: setting.start(3)]}..."
-        elif word and _SECRET.search(option) and "=" not in option and not word.startswith("-"):
-            word = "..."
-        found.append(_PARAMETER.sub(r"\1...", _USER.sub("", word)))
+        is_value = word and "=" not in option and not word.startswith("-")
+        if is_value and (_SECRET.search(option) or (all_settings and option in _WITH_SECRET)):
+            shown = "..."
+        else:
+            shown = _IN_TEXT.sub(r"\1...", _USER.sub("", word))
+            shown = _SETTING.sub(r"\1...", shown) if all_settings else shown
+        found.append(shown)
         option = word if word.startswith("-") else ""
     return found
 
@@ -126,11 +132,11 @@ def public(words: str) -> str:
     """
     if scheme_of(words) is None:
         try:
-            given = connecting.command_words(words)
+            given, joined = connecting.command_words(words), shlex.join
         except ValueError:
-            return words
+            given, joined = words.split(), " ".join
         shown = redacted(given)
-        return words if shown == given else shlex.join(shown)
+        return words if shown == given else joined(shown)
     try:
         parts = urlsplit(words)
         _ = parts.port  # raises an error for a password with a slash
@@ -191,7 +197,7 @@ def _of_configuration(words: str, *, expands: bool = True) -> Named | None:
         found = entry(name, servers[name], path, expands=expands)
     except BadConfig as error:
         raise BadInput(str(error), file=path) from None
-    ignored = tuple(member for member in servers[name] if member not in Entry.__dataclass_fields__)
+    ignored = tuple(member for member in servers[name] if member not in _COPIED)
     return Named(found, name, is_entry=True, ignored=ignored)
 
 
@@ -252,7 +258,7 @@ def _command(words: str) -> Named | None:
         program, *arguments = command_words(words)
     except ValueError as error:
         raise BadInput(str(error)) from None
-    plain = [word for word in arguments if not word.startswith("-")] or [program]
+    plain = [word for word in redacted(arguments) if not word.startswith("-") and "..." not in word] or [program]
     name = re.sub(r"@[\w.-]+$", "", plain[0].rstrip("/")).rpartition("/")[2]
     return Named(Entry(program, tuple(arguments)), name.removesuffix(".py").removesuffix(".js"))
 

@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -206,9 +206,8 @@ def address(
         return target
     if isinstance(target, str | Sequence):
         command, *arguments = command_words(target) if isinstance(target, str) else target
-        # options, settings and URLs may hold secrets
-        named = takewhile(lambda word: not (word.startswith("-") or "=" in word or "://" in word), arguments)
-        return replace(command_address(command, arguments, stderr=stderr), name=shlex.join([command, *named]))
+        name = shlex.join([command, *_shown(arguments)])
+        return replace(command_address(command, arguments, stderr=stderr), name=name)
     if isinstance(target, Mapping):
         raise ValueError("a mapping is no target: pass a URL, a command line, its words or a transport")
     return Address(lambda: target if isinstance(target, AbstractAsyncContextManager) else nullcontext(target))
@@ -234,10 +233,18 @@ def command_words(line: str) -> list[str]:
     try:
         words = list(lexer)
     except ValueError as error:
-        raise ValueError(f"not a command: {line}: {error}") from None
+        raise ValueError(f"not a command: {' '.join(_shown(line.split()))}: {error}") from None
     if not words:
         raise ValueError("the command is empty")
+    key, equals, _ = words[0].partition("=")
+    if equals and key.isidentifier():
+        raise ValueError(f"{key} is a variable, not a program; begin the command with env {key}=...")
     return words
+
+
+def _shown(words: Iterable[str]) -> Iterator[str]:
+    """Return the first words of a command; options, settings and URLs may hold secrets."""
+    return takewhile(lambda word: not (word.startswith("-") or "=" in word or "://" in word), words)
 
 
 def command_address(
