@@ -124,7 +124,12 @@ TABLES = [
     '[mcp_servers.a]\ncommand = "x"  # mine\n\n[tui]\nx = 1\n\n[mcp_servers.b]\ncommand = "y"\n',
     'mcp_servers.a.command = "x"  # mine\n[mcp_servers.b.env]\nC = "y"\n',
     "mcp_servers = {}  # mine\nother = 1\n",
+    '[mcp_servers.a]\ncommand = "x"\n[mcp_servers.a.env]\nB = "c"\n\n# about tui\n[tui]\nx = 1  # mine\n# end\n',
+    '[mcp_servers.a]\ncommand = "x"  # mine\n\n# end\n',
 ]
+
+
+COMMENTS = ("# about", "# end")
 
 
 @pytest.mark.parametrize("before", TABLES)
@@ -147,6 +152,8 @@ def test_other_entries_keep_their_meaning_however_tables_are_written(before: str
         assert others(text, name) == others(before, name)
         assert "# mine" in text or name == "a"
         answered("uninstall", name, "--host", "codex")
+        text += file.read_text("utf-8")
+        assert [text.count(one) for one in COMMENTS] == [2 * before.count(one) for one in COMMENTS]
         assert others(file.read_text("utf-8"), name) == others(before, name)
 
 

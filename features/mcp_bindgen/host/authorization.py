@@ -193,8 +193,7 @@ class AuthSettings:
 
         if self.type == "bearer":
             return Bearer(self.token or self._token)
-        options: Options = {"scopes": self.scopes, "dpop": self.dpop}
-        options["quirks"] = self.quirks()
+        options: Options = {"scopes": self.scopes, "dpop": self.dpop, "quirks": self.quirks()}
         client = self._client()
         if self.type != "oauth":
             return self._machine(client, options)

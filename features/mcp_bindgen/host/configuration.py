@@ -187,7 +187,7 @@ def _expand(member: str, value: object, file: Path | None) -> Any:
         name, default = found["name"], found["default"]
         if name is None:
             raise ValueError(f'"{member}" has {found[0]}, which only a host fills in; write ${{env:NAME}} in its place')
-        text = os.environ.get(name) or places(file).get(name, default)
+        text: str | None = os.environ.get(name) or places(file).get(name) or default
         if text is None and name not in os.environ:
             raise ValueError(f'"{member}" needs the environment variable {name}, which is not set')
         return text or ""

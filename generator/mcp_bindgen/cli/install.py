@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -285,16 +286,27 @@ def _toml_with_member(text: str, path: Sequence[str], value: Mapping[str, Any]) 
     if not isinstance(servers, MutableMapping):
         raise BadInput(f"{member} is no table", fix="correct it there")
     inline = tomlkit.inline_table()  # the header of a table would take over the dotted keys that follow
-    for key, one in value.items():
-        inline[key] = one
+    inline.update(value)
+    is_new = name not in servers
     servers[name] = inline if is_inline else tomlkit.item(value)
-    return tomlkit.dumps(document)
+    edited = tomlkit.dumps(document)
+    return edited if is_new else _with_comments(text, edited)
 
 
 def _toml_without_member(text: str, path: Sequence[str]) -> str:
     document, (member, name) = _toml_document(text), path
     del document[member][name]
-    return str(document.as_string())
+    return _with_comments(text, document.as_string())
+
+
+def _with_comments(text: str, edited: str) -> str:
+    """Return an edited text with the comments below a table that was removed: they may be about the next table."""
+    before, after = text.splitlines(keepends=True), edited.splitlines(keepends=True)
+    pairs = zip(reversed(before), reversed(after), strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    removed, end = before[: len(before) - same], len(after) - same
+    lines = list(takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), reversed(removed)))
+    return "".join([*after[:end], *reversed(lines), *after[end:]])
 
 
 _JSON = _Format(jsonc.loads, jsonc.with_member, jsonc.without_member)

@@ -132,11 +132,11 @@ def public(words: str) -> str:
     """
     if scheme_of(words) is None:
         try:
-            given, joined = connecting.command_words(words), shlex.join
+            given = connecting.command_words(words)
         except ValueError:
-            given, joined = words.split(), " ".join
+            return " ".join(redacted(words.split()))
         shown = redacted(given)
-        return words if shown == given else joined(shown)
+        return words if shown == given else shlex.join(shown)
     try:
         parts = urlsplit(words)
         _ = parts.port  # raises an error for a password with a slash
