@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.references import reference
 
 MARKUP = "``<img src=x onerror=boo()>"
 ATTRIBUTES = "b c onclick=boo()"
@@ -29,6 +30,8 @@ def _hostile(schema: dict[str, Any]) -> dict[str, Any]:
     own["EvilRequest"] = {**request, "properties": {**request["properties"], "method": {"const": METHOD}}}
     own["ClientRequest"]["anyOf"].append({"$ref": "#/$defs/EvilRequest"})
     own["ServerCapabilities"]["properties"] |= {MARKUP: {"type": "object"}, ATTRIBUTES: {"type": "object"}}
-    for name in ("../../x", "index", f"A {MARKUP}", f"]( javascript:boo() {ATTRIBUTES}", "a\n```\n<script>"):
-        own[name] = {"type": "object", "description": words, "properties": fields}
+    link = f"]( javascript:boo() {ATTRIBUTES}"
+    for name in ("../../x", "index", f"A {MARKUP}", link, "a\n```\n<script>", "# \u202e"):
+        members = {**fields, "own": {"$ref": reference(name)}}
+        own[name] = {"type": "object", "description": words + name, "properties": members}
     return schema

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.keywords import DIALECT
-from mcp_bindgen.spec.references import reference
+from mcp_bindgen.spec.references import as_uri, reference
 
 from .model import AnyValue, Array, Const, Map, Object, Protocol, Ref, Scalar, Type, Union
 
@@ -25,7 +23,7 @@ def schema_of(type: Type, base: str = "") -> Schema:
         case Map(values):
             return {"type": "object", "additionalProperties": schema_of(values, base)}
         case Ref(name):
-            return {"$ref": base + quote(reference(name), safe="#/$~")}
+            return {"$ref": base + as_uri(reference(name))}
         case Union(members):
             return {"anyOf": [schema_of(member, base) for member in members]}
         case Object(fields, extra):

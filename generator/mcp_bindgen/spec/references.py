@@ -7,6 +7,7 @@ from functools import partial
 from graphlib import TopologicalSorter
 from itertools import dropwhile
 from operator import ne
+from urllib.parse import quote
 
 from . import pointer as json_pointer
 from .check import MAX_DEPTH
@@ -28,6 +29,17 @@ def target(reference: str) -> str:
 def reference(name: str) -> str:
     """Return the reference to a definition; the inverse of `target`."""
     return json_pointer.join("#/$defs", name)
+
+
+def as_uri(reference: str) -> str:
+    """Return a reference to a definition with the escapes of a URI, which validators require."""
+    return f"#{quote(reference[1:], safe='/$~')}"
+
+
+def with_uris(schema: Schema, _: str = "") -> Schema:
+    """Return a copy of a schema in which all references have the escapes of a URI."""
+    copy = rebuild(schema, with_uris)
+    return {**copy, "$ref": as_uri(schema["$ref"])} if "$ref" in schema else copy
 
 
 def follow(

@@ -16,6 +16,7 @@ from mcp_bindgen.protocol.model import Object, Ref
 from mcp_bindgen.spec import EffectiveSchema, Schema, Store, extend, external
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.references import as_uri, reference, with_uris
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
 _ENVELOPES = {
@@ -59,7 +60,7 @@ class MessageJudge:
 
     def __init__(self, protocol: Protocol, definitions: Mapping[str, Schema]) -> None:
         self._protocol = protocol
-        self._definitions = dict(definitions)
+        self._definitions = {name: with_uris(schema) for name, schema in definitions.items()}
         self._methods = {method.name: method for method in protocol.methods}
         added = [pair for extension in protocol.extensions for pair in extension.alternatives]
         self._instead = {
@@ -122,7 +123,7 @@ class MessageJudge:
 
     def _validator(self, name: str) -> Draft202012Validator:
         if name not in self._validators:
-            schema = {"$ref": f"#/$defs/{name}", "$defs": self._definitions}
+            schema = {"$ref": as_uri(reference(name)), "$defs": self._definitions}
             self._validators[name] = Draft202012Validator(schema, offline=True)
         return self._validators[name]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote
 
 from jsonschema_rs import Draft202012Validator, Registry
 
 from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.keywords import DIALECT
-from mcp_bindgen.spec.references import reference
+from mcp_bindgen.spec.references import as_uri, reference, with_uris
 
 _URN = "urn:mcp-bindgen:schema"
 
@@ -29,13 +28,14 @@ class Judge:
 
     @cached_property
     def _registry(self) -> Registry:
-        return Registry([(_URN, {"$schema": DIALECT, "$defs": dict(self._definitions)})])
+        definitions = {name: with_uris(schema) for name, schema in self._definitions.items()}
+        return Registry([(_URN, {"$schema": DIALECT, "$defs": definitions})])
 
     def accepts(self, name: str, document: Any) -> bool:
         """Return whether a definition accepts a document; false for a name that is not in the schema."""
         if name not in self._definitions:
             return False
         if name not in self._validators:
-            schema = {"$ref": _URN + quote(reference(name), safe="#/$~")}
+            schema = {"$ref": _URN + as_uri(reference(name))}
             self._validators[name] = Draft202012Validator(schema, registry=self._registry)
         return self._validators[name].is_valid(document)
