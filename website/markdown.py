@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.markdown import code_span, escaped, joined
 
 Pages = dict[str, str]
@@ -35,7 +36,8 @@ def anchored(text: str, anchor: str) -> str:
 
 def block(text: str, language: str = "") -> str:
     """Return text as a block of code."""
-    return f"```{language}\n{text.rstrip()}\n```\n"
+    shown = printable(text.rstrip(), keep="\n")
+    return f"```{language}\n{shown}\n```\n"
 
 
 def page(title: str, *parts: str) -> str:

@@ -160,6 +160,15 @@ def test_two_names_in_a_row_are_two_spans_of_code() -> None:
     assert shown.endswith("\n\n`a`&#8203;`` b` <img> `c ``\n")
 
 
+@pytest.mark.parametrize("format", Format)
+def test_a_character_that_changes_the_order_of_text_is_visible_in_all_formats(format: Format) -> None:
+    whole, name = between(*STEPS[0]), "a\u202eb"
+    bad = tuple(replace(finding, subject=name, group=name, old=name, new=name) for finding in whole.findings)
+    shown = rendered(replace(whole, findings=bad), format=format)
+    assert "\u202e" not in shown
+    assert "a\\u202eb" in shown.replace("\\\\", "\\")
+
+
 def test_schemas_cannot_add_mentions_or_automatic_links_to_markdown() -> None:
     words = "@all https://example.org www.example.org #12"
     diagnostic = Diagnostic("empty-choice", words, f"/{words}", words, words, words)

@@ -145,6 +145,7 @@ def test_a_hostile_draft_adds_no_html_and_leaves_no_folder(tmp_path: Path) -> No
     assert found["atlas/definitions/index.md"].startswith("# Definitions")
     extensions = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["markdown_extensions"]
     render = import_module("markdown").Markdown(extensions=[name for name in extensions if name != "toc"]).convert
+    assert not [name for name, text in found.items() if "\u202e" in text]
     evil = {name: text for name, text in found.items() if "img" in text or "script" in text or "onclick" in text}
     assert len(evil) > 8
     for name, text in evil.items():

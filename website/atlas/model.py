@@ -40,13 +40,17 @@ def slug(name: str) -> str:
 
 def anchor(name: str) -> str:
     """Return the anchor of a name: it ends no attribute and no link."""
-    return re.sub(r"[^\w.-]+", "-", name)
+    return re.sub(r"[^\w.-]", _hex, name)
 
 
 def file_name(name: str) -> str:
     """Return the name of a file, for any name of a schema: it leads to no other folder and hides no index."""
-    safe = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"~{ord(found[0]):x}~", name)
+    safe = re.sub(r"[^A-Za-z0-9_-]", _hex, name)
     return f"{safe}~" if safe.lower() in ("", "index", "readme") else safe
+
+
+def _hex(found: re.Match[str]) -> str:
+    return f"~{ord(found[0]):x}~"
 
 
 def definition_page(name: str) -> str:

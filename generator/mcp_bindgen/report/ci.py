@@ -59,7 +59,7 @@ def whole(finding: Finding) -> str:
     """Return everything that a finding says, as one line without marks."""
     reference = f"[{finding.fingerprint}]" if finding.fingerprint else ""
     parts = (sentence(finding.message), finding.effect, finding.note, finding.fix, reference)
-    return unmarked(" ".join(filter(None, parts)))
+    return printable(unmarked(" ".join(filter(None, parts))), keep="\r\n")
 
 
 def _command(name: str, message: str, **properties: object) -> str:

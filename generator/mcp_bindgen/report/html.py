@@ -16,6 +16,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from mcp_bindgen.spec.errors import printable
+
 from .document import Document, Level, runs, unmarked
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -33,7 +35,7 @@ def page(template: str, **values: Any) -> str:
     script, style = _source("report.js"), _source("report.css")
     shared = {"script": script, "style": style, "policy": _policy(script, style), "json": _json, "marked": marked}
     text = _environment().get_template(template).render(**values, **shared, unmarked=unmarked)
-    return text.encode("utf-8", "ignore").decode()  # halves of surrogate pairs have no encoding
+    return printable(text, keep="\n")  # halves of surrogate pairs have no encoding, other characters change the order
 
 
 def marked(text: str) -> Markup:

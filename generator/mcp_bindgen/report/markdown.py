@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.markdown import code_span, escaped, joined
 
 from .document import (
@@ -99,7 +100,7 @@ def _evidence(evidence: Evidence) -> Iterator[str]:
 def _fenced(content: str, language: str) -> Iterator[str]:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", content)), default=0))
     yield f"{fence}{language}"
-    yield from content.splitlines()
+    yield from map(printable, content.splitlines())
     yield fence
 
 
@@ -120,4 +121,4 @@ def _strong(text: str) -> str:
 
 def _inert(text: str) -> str:
     """Return text in which nothing is Markdown, a mention or a link; a space without width breaks the latter."""
-    return _LIVE.sub(r"\g<0>&#8203;", escaped("".join(char for char in text if char.isprintable())))
+    return _LIVE.sub(r"\g<0>&#8203;", escaped(text))

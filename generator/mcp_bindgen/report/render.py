@@ -9,6 +9,8 @@ from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
+from mcp_bindgen.spec.errors import printable
+
 from .document import Document
 from .text import Page, text
 
@@ -49,7 +51,7 @@ def render(report: Report, format: Format, page: Page | None = None) -> str:
     if format is Format.TEXT:
         return text(report.document(), page)
     if format is Format.JSON:
-        return json.dumps(report.record(), indent=2, ensure_ascii=False) + "\n"
+        return printable(json.dumps(report.record(), indent=2, ensure_ascii=False), keep="\n") + "\n"
     if format is Format.HTML and report.html is not None:
         return report.html()
     module = "ci" if format in LOCATED else format

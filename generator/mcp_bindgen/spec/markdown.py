@@ -6,12 +6,14 @@ import html
 import re
 from collections.abc import Iterable
 
+from .errors import printable
+
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|])")
 
 
 def code_span(text: str) -> str:
     """Return text as code on one line, also if it contains backticks."""
-    flat = "".join(char for char in " ".join(text.split()) if char.isprintable())
+    flat = printable(" ".join(text.split()))
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
     pad = " " if len(ticks) > 1 else ""
     return f"{ticks}{pad}{flat}{pad}{ticks}" if flat else ""
@@ -19,7 +21,7 @@ def code_span(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Return text in which nothing is Markdown or HTML. Entities replace characters that not all readers unescape."""
-    return _SPECIAL.sub(r"\\\1", html.escape(text, quote=False))
+    return _SPECIAL.sub(r"\\\1", html.escape(printable(text, keep="\n"), quote=False))
 
 
 def joined(parts: Iterable[str]) -> str:
