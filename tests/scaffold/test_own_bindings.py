@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import shlex
 from pathlib import Path
@@ -75,6 +76,19 @@ def test_a_cloned_project_passes_its_tests(
     run("-m", "pytest", "-q", "-p", "no:cacheprovider")
     run("-m", "ruff", "check", "--no-cache", ".")
     run("-m", "ruff", "format", "--no-cache", "--check", ".")
+
+
+def test_the_tests_of_a_client_fill_required_members_of_a_draft(author: Path) -> None:
+    definitions = copy.deepcopy(dict(Store().effective(BASIS).definitions))
+    for name, old, new in [("Tool", "inputSchema", "variants"), ("CallToolResult", "content", "outputs")]:
+        definitions[name]["properties"][new] = {"type": "array"}
+        definitions[name]["required"].append(new)
+        definitions[name]["properties"].pop(old if new == "outputs" else "", None)
+    definitions["CallToolResult"]["required"].remove("content")
+    file = save(author / "draft.json", {"$schema": DIALECT, "$defs": definitions})
+    inside("schema", "import", "draft", file, "--status", "draft", code=0)
+    inside("scaffold", "client", "books", "--revision", "draft", "--out", author, code=0)
+    execute(PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=author / "books", PYTHONPATH="src", code=0)
 
 
 def test_the_server_of_a_project_serves_other_revisions_with_the_conversions_of_its_author(author: Path) -> None:

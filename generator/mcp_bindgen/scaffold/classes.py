@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from mcp_bindgen.emit.python.environment import docstring
-from mcp_bindgen.protocol.model import Ref
 
-from .expressions import expression
+from .expressions import sample
 from .handler_bodies import PREFIX, Handler, handlers
 from .plan import Plan, RevisionPlan
 from .rendering import module, render
@@ -38,7 +37,7 @@ def class_files(
         info = {"name": plan.names.project, "version": "0.1.0"}
         about = {
             "doc": docstring(doc(written)),
-            "info": expression(part.protocol, Ref("Implementation"), info, PREFIX),
+            "info": sample(part.protocol, "Implementation", info, PREFIX),
         }
         text = render(f"project/{plan.kind}.py.jinja", **about, **values)
         test = render(f"project/tests/test_{plan.kind}.py.jinja", **tested(part), **values)

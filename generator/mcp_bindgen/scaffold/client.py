@@ -10,10 +10,10 @@ from mcp_bindgen.emit.python.annotations import annotation
 from mcp_bindgen.emit.python.calls import Walk, methods_in_order, walk
 from mcp_bindgen.emit.python.environment import quoted
 from mcp_bindgen.emit.python.lowered import PythonProtocol
-from mcp_bindgen.protocol.model import Ref
+from mcp_bindgen.protocol.examples import Code
 
 from .classes import class_files
-from .expressions import expression
+from .expressions import sample
 from .handler_bodies import PREFIX, Handler
 from .plan import Plan, RevisionPlan
 
@@ -56,16 +56,16 @@ def typed(plan: Plan) -> str | None:
 def _curious(revision_plan: RevisionPlan) -> dict[str, str]:
     """Return the expressions that a server uses in the tests of a client."""
 
-    def new(name: str, value: object) -> str:
-        return expression(revision_plan.protocol, Ref(name), value, PREFIX)
+    def new(definition: str, **given: object) -> str:
+        return sample(revision_plan.protocol, definition, given, PREFIX)
 
     listing = next(method for method in revision_plan.protocol.methods if method.name == "tools/list")
     assert listing.params is not None
     return {
-        "curious": new("Implementation", {"name": "curious", "version": "1"}),
+        "curious": new("Implementation", name="curious", version="1"),
         "list_params": annotation(listing.params, prefix=PREFIX),
-        "listed": new("ListToolsResult", {"tools": [{"name": "ask", "inputSchema": {"type": "object"}}]}),
-        "called": new("CallToolResult", {"content": []}),
+        "listed": new("ListToolsResult", tools=[Code(new("Tool", name="ask"))]),
+        "called": new("CallToolResult"),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_bindgen.emit.python.lowered import PythonProtocol
-from mcp_bindgen.protocol.examples import Code, Unfit, fits
+from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
 from mcp_bindgen.protocol.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.json import is_array, is_object
 
@@ -47,6 +47,11 @@ def expression(protocol: PythonProtocol, type: Type, value: Any, prefix: str = "
             return _literal(int(value))  # in JSON, 2.0 is an integer
         case AnyValue() | Scalar() | Const():
             return _literal(value)
+
+
+def sample(protocol: PythonProtocol, name: str, given: Mapping[str, Any], prefix: str) -> str:
+    """Return the expression of a small value of a class, with some members; other required members get examples."""
+    return expression(protocol, Ref(name), {**given, **example(protocol, Ref(name)), **given}, prefix)
 
 
 def _construct(protocol: PythonProtocol, name: str, value: Mapping[str, Any], prefix: str) -> str:
