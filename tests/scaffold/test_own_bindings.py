@@ -134,18 +134,17 @@ def test_an_upgraded_project_has_the_bindings_and_passes_its_tests(
     assert inside(*shlex.split(line.replace("generate", "check", 1))[1:]).stdout == f"{NAME}  in sync\n"
 
 
-def test_a_project_is_upgraded_to_a_schema_file(author: Path) -> None:
-    inside("scaffold", "server", "books", "--style", "class", "--revision", BASIS, "--out", author, code=0)
-    file = save(author / "plan.json", {"$schema": DIALECT, "$defs": dict(Store().effective(BASIS).definitions)})
-    (author / "books" / "src" / "books" / "names.py").write_text(
-        "from mcp_bindgen import testing, v2026_07_28\n", "utf-8"
-    )
-    done = inside("upgrade", author / "books", "--to", file, code=1)
-    assert "names.py v2026_07_28 is imported beside other names; import it on a line of its own" in done.stdout
-    shown = execute(
-        PYTHON, "-c", "import books.server as s; print(s.Books.revision)", PYTHONPATH=str(author / "books/src")
-    )
-    assert shown.stdout == "plan\n", shown.stderr
+def test_an_upgrade_lists_imports_and_apps_that_it_cannot_edit(author: Path) -> None:
+    inside("scaffold", "server", "books", "--out", author, code=0)
+    server = author / "books" / "src" / "books" / "server.py"
+    text = server.read_text("utf-8").replace("import App", "import (App)")
+    server.write_text(text, "utf-8")
+    names = server.with_name("names.py")
+    names.write_text("from mcp_bindgen import testing, v2025_11_25\n", "utf-8")
+    done = inside("upgrade", author / "books", "--to", NAME, code=1)
+    assert f"{server} has an App that needs `revisions=[*installed(), v2027_01_15]`" in done.stdout
+    assert f"{names} v2025_11_25 is imported beside other names; import it on a line of its own" in done.stdout
+    assert (server.read_text("utf-8"), names.read_text("utf-8")[-12:]) == (text, "v2025_11_25\n")
 
 
 def test_an_upgrade_refuses_a_contract_and_a_file_in_the_way(author: Path) -> None:

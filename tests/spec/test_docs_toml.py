@@ -40,7 +40,7 @@ Place = tuple[str, str | None]
         ("Tool = []", "/Tool"),
         ("[Tool]\ndoc = 1", "/Tool/doc"),
         ("[Tool.fields]\nname = []", "/Tool/fields"),
-        ('[Tool.since."2025-06-18"]\nfields = 1979-01-01', "/Tool/since"),
+        ('[Tool.since."2025-06-18"]\nfields = 1979-01-01', "/Tool/since/2025-06-18/fields"),
         ("common = 1", "/common"),
     ],
 )

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -23,9 +22,8 @@ from mcp_bindgen.report import Format, Report
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.scaffold.upgrade import Upgrade, added, remaining, replaced
 from mcp_bindgen.scaffold.upgrade import upgrade as prepare
-from mcp_bindgen.spec import BadInput, DiagnosticContext, Store
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.revisions import order
-from mcp_bindgen.spec.sources import is_source, read
 from mcp_bindgen.spec.transaction import put, unified_diff
 
 from .options import (
@@ -95,12 +93,7 @@ def upgrade(
     project: Annotated[Path, typer.Argument(help="The folder of the project.")],
     to: Annotated[
         str | None,
-        typer.Option(
-            "--to",
-            metavar="REVISION",
-            help="The revision to change to, or the schema file of a draft.",
-            autocompletion=complete_revisions,
-        ),
+        typer.Option("--to", metavar="REVISION", help="The revision to change to.", autocompletion=complete_revisions),
     ] = None,
     add: Annotated[
         str | None,
@@ -133,7 +126,7 @@ def upgrade(
 
     `mcp-bindgen upgrade weather --to 2026-07-28`
 
-    `mcp-bindgen upgrade weather --to draft.json` gives the project its own bindings of a draft.
+    `mcp-bindgen upgrade weather --to draft` gives the project its own bindings of an imported draft.
 
     `mcp-bindgen upgrade weather --add 2026-07-28` adds a revision.
 
@@ -148,27 +141,16 @@ def upgrade(
         return
     assert to is not None
     store, present = Store(), Project.read(project)
-    with TemporaryDirectory(prefix="mcp-bindgen.") as folder:
-        if is_source(to, store.pins):
-            source = read(to)
-            context = DiagnosticContext(source.label)
-            to = (
-                Store(Path(folder))
-                .add(source.revision, source, source="", status="draft", prose=True, context=context)
-                .name
-            )
-            store = Store(users=Path(folder))
-        old = replaced(present, replaces, to, store)
-        if old is None:
-            _nothing_to_do(present, to, remaining(present, store))
-            return
-        found = prepare(project, old, to, force=force, store=store)
-        era = _era(found, store)
+    old = replaced(present, replaces, to, store)
+    if old is None:
+        _nothing_to_do(present, to, remaining(present, store))
+        return
+    found = prepare(project, old, to, force=force, store=store)
     if dry_run:
         write_patch(unified_diff(found.changes))
     else:
         found.carry_out()
-    lines = [*_done(found, dry_run), "", *textwrap.wrap(era, page().width), ""]
+    lines = [*_done(found, dry_run), "", *textwrap.wrap(_era(found, store), page().width), ""]
     migration = replace(found.migration, skipped=())
     for line in lines:
         say(line, err=dry_run)

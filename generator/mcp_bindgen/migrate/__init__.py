@@ -96,10 +96,7 @@ def migrate(
             break
         modules |= changed
         result = analysis.find(modules, context)
-    left = sorted(
-        [*result.uses, *_removed(modules, removed)],
-        key=lambda use: (list(map(str, modules)).index(use.place.file), use.place.line, use.place.column),
-    )
+    left = sorted([*result.uses, *_removed(modules, removed)], key=lambda use: use.position)
     modules = {file: replace(module, raw=_MARKED.sub(b"#", module.raw)) for file, module in modules.items()}
     skipped |= result.blocked
     names = {file: _module_name(file, path) for file in originals}

@@ -121,12 +121,8 @@ class Analysis:
             if one.file in modules and (one.file, _HINT.sub("", one.message)) not in self._before:
                 uses |= dict.fromkeys(_Reader(self.changes, modules[one.file], one).uses())
         uses |= dict.fromkeys(repeats(modules, names, asked, self.changes))
-        order = {str(path): index for index, path in enumerate(modules)}
-
-        def position(use: Use) -> tuple[int, int, int, str]:
-            return order[use.place.file], use.place.line, use.place.column, use.name
-
-        return Found(tuple(sorted(uses, key=position)), {path: why for path, why in blocked.items() if path in modules})
+        blocked = {path: why for path, why in blocked.items() if path in modules}
+        return Found(tuple(sorted(uses, key=lambda use: use.position)), blocked)
 
     def _with_old(
         self, modules: Mapping[Path, Module], context: Mapping[Path, bytes], handlers: Handlers

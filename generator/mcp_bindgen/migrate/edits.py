@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from .files import Located, Module, parse
+from .files import Located, Module
 from .result import Edit
 
 Span = tuple[int, int, bytes]
@@ -17,20 +17,8 @@ _GIVEN = re.compile(rb"\w+\s*=\s*")
 _LINE = re.compile(rb"([ \t\f]*)[^\r\n]*(\r?\n)?")
 
 
-def edited(module: Module, edits: Sequence[Edit]) -> bytes:
-    """Return the code of a file with some edits; without those that Python does not accept there."""
-    whole = _with(module, edits)
-    if isinstance(parse(module.path, whole), Module):
-        return whole
-    fine: list[Edit] = []
-    for edit in edits:
-        if isinstance(parse(module.path, _with(module, [*fine, edit])), Module):
-            fine.append(edit)
-    return _with(module, fine)
-
-
-def _with(module: Module, edits: Iterable[Edit]) -> bytes:
-    """Return the code with edits; an edit that overlaps an earlier one is left for another round."""
+def edited(module: Module, edits: Iterable[Edit]) -> bytes:
+    """Return the code of a file with edits; an edit that overlaps an earlier one is left for another round."""
     done: list[Span] = []
     for edit in edits:
         nodes = module.nodes.get((edit.line, edit.offset), [])

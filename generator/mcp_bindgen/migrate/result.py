@@ -13,7 +13,7 @@ from .changes import Change
 EditKind = Literal["rename", "drop", "keyword", "extra", "annotate", "mapping", "statement"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Place:
     """A place in a file; lines and columns begin with 1, columns count characters."""
 
@@ -62,6 +62,11 @@ class Use:
     name: str
     change: Change
     edit: Edit | None = None
+
+    @property
+    def position(self) -> tuple[Place, str]:
+        """Where a report lists the use."""
+        return self.place, self.name
 
 
 @dataclass(frozen=True)

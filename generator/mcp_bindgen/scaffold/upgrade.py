@@ -30,7 +30,8 @@ from .own_bindings import OwnBindings, own_bindings, refused_contract
 from .project import TABLE, Project
 
 README = "README.md"
-_APP = re.compile(rb"(?m)^(\w+ = App\((?!.*\brevisions=)[^()\n]+)\)$")
+_APP = re.compile(rb"(?m)^(\w+ = App\([^()\n]+)\)$")
+_IMPORT = re.compile(rb"(?m)^from mcp_bindgen\.app import [^(\n]+$")
 
 _MAX_MENTION_BYTES = 1_000_000
 """Maximum size of a file that is searched for mentions of the old revision."""
@@ -110,7 +111,7 @@ def upgrade(folder: Path, old: str, new: str, *, force: bool = False, store: Sto
     target = own.package if own is not None else None
     migration = migrate(compare(before, after), folder, rewrite=True, without=project.generated, target=target)
     if own is not None:
-        migration = replace(migration, edited={**migration.edited, **dict(_apps(project, migration, own))})
+        migration = _with_apps(project, migration, own)
     changes = {**generated, **dict(_added(folder, own)), **migration.edited}
     if revised != text:
         changes[project.file.name] = Change(text.encode(), revised.encode())
@@ -231,19 +232,23 @@ def _added(folder: Path, own: OwnBindings | None) -> Iterator[tuple[str, Change]
             yield name, Change(before, content.encode())
 
 
-def _apps(project: Project, migration: Migration, own: OwnBindings) -> Iterator[tuple[str, Change]]:
-    """Yield the modules with an `App`, which serves the bindings of the project too."""
-    name = own.package.rpartition(".")[2]
+def _with_apps(project: Project, migration: Migration, own: OwnBindings) -> Migration:
+    """Return the migration in which each `App` serves the bindings of the project too, or is left to the owner."""
+    above, _, name = own.package.rpartition(".")
+    imports = f"\nfrom mcp_bindgen.runtime.bindings import installed\n\nfrom {above} import {name}"
+    edited, left = {**migration.edited}, [*migration.skipped]
     for path in python_files(project.source):
         place = path.relative_to(project.folder).as_posix()
-        change = migration.edited.get(place) or Change(raw := path.read_bytes(), raw)
-        imports = rb"\1\nfrom mcp_bindgen.runtime.bindings import installed\n\nfrom . import " + name.encode()
-        text, count = re.subn(_APP, rb"\1, revisions=[*installed(), " + name.encode() + b"])", change.after or b"")
-        if count:
-            yield (
-                place,
-                replace(change, after=re.sub(rb"(?m)^(from mcp_bindgen\.app import .*)$", imports, text, count=1)),
-            )
+        change = edited.get(place) or Change(raw := path.read_bytes(), raw)
+        text = change.after or b""
+        if re.search(rb"\bApp\(", text) and b"revisions=" not in text and not is_generated(text):
+            found, imported = _IMPORT.subn(rb"\g<0>" + imports.encode(), text, count=1)
+            found, served = _APP.subn(rb"\1, revisions=[*installed(), " + name.encode() + b"])", found)
+            if imported and served:
+                edited[place] = replace(change, after=found)
+            else:
+                left.append(Skipped(str(path), f"has an App that needs `revisions=[*installed(), {name}]`"))
+    return replace(migration, edited=edited, skipped=tuple(left))
 
 
 def _described(readme: bytes, old: str, new: str, package: str, own: OwnBindings | None) -> bytes:

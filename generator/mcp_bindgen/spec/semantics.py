@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import BadInput, locating
 from .json import is_array, is_object
-from .kinds import SCALAR, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
+from .kinds import OBJECT, SCALAR, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
 from .pointer import join
 from .toml import read_toml
 
@@ -77,16 +77,7 @@ _CORES = frozenset({"unions", "shared", "shortcuts", "transports", "behaviour", 
 """Tables of core only."""
 
 _WORDS = {"doc": TEXT, "fields": TEXT_MAP}
-_SINCE = Kind(
-    lambda value: (
-        is_object(value)
-        and all(
-            is_object(one) and all(key in _WORDS and _WORDS[key].fits(one[key]) for key in one)
-            for one in value.values()
-        )
-    ),
-    "a table of doc and fields for each revision",
-)
+"""Keys of an entry in `docs.toml`."""
 
 _LISTS = frozenset({"deprecations"})
 _TABLES = (*_VALUES, *_ENTRIES)
@@ -135,7 +126,9 @@ def read_docs(path: Path) -> dict[str, Any]:
             if name == "common":
                 TEXT_MAP.check(entry, name, join("", name))
             else:
-                _check_entry(entry, {}, {"handler": TEXT, "since": _SINCE, **_WORDS}, join("", name))
+                _check_entry(entry, {}, {"handler": TEXT, "since": OBJECT, **_WORDS}, join("", name))
+                for revision, words in entry.get("since", {}).items():
+                    _check_entry(words, {}, _WORDS, join("", name, "since", revision))
     return docs
 
 
