@@ -258,7 +258,8 @@ def test_a_custom_profile_extends_a_built_in_profile(tmp_path: Path) -> None:
         ("max_tools", "mine.toml: "),
         ("base = []", "title and base must be texts"),
         ("title = 2026-01-01", "title and base must be texts"),
-        (f'base = "{file}"', "base names another profile"),
+        (f'base = "{file}"', "base leads back to this file"),
+        (f"title = {'[' * 5000}", "mine.toml: "),
         (entry.format("keywords", "[[]]"), r"\[keywords\] needs texts"),
         (entry.format("max_tools", 3).replace('"a measurement"', "[]"), r"\[max_tools\] needs texts"),
     ]:

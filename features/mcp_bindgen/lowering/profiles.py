@@ -169,12 +169,15 @@ def profile(name: str) -> Profile:
         document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise BadProfile(f"{file}: {error.strerror}; name an existing file") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadProfile(f"{file}: {error}") from None
     title, base = document.pop("title", file.stem), document.pop("base", None)
-    if not isinstance(title, str) or not isinstance(base, str | None) or base == name:
-        raise BadProfile(f"{file}: title and base must be texts, and base names another profile")
-    facts = dict(profile(base).facts) if base is not None else {}
+    if not isinstance(title, str) or not isinstance(base, str | None):
+        raise BadProfile(f"{file}: title and base must be texts")
+    try:
+        facts = dict(profile(base).facts) if base is not None else {}
+    except RecursionError:
+        raise BadProfile(f"{file}: base leads back to this file; name another profile") from None
     facts |= {key: _fact(file, key, table) for key, table in document.items()}
     values: dict[str, Any] = {
         key: frozenset(one.value) if is_array(one.value) else one.value for key, one in facts.items()
