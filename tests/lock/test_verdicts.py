@@ -126,6 +126,7 @@ DRAFT_07 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 DRAFT_04 = {"$schema": "http://json-schema.org/draft-04/schema#"}
 NO_A: Schema = {"dependentSchemas": {"a": False}}
 IMAGE = fields(a={"contentEncoding": "base64"})
+EMAIL = {"type": "string", "format": "email"}
 MOST_5, NOT_5 = {"type": "number", "maximum": 5}, {"exclusiveMaximum": True}
 
 CASES = [
@@ -147,6 +148,8 @@ CASES = [
     ("a dialect with the same meaning", RECORD | DRAFT_07, RECORD, "COMPATIBLE"),
     ("a dialect that makes a keyword active", RECORD | DRAFT_07 | NO_A, RECORD | NO_A, "BREAKING"),
     ("a dialect that asserts the media type", RECORD | IMAGE, RECORD | IMAGE | DRAFT_07, "BREAKING"),
+    ("a dialect that asserts formats", fields(a=EMAIL), DRAFT_07 | fields(a=EMAIL), "BREAKING"),
+    ("a dialect without assertions of formats", DRAFT_07 | fields(a=EMAIL), fields(a=EMAIL), "COMPATIBLE"),
     ("a boolean bound", DRAFT_04 | fields(a=MOST_5), DRAFT_04 | fields(a=MOST_5 | NOT_5), "BREAKING"),
     ("a tuple in another form", fields(a={"items": [TEXT]}) | DRAFT_07, fields(a={"prefixItems": [TEXT]}), "UNPROVEN"),
     ("recursion", RECORD, fields(a={"anyOf": [TEXT, {"$ref": "#"}]}), "TEXT_CHANGED"),

@@ -31,6 +31,11 @@ _BESIDE_REFERENCES: Set[str] = {
 }
 """Keywords that may stand beside `$ref` in each draft; up to draft-07, all other ones are ignored there."""
 
+_CHANGED: Set[str] = {
+    *("contentEncoding", "contentMediaType", "contentSchema", "unevaluatedItems", "$recursiveRef", "$recursiveAnchor"),
+}
+"""Keywords of several dialects with another meaning in each."""
+
 
 def draft(schema: object) -> int:
     """Return the draft of a schema: 4, 6, 7, 2019 or 2020."""
@@ -66,6 +71,22 @@ def modern(schema: Any) -> Any:
 
     found = edited(schema, edit)
     return schema if found == schema else {word: value for word, value in found.items() if word != "$schema"}
+
+
+def in_one_dialect(sender: Any, receiver: Any, *, formats: bool = False) -> tuple[Any, Any]:
+    """Return two schemas without their dialects, if these differ and all keywords mean the same in both of them.
+
+    With `formats`, formats count as conditions in each dialect; a receiver that asserts them is still stricter.
+    """
+    drafts = draft(sender), draft(receiver)
+    if drafts[0] == drafts[1] or min(drafts) < 6 or any(modern(one) is not one for one in (sender, receiver)):
+        return sender, receiver
+    words = set[str]()
+    edited([sender, receiver], lambda node, _: words.update(node))
+    if words & _CHANGED or ("format" in words and (not formats or drafts[0] >= 2019 > drafts[1])):
+        return sender, receiver
+    sender, receiver = ({key: one for key, one in side.items() if key != "$schema"} for side in (sender, receiver))
+    return sender, receiver
 
 
 def edited(node: object, edit: Callable[[dict[str, Any], dict[str, Any]], object], *, names: bool = False) -> Any:

@@ -7,7 +7,6 @@ of their own with a time limit.
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence, Set
@@ -19,7 +18,7 @@ import jsonschema_rs
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
-from .dialects import NAMED, VALUES, draft, edited, modern
+from .dialects import NAMED, VALUES, edited, in_one_dialect
 
 TIMEOUT_SECONDS = 5.0
 """Maximum time of all proofs of a call in another process, in seconds."""
@@ -56,9 +55,6 @@ _ABOUT_MEMBERS: Set[str] = {
 }
 """Keywords that hold for members which a branch of the same object does not declare."""
 
-_CHANGED = re.compile(r'"(?:content[EMS]\w+|\$recursive\w+|unevaluatedItems)"')
-"""Keywords of several dialects with another meaning in each."""
-
 
 class Answer(Enum):
     """Answer to a question about two schemas."""
@@ -79,7 +75,7 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: 
         formats: True to count the formats of texts as conditions, because most servers enforce them.
         isolated: True to prove in another process, within `TIMEOUT_SECONDS` in all; for schemas of unknown peers.
     """
-    stated = [_in_one_dialect(sent(sender), receiver, formats=formats) for sender, receiver in pairs]
+    stated = [in_one_dialect(sent(sender), receiver, formats=formats) for sender, receiver in pairs]
     if formats:
         stated = [_with_formats(sender, receiver) for sender, receiver in stated]
     found: list[Answer] = []
@@ -118,16 +114,6 @@ def can_be_closed(node: object, *, names: bool = False) -> bool:
         return False
     parts = [(key, value) for key, value in node.items() if names or key not in VALUES]
     return all(can_be_closed(value, names=key in NAMED and not names) for key, value in parts)
-
-
-def _in_one_dialect(*schemas: Any, formats: bool) -> tuple[Any, ...]:
-    """Return two schemas without their dialects, if these differ and all keywords mean the same in both of them."""
-    drafts = {draft(schema) for schema in schemas}
-    if len(drafts) == 1 or min(drafts) < 6 or not all(is_object(one) and modern(one) is one for one in schemas):
-        return schemas
-    if _CHANGED.search(text := json.dumps(schemas)) or (not formats and '"format"' in text):
-        return schemas
-    return tuple({key: value for key, value in schema.items() if key != "$schema"} for schema in schemas)
 
 
 def _proof(sender: Any, receiver: Any) -> Answer:

@@ -462,12 +462,25 @@ def test_a_keyword_that_a_new_dialect_makes_active_is_breaking(dialect: str, sch
     assert said(old, old) == []
 
 
-def test_a_dialect_with_the_same_meaning_is_safe() -> None:
+def test_a_dialect_with_the_same_meaning_is_no_change() -> None:
     for dialect in (DRAFT_6, DRAFT_7, DRAFT_2019):
-        old = forecast(record("a", a=TEXT, b={"$ref": "#/definitions/B"}) | {"definitions": {"B": WHOLE}})
+        old = forecast(record("a", a=TEXT, b={"$ref": "#/definitions/B"}, format=TEXT) | {"definitions": {"B": WHOLE}})
         new = forecast({**old["tools"][0]["inputSchema"], "$schema": dialect})
-        assert [levels for _, levels in said(old, new)] == ["safe safe"]
-        assert compared(old, forecast({**new["tools"][0]["inputSchema"], "required": ["b"]})).breaking
+        assert said(old, new) == []
+        stricter = forecast({**new["tools"][0]["inputSchema"], "required": ["a", "b"]})
+        assert said(old, stricter) == [("get-forecast: argument b is required now", "breaking safe")]
+
+
+def test_the_dialect_of_an_inner_resource_is_compared() -> None:
+    inner = {"$id": "https://example.com/a", "type": "object", "dependentRequired": {"a": ["b"]}}
+    old, new = (forecast(record(a={**inner, "$schema": dialect})) for dialect in (DRAFT_7, DRAFT_2019))
+    assert compared(old, new).findings
+
+
+def test_a_type_beside_constants_is_compared() -> None:
+    mixed = {"enum": ["a", True]}
+    old, new = forecast(record(a={**mixed, "type": "string"})), forecast(record(a=mixed))
+    assert said(old, new) == [("get-forecast: argument a has no `type` any more", "safe breaking")]
 
 
 def test_a_tuple_in_the_form_of_another_dialect_is_unproven() -> None:

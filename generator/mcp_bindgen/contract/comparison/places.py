@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bindgen.app.dialects import NAMED, VALUES, edited, modern
+from mcp_bindgen.app.dialects import NAMED, VALUES, draft, edited, in_one_dialect, modern
 from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.moves import akin
 from mcp_bindgen.diff.scalars import scalar_differences
@@ -32,7 +32,7 @@ HINTS = (ANNOTATIONS - WORDS) | {"format", "contentSchema"}
 CHOICES = frozenset({"enum", "const"})
 """Keywords that list values, which imply the type."""
 
-_NAMES = frozenset({"$schema", "$id", "$anchor", "$dynamicAnchor", "$defs", "definitions", "additionalItems"})
+_NAMES = frozenset({"$id", "$anchor", "$dynamicAnchor", "$defs", "definitions", "additionalItems"})
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _UNIONS = ("anyOf", "oneOf")
 _DEFAULTS: Mapping[str, Any] = {"items": True, "additionalProperties": True}
@@ -67,10 +67,10 @@ class Difference:
 
 def differences(old: Schema, new: Schema) -> Iterator[Difference]:
     """Yield the differences between two schemas, independent of the order of members and of the dialect."""
-    was, now = (_json(schema.get("$schema", DIALECT)) for schema in (old, new))
-    if was != now:
-        yield Difference("", "$schema", was, now)
-    old, new = modern(old), modern(new)
+    old, new = in_one_dialect(old, new)
+    if draft(old) != draft(new):
+        yield Difference("", "$schema", *(_json(schema.get("$schema", DIALECT)) for schema in (old, new)))
+    old, new = ({key: one for key, one in modern(side).items() if key != "$schema"} for side in (old, new))
     yield from _Walk(old, new).schemas(old, new, "")
 
 
@@ -96,7 +96,8 @@ class _Walk:
                 yield Difference(place, "type", described(one), described(other), rule)
             if rule in ("", "type-changed"):
                 return  # the other keywords are not comparable
-        for keyword in sorted((one.keys() | other.keys()) - _NAMES - {"type", "required"} | {"properties"}):
+        ruled = {"required"} if CHOICES & one.keys() and CHOICES & other.keys() else {"type", "required"}
+        for keyword in sorted((one.keys() | other.keys()) - _NAMES - ruled | {"properties"}):
             absent = _DEFAULTS.get(keyword, _ABSENT)
             was, now = one.get(keyword, absent), other.get(keyword, absent)
             if keyword == "properties":
@@ -213,7 +214,7 @@ class _Walk:
         """Return a canonical form of a value, with the targets of its references."""
         if value is _ABSENT:
             return ""
-        if keyword == "enum" and is_array(value):
+        if keyword in ("enum", "type") and is_array(value):
             return json.dumps(sorted(json.dumps(one, sort_keys=True) for one in value))
         found: dict[str, str] = {}
         pending = [value]

@@ -111,7 +111,7 @@ class SchemaPair:
 
     def condition(self, one: Difference, others: Sequence[ContractFinding]) -> ContractFinding:
         """Return a finding about a keyword without a rule."""
-        if one.keyword == "type":
+        if one.keyword == "type" and one.old and one.new:
             message = f"was {_short(one.old)}, is {_short(one.new)}"
         elif one.old and one.new:
             message = f"has another `{one.keyword}`: was {_short(one.old)}, is {_short(one.new)}"
