@@ -114,6 +114,7 @@ MISBEHAVIOUR = [
     ('reply["rejected" if "1" in text else "accepted"] = text\n        if "true" in text: sys.exit(3)', {"crash"}),
     ('reply["accepted"] = text\n        if "[]" in text: time.sleep(5)', {"timeout", "false-accept"}),
     ('print("[" * 100_000)\n        reply["rejected"] = ""', {"error"}),
+    ('while True: sys.stdout.write("x" * 1_000_000)', {"error"}),
     ('print("noise")\n        reply["rejected"] = ""', {"error"}),
 ]
 

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, Queue
 from threading import Thread
 from types import TracebackType
@@ -21,6 +22,10 @@ PROTOCOL = 1
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
+_MAX_LINES = 100
+"""Maximum number of unread lines of a testee; one that writes more is ended."""
+
+_MAX_LINE_BYTES = 1_000_000
 
 Status = Literal["accepted", "rejected", "unsupported", "error", "crash", "timeout"]
 
@@ -181,8 +186,11 @@ def _write(process: subprocess.Popen[bytes], messages: Queue[bytes]) -> None:
 def _read(process: subprocess.Popen[bytes], lines: Queue[bytes]) -> None:
     assert process.stdout is not None
     with process.stdout as stream:
-        for line in stream:
+        for line in iter(partial(stream.readline, _MAX_LINE_BYTES), b""):
             lines.put(line)
+            if lines.qsize() > _MAX_LINES:
+                process.kill()
+                break
     lines.put(b"")
 
 
