@@ -108,6 +108,7 @@ ODD: dict[str, dict[str, Any]] = {
     "unevaluated items of an array without items": {
         "properties": {"a": {"type": "array", "prefixItems": [True], "unevaluatedItems": False}}
     },
+    "unevaluated members of a value without a type": {"allOf": [{"unevaluatedProperties": {"type": "string"}}]},
     "a forbidden member with a name that is not allowed": {"properties": {"a b": False, "a": False}},
 }
 

@@ -333,6 +333,8 @@ class Document:
 
     def _unevaluated(self, source: Schema, place: str, found: Shape) -> Shape:
         schema = source["unevaluatedProperties"]
+        if any(one.kind == "any" for one in found):
+            found = self.meet(found, [Alternative(type, place) for type in TYPES])
         closed = [
             replace(one, rest=(Located(schema, place),)) if one.kind == "object" and one.rest is None else one
             for one in self._without_links(found)
