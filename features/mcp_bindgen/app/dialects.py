@@ -81,8 +81,7 @@ def in_one_dialect(sender: Any, receiver: Any, *, formats: bool = False) -> tupl
     drafts = draft(sender), draft(receiver)
     if drafts[0] == drafts[1] or min(drafts) < 6 or any(modern(one) is not one for one in (sender, receiver)):
         return sender, receiver
-    words = set[str]()
-    edited([sender, receiver], lambda node, _: words.update(node))
+    words = {word for node in objects([sender, receiver]) for word in node}
     if words & _CHANGED or ("format" in words and (not formats or drafts[0] >= 2019 > drafts[1])):
         return sender, receiver
     sender, receiver = ({key: one for key, one in side.items() if key != "$schema"} for side in (sender, receiver))
@@ -99,4 +98,11 @@ def edited(node: object, edit: Callable[[dict[str, Any], dict[str, Any]], object
     }
     if not names:
         edit(node, found)
+    return found
+
+
+def objects(schema: object) -> list[dict[str, Any]]:
+    """Return the objects of keywords in a schema, without its constants and other values."""
+    found: list[dict[str, Any]] = []
+    edited(schema, lambda node, _: found.append(node))
     return found

@@ -18,7 +18,7 @@ import jsonschema_rs
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
-from .dialects import NAMED, VALUES, edited, in_one_dialect
+from .dialects import edited, in_one_dialect, objects
 
 TIMEOUT_SECONDS = 5.0
 """Maximum time of all proofs of a call in another process, in seconds."""
@@ -78,7 +78,6 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: 
     stated = [in_one_dialect(sent(sender), receiver, formats=formats) for sender, receiver in pairs]
     if formats:
         stated = [_with_formats(sender, receiver) for sender, receiver in stated]
-    found: list[Answer] = []
     if isolated or any(_alternatives(one) + _alternatives(other) > _MAX_ALTERNATIVES for one, other in stated):
         found = _isolated(stated)
     else:
@@ -104,16 +103,13 @@ def sent(schema: object) -> Any:
     return edited(schema, close) if can_be_closed(schema) else schema
 
 
-def can_be_closed(node: object, *, names: bool = False) -> bool:
+def can_be_closed(schema: object) -> bool:
     """Return whether closing the objects of a schema keeps the meaning of its keywords."""
-    if not is_object(node):
-        return all(map(can_be_closed, node)) if is_array(node) else True
-    keywords = set[str]() if names else node.keys()
-    branches = keywords & _BRANCHES
-    if len(branches) > 1 or (branches and keywords & _ABOUT_MEMBERS) or keywords & _TANGLED:
-        return False
-    parts = [(key, value) for key, value in node.items() if names or key not in VALUES]
-    return all(can_be_closed(value, names=key in NAMED and not names) for key, value in parts)
+    for node in objects(schema):
+        branches = node.keys() & _BRANCHES
+        if len(branches) > 1 or (branches and node.keys() & _ABOUT_MEMBERS) or node.keys() & _TANGLED:
+            return False
+    return True
 
 
 def _proof(sender: Any, receiver: Any) -> Answer:

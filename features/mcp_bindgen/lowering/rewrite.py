@@ -128,9 +128,7 @@ class Rewriter:
     def _conforms(self, schema: Json, *, root: bool = False) -> bool:
         if next(violations(schema, self.profile, root=root), None) is not None:
             return False
-        if root:
-            return self.profile.recursion or is_free_of_references(schema)
-        return is_free_of_references(schema)
+        return is_free_of_references(schema) or (root and self.profile.recursion)
 
     def _is_old(self, schema: Schema) -> bool:
         """Return whether a part of a schema means something else in JSON Schema 2020-12 than in its own dialect."""

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urljoin
 import jsonschema_rs
 
 from mcp_bindgen.app import MOST_STEPS, Complexity
-from mcp_bindgen.app.dialects import modern
+from mcp_bindgen.app.dialects import NAMED, modern
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join, value_at
@@ -22,7 +22,6 @@ _SCHEMAS = (
     *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
 )
 _LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
-_MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
 IN_PLACE = frozenset({"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
 """Keywords with schemas that apply to the same value."""
 
@@ -206,9 +205,9 @@ def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]
         if is_array(members):
             for index, member in enumerate(members):
                 yield keyword, join(place, keyword, index), member
-    for keyword in _MAPS:
+    for keyword in sorted(NAMED):
         named: Any = node.get(keyword)
         if is_object(named):
             for name, member in named.items():
-                if isinstance(member, dict | bool):  # `dependencies` may have lists
+                if isinstance(member, dict | bool):  # some of `dependencies` are lists
                     yield keyword, join(place, keyword, name), member
