@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -67,6 +68,19 @@ def test_a_trace_file_readable_by_other_users_is_replaced_by_a_private_file(tmp_
     tap("--out", out, sent=MESSAGES)
     assert out.stat().st_mode & 0o077 == 0
     assert len(out.read_text("utf-8").splitlines()) == 2
+
+
+def test_a_trace_is_written_to_a_pipe_that_is_read(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    assert b"cannot be written" in tap("--out", pipe, sent=MESSAGES).stderr, "without a reader, it does not wait"
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        tap("--out", link, sent=MESSAGES)
+        assert os.read(reader, 2**16).count(b"\n") == 2
+    finally:
+        os.close(reader)
 
 
 @pytest.mark.parametrize("target", ["kept.txt", "missing.txt"])
@@ -293,6 +307,16 @@ def test_secrets_are_redacted_and_other_values_are_kept() -> None:
 
 
 SECRET = "hunter2hunter2"
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
 IN_JSON = json.dumps({"password": SECRET, "list": [{"apiKey": SECRET}], "env": {"HOME": SECRET}, "kept": 1})
 
 
@@ -316,6 +340,17 @@ IN_JSON = json.dumps({"password": SECRET, "list": [{"apiKey": SECRET}], "env": {
         f"code={SECRET}&grant_type=authorization_code",
         f"export PASSWORD={SECRET}",
         f"GET /?api-key={SECRET}",
+        f"user: bob\npassword: {SECRET}\nkept: 1",
+        f'kept = 1\npassword = "{SECRET}"',
+        f"{{ apiKey: '{SECRET}', kept: 1 }}",
+        f"Log in with password: {SECRET}",
+        f"curl -H 'X-Api-Key: {SECRET}' -b 'Cookie: a={SECRET}; b={SECRET}' kept",
+        f"AUTHORIZATION: token {SECRET}",
+        f"export GITHUB_TOKEN='{SECRET}'",
+        json.dumps(json.dumps(json.dumps({"password": SECRET})))[1:-1],
+        json.dumps({"kept": [{"name": "Authorization", "value": SECRET}], "slack_bot_token": SECRET}),
+        f'{{"password": "{SECRET}", "password": null}}',
+        json.dumps({"token": [SECRET], "kept": 1}),
     ],
 )
 def test_secrets_in_texts_are_redacted(text: str) -> None:
@@ -324,11 +359,25 @@ def test_secrets_in_texts_are_redacted(text: str) -> None:
     assert "aHVudGVyMmh1bnRlcjI" not in shown
     assert ("kept" in shown) == ("kept" in text)
     assert redacted(shown) == shown, "as replays compare it"
+    assert not is_json(text) or is_json(shown)
     assert may_contain_secrets(json.dumps(text).encode())
 
 
 @pytest.mark.parametrize(
-    "text", [' {"a" : 1, "a": 2}', "Does basic arithmetic.", "code=5 is it", '{"token": {"type": "a"}}']
+    "text",
+    [
+        ' {"a" : 1, "a": 2}',
+        "Does basic arithmetic.",
+        "code=5 is it",
+        "code=5",
+        '{"token": {"type": "a"}}',
+        '{"secret": [{"type": "a"}]}',
+        "Needs Basic Authentication or bearer tokens.",
+        "Args:\n    token: The token of a user\n    password: str\n    api_key: string, optional",
+        "const token: string = read_token(); token => 1",
+        "print('Password:', value)",
+        '{"next_page_token": "a1", "total_tokens": 5}',
+    ],
 )
 def test_texts_without_secrets_are_kept(text: str) -> None:
     assert redacted(text) == text
@@ -343,6 +392,7 @@ def test_texts_without_secrets_are_kept(text: str) -> None:
         {"id": 1, "method": "tools/call", "params": {"name": "save", "arguments": {"body": IN_JSON}}},
         {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1, "message": IN_JSON}},
         {"method": "notifications/message", "params": {"level": "info", "data": f"sent {IN_JSON}"}},
+        {"id": f"password={SECRET}", "method": f"call?token={SECRET}"},
     ],
     ids=lambda message: str(message.get("method") or next(iter(message.get("result") or message.get("error")))),
 )

@@ -29,7 +29,7 @@ from .servers import named
 from .terminal import say, say_message
 
 _BACKLOG = 2048  # connections that wait to be accepted
-_NO_LINK = 0 if sys.platform == "win32" else os.O_NOFOLLOW
+_NO_LINK, _NO_WAIT = (0, 0) if sys.platform == "win32" else (os.O_NOFOLLOW, os.O_NONBLOCK)
 
 tap = Commands("Stand between a client and a server, or take the place of one of them.", default="forward")
 
@@ -223,13 +223,20 @@ def replay_(
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a file that only its owner can read, also if it exists; nothing is buffered, and no link is followed."""
+    """Open a file that only its owner can read, also if it exists, or a pipe or device that has a reader.
+
+    Nothing is buffered. A link to a file is not followed; the pipes of a shell, as in `>(jq)`, are links.
+    """
+    is_file = path.is_file() or not path.exists()
     try:
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | _NO_LINK, 0o600)
+        number = os.open(path, os.O_WRONLY | (os.O_CREAT | _NO_LINK if is_file else _NO_WAIT), 0o600)
         file = os.fdopen(number, "wb", buffering=0)
-        if path.is_file():
+        if is_file:
             os.chmod(number if os.chmod in os.supports_fd else path, 0o600)  # noqa: PTH101 - of the open file
             file.truncate()
+        else:
+            os.set_blocking(number, True)
     except OSError as error:
-        raise BadInput(f"cannot be written: {error.strerror}", file=path, fix="choose another --out") from None
+        reason = "it is a symbolic link" if path.is_symlink() else error.strerror
+        raise BadInput(f"cannot be written: {reason}", file=path, fix="choose another --out") from None
     return file

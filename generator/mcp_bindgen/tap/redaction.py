@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from mcp_bindgen.spec.json import is_array, is_json_type, is_object
 
 REDACTED = "[redacted]"
 
+_PAGE = r"(?![\w-]*(?:continuation|max|next|page|progress|sync)[-_]token)"
 _NAMES = (
-    r"(?:proxy-?)?authorization|dpop|mcp-session-id|(?:(?:access|refresh|id|auth|bearer|session)[-_]?)?token|"
-    r"[\w-]*(?:api|access|private|secret|subscription)[-_]?key|[\w-]*passw(?:or)?d|passphrase|[\w-]*secret|"
-    r"(?:set-?)?cookie"
+    rf"(?:proxy-?)?authorization|dpop|mcp-session-id|(?:access|refresh|id|auth|bearer|session|{_PAGE}[\w-]*[-_])?token|"
+    r"[\w-]*(?:(?:api|access|private|secret|subscription)[-_]?key|passw(?:or)?d|secret)|passphrase|(?:set-?)?cookie"
 )
 _SECRET = re.compile(_NAMES, re.IGNORECASE)
 """Names of members whose texts and numbers are secrets; `progressToken` is none."""
 _IN_URLS = r"[\w-]*(?:token|key|signature|credential|session[-_]?id)|auth|code|jwt|pwd|session|sig"
-_AFTER_BASIC = r"(?=[ \t]+[a-z]*[A-Z0-9+/=])"  # other words are prose
-_QUOTE = r"(?P<quote>(?P<escape>\\{1,9})?[\"'])"
-_VALUE = r"(?P=quote)(?:(?(escape)\\+[^\\\n]|\\.)|[^\\\n])*?(?:(?P=quote)|(?=\n)|\Z)|-?\d[\d.eE+-]*|\[[^\]\n]*\]?"
-_MEMBER = rf"(?i)({_QUOTE}(?:{_NAMES})(?P=quote)\s{{0,99}}:\s{{0,99}})(?:{_VALUE})"
-_IN_TEXT = (
-    (re.compile(rf"\b((?i:bearer|dpop)|Basic|(?i:basic){_AFTER_BASIC})[ \t]+[\w.~+/=-]{{6,}}"), rf"\1 {REDACTED}"),
-    (re.compile(rf"(?i)((?:[?&#]|\A(?=\S*\Z))(?:{_NAMES}|{_IN_URLS})=)[^&#\s\"']+"), rf"\1{REDACTED}"),
-    (re.compile(rf"(?i)((?<![\w-])(?:{_NAMES})=)[^&#\s\"']+"), rf"\1{REDACTED}"),
-    (re.compile(_MEMBER), rf"\1\g<quote>{REDACTED}\g<quote>"),
-    (re.compile(r"://[^/?#\s\"']+@"), f"://{REDACTED}@"),
+_SCHEMES = (
+    r"((?i:bearer|dpop)(?![ \t]+(?:auth[a-z]+|credentials?|tokens?)[,.;:)]?(?:\s|$))|"
+    r"(?i:basic)(?=[ \t]+\S*(?:[a-z][A-Z]|[0-9+/=])))"
 )
-"""Secrets inside texts: credentials of HTTP, parameters of URLs and forms, members of JSON, and users in URLs."""
+"""Schemes before credentials; before other words they are prose."""
+_PLAIN = r"(?!(?:bool(?:ean)?|false|int(?:eger)?|none|null|number|optional|required|str(?:ing)?|true)\b)"
+_SCHEME = r"(?:(?:apikey|basic|bearer|digest|dpop|token)[ \t]+)?"
+_VALUES = (
+    r"(?(close)|(?<!:))(?P<quote>\\{0,15}[\"'])[^\n]*?(?:(?<!\\)(?P=quote)|$)",  # the end may be cut off
+    r"(?<==)[^&#\s\"'(=>][^&#\s\"'(]*",  # in a URL, a form or a shell
+    r"\[[^\[\]{}\n]*(?:\]|$)",  # a list
+    r"[\w.-]+=[^\n\"']*",  # cookies
+    rf"{_PLAIN}{_SCHEME}[^\s\"'\\(\[{{<][^\s\"'(]*(?=[ \t]*(?:[,}}]|$)|[\"'])",  # a word at the end; else it is prose
+)
+_IN_TEXT = (
+    (rf"\b{_SCHEMES}[ \t]+[\w.~+/=-]{{6,}}", rf"\1 {REDACTED}"),
+    (rf"(?i)((?:[?&#]|\A(?=\S*&\S*\Z))(?:{_IN_URLS})=)[^&#\s\"']+", rf"\1{REDACTED}"),
+    (
+        rf"(?im)((?<![\w-])(?:{_NAMES})(?P<close>\\{{0,15}}[\"'])?\s{{0,99}}[:=]\s{{0,99}})(?:{'|'.join(_VALUES)})",
+        rf"\1\g<quote>{REDACTED}\g<quote>",
+    ),
+    (r"://[^/?#\s\"']+@", f"://{REDACTED}@"),
+)
+"""Secrets inside texts: credentials of HTTP, parameters of URLs and forms, settings, and users in URLs."""
 _JSON = re.compile(r"\{\s{0,99}\"|\[\s{0,99}[\[{\"]")
 _MAX_FAILURES = 100
 """Maximum number of places in a text that begin like JSON and are none, which limits the time."""
@@ -50,7 +61,11 @@ def may_contain_secrets(text: bytes) -> bool:
 def redacted(value: Any, *, is_secret: bool = False) -> Any:
     """Return a JSON value with its secrets replaced; objects below such names keep their structure."""
     if is_object(value):
-        return {redacted_text(key): _member(key, member) for key, member in value.items()}
+        named = value.get("name")  # as in `{"name": "password", "value": "..."}`
+        return {
+            redacted_text(key): _member(named if key == "value" and isinstance(named, str) else key, member)
+            for key, member in value.items()
+        }
     if is_array(value):
         return [redacted(member, is_secret=is_secret) for member in value]
     if isinstance(value, str):
@@ -64,27 +79,34 @@ def _member(key: str, value: Any) -> Any:
     return redacted(value, is_secret=_SECRET.fullmatch(key) is not None)
 
 
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a repeated member would be lost")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_members)
+
+
 def redacted_text(text: str) -> str:
     """Return a text with its secrets replaced; JSON in it is searched like other JSON."""
     if not may_contain_secrets(text.encode("utf-8", "replace")):
         return text
-    text = "".join(_parts(text))
-    for pattern, replacement in _IN_TEXT:
-        text = pattern.sub(replacement, text)
-    return text
-
-
-def _parts(text: str) -> Iterator[str]:
-    """Yield the parts of a text: JSON objects and arrays without their secrets, and all between them."""
-    done = failure_count = 0
-    while failure_count < _MAX_FAILURES and (found := _JSON.search(text, done)):
-        begin = found.start()
-        yield text[done:begin]
+    parts, begin, position, failure_count = list[str](), 0, 0, 0
+    while failure_count < _MAX_FAILURES and (found := _JSON.search(text, position)):
         try:
-            value, done = json.JSONDecoder().raw_decode(text, begin)
-            shown = redacted(value)
-            yield text[begin:done] if shown == value else json.dumps(shown, ensure_ascii=False)
+            value, position = _DECODER.raw_decode(text, found.start())
         except (ValueError, RecursionError):
-            failure_count, done = failure_count + 1, found.end()
-            yield found[0]
-    yield text[done:]
+            failure_count, position = failure_count + 1, found.end()
+            continue
+        shown = redacted(value)
+        as_json = text[found.start() : position] if shown == value else json.dumps(shown, ensure_ascii=False)
+        parts += _without_secrets(text[begin : found.start()]), as_json
+        begin = position
+    return "".join([*parts, _without_secrets(text[begin:])])
+
+
+def _without_secrets(text: str) -> str:
+    for pattern, replacement in _IN_TEXT:
+        text = re.sub(pattern, replacement, text)
+    return text

@@ -19,7 +19,7 @@ from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .judge import MessageJudge, Violation, judge_of, kind_of
-from .redaction import may_contain_secrets, redacted
+from .redaction import may_contain_secrets, redacted, redacted_text
 
 Sender: TypeAlias = Literal["client", "server"]
 
@@ -186,9 +186,9 @@ class Trace:
         if judge is not None:
             broken = judge.violations(message, requested)
             found += broken if shown is message else _without_values(broken, judge.violations(shown, requested))
-        identity = number if isinstance(number, str | int) else None
+        identity, method = redacted([number if isinstance(number, str | int) else None, requested])
         return TracedMessage(
-            seconds, sender, len(text), kind, requested, identity, self.revision, elapsed, tuple(found), shown
+            seconds, sender, len(text), kind, method, identity, self.revision, elapsed, tuple(found), shown
         )
 
     def _learn(self, kind: str, method: str, message: dict[str, Any]) -> None:
@@ -238,7 +238,8 @@ def brief(text: str) -> str:
 def _without_values(found: list[Violation], shown: list[Violation]) -> list[Violation]:
     """Return violations with the reasons that they have where secrets are replaced, as a reason may quote the value."""
     reasons = {(one.pointer, one.rule): one.reason for one in shown}
-    return [replace(one, reason=reasons.get((one.pointer, one.rule), "the value does not fit")) for one in found]
+    places = [replace(one, pointer=redacted_text(one.pointer)) for one in found]
+    return [replace(one, reason=reasons.get((one.pointer, one.rule), "the value does not fit")) for one in places]
 
 
 def _finite(text: str) -> float:
