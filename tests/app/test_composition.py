@@ -351,6 +351,8 @@ def test_a_rule_for_a_subject_does_not_enable_entries_for_the_same_subject_of_an
         handler = server.contract.handlers["tool"][name]  # type: ignore[attr-defined]
         return [server.offers(handler, context) for context in contexts]  # type: ignore[attr-defined]
 
+    with pytest.raises(ValueError, match="issuer= without subject="):
+        app.enable("drop", issuer="https://one.example")
     assert found("drop", "ada") == [True, False, False]
     assert found("drop", "bob") == [False, True, False]
     assert found("find", "eve") == [False, False, False], "a rule that disables holds for any issuer"

@@ -500,6 +500,8 @@ class App(InProcess):
         self._rule(Rule(True, names, tags, subject, issuer))
 
     def _rule(self, rule: Rule) -> None:
+        if rule.issuer is not None and rule.subject is None:
+            raise ValueError("issuer= without subject= would change the entries of all callers; give subject=, too")
         self._rules = [one for one in self._rules if one[1:] != rule[1:]] + [rule]
         apps = [self]
         for app in apps:

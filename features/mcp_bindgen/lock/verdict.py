@@ -29,7 +29,7 @@ Text: TypeAlias = tuple[str, str]
 
 _MEDIA_TYPE = re.compile(
     r"(?:application|audio|font|image|message|model|multipart|text|video)/[A-Za-z0-9.+-]{1,80}"
-    r"(?:; ?[A-Za-z0-9-]{1,20}=[A-Za-z0-9.-]{1,40})?"
+    r"(?:; ?(?:charset|profile|version)=[A-Za-z0-9.-]{1,20})?"
 )
 _DATE = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?:Z|[+-][0-9:]{2,5})?)?"
@@ -69,7 +69,9 @@ def texts(kind: Kind, entry: Entry) -> Iterator[Text]:
         elif kind == "prompt" and member == "arguments":
             yield from _of_arguments(value)
         elif not _has_form(value, _VOLATILE.get(kind, {}).get(member)):
-            yield member, _written(_lasting(value) if kind == "resource" and member == "annotations" else value)
+            lasting = _lasting(value) if member == "annotations" else value
+            if lasting or lasting == value:
+                yield member, _written(lasting)
 
 
 def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[tuple[str, list[str], list[str]]]:
@@ -86,7 +88,7 @@ def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[tuple[str, list[st
 
 
 def _lasting(value: object) -> Any:
-    """Return the annotations of a resource without the time of its last change."""
+    """Return annotations without the time of the last change."""
     if not is_object(value):
         return value
     return {key: one for key, one in value.items() if key != "lastModified" or not _has_form(one, _DATE)}
