@@ -490,6 +490,9 @@ class App(InProcess):
             subject: The subject of a token, for which alone the rule holds; by default it holds for all callers.
             issuer: The issuer of the token, because issuers may use the same subject for different users. Without it,
                 `disable` holds for the subject of any issuer, and `enable` only for tokens without an issuer.
+
+        Raises:
+            ValueError: An issuer is given without a subject.
         """
         self._rule(Rule(False, names, tags, subject, issuer))
 

@@ -100,11 +100,8 @@ class Guard:
         self._of_server = judge_server(self._locked, live)
         if self._of_server != known:
             self._report(self._of_server)
-        self._require_server(self._of_server)
-
-    def _require_server(self, verdict: Verdict) -> None:
-        if not verdict.status.is_open:
-            raise self._error(verdict)
+        if not self._of_server.status.is_open:
+            raise self._error(self._of_server)
 
     async def request(self, client: Client, method: Method, params: Any, send: Callable[[], Awaitable[Any]]) -> Any:
         """Return the answer of a request, without entries that do not agree with the lock.
@@ -114,8 +111,8 @@ class Guard:
         """
         if self._of_server is None:  # it was attached to a connected client
             self.check_server(client.wire_revision, client.server_info, client.instructions)
-        else:
-            self._require_server(self._of_server)
+        elif not self._of_server.status.is_open:
+            raise self._error(self._of_server)
         lists, uses = _requests(client.dispatcher.revision)
         if (kind := lists.get(method.name)) is not None:
             changes = client.changes
