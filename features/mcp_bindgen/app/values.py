@@ -115,8 +115,7 @@ def _by_value(node: Any) -> Any:
 
 def written(kind: TypeForm, value: object) -> str:
     """Return the JSON text of a value of a type; raises `ValueError` for a value of another type."""
-    known = adapter(kind)
-    return jsonrpc.dumped(known.dump_json, known.dump_python, value, by_alias=True, warnings="error").decode()
+    return jsonrpc.write_result(value, adapter(kind).serializer, by_alias=True, warnings="error").decode()
 
 
 def typed(kind: TypeForm, value: object, root: str, error: Callable[[list[dict[str, str]]], Exception]) -> Any:

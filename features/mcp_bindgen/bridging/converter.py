@@ -232,7 +232,7 @@ class Converter:
         def write(result: Any, link: object) -> Any:
             if result is None:
                 return None
-            data = jsonrpc.write_result(result, source_era if type(result) is kind else None)
+            data = jsonrpc.write_result(result, exclude=source_era if type(result) is kind else None)
             is_converted = conversion is not None and conversion.may_apply(data)
             may_collide = any(name in data for name in colliding)
             wire = None

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen.runtime.protocol.access import UNKNOWN_ORIGIN, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
-from mcp_bindgen.runtime.protocol.jsonrpc import dumped
+from mcp_bindgen.runtime.protocol.jsonrpc import write_result
 
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 """Status of a task (extension "Tasks": TaskStatus). The last three are final."""
@@ -138,7 +138,7 @@ class TaskRecord:
     @cached_property
     def data(self) -> bytes:
         """The record as JSON text, without default values; raises `ValueError` if a value has no JSON form."""
-        return dumped(_adapter().dump_json, _adapter().dump_python, self, exclude_defaults=True)
+        return write_result(self, _adapter().serializer, exclude_defaults=True)
 
     @classmethod
     def load(cls, data: bytes) -> TaskRecord:

@@ -379,14 +379,15 @@ class HttpClientTransport(ClientTransport):
                 async with self._endpoint.request("GET", sent, may_ask=id_ is not None) as response:
                     if response.status_code != 200 or media_type(response) != EVENTS:
                         raise await self._endpoint.refused(response)
-                    if was_open and not last:
+                    if not last and (was_open or failures):
                         await self._deliver([Lost(0, ConnectionClosed("notifications may be lost"))])
                     was_open = True
                     if await self._read(response, events, id_):
                         return
             except (errors.AuthorizationError, ConnectionClosed) as error:
                 refusal = _refusal(error)
-                if refusal and (id_ is not None or not was_open or (refusal == 404 and SESSION_ID in headers)):
+                is_forgotten = refusal == 404 and SESSION_ID in headers
+                if refusal and (id_ is not None or is_forgotten or not (was_open or refusal == 401)):
                     raise
                 is_lost = bool(last) and refusal not in (0, 401, 403)
                 events.last_id = None if is_lost else events.last_id

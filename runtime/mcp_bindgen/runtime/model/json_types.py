@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_jsonable_python
 from typing_extensions import TypeIs
 
 # Built-in functions: each message calls them several times, and a call of a Python function costs more.
@@ -25,17 +25,8 @@ def parse_json(data: bytes | str) -> Any:
     return from_json(data, allow_inf_nan=False)
 
 
-_HALF = re.compile("[\ud800-\udfff]")
 
-
-def whole_json(value: object, default: Callable[[Any], Any] | None = None) -> bytes:
-    """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair.
-
-    Args:
-        value: The value.
-        default: Returns the JSON value for an object of another type.
-    """
-    import json  # few values have one
-
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=default)
-    return _HALF.sub("\ufffd", text).encode()
+def whole_json(value: object) -> bytes:
+    """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=to_jsonable_python)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()

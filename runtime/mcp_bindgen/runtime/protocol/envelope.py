@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -52,7 +53,7 @@ class Envelope:
 
 
 class Mended(dict[str, Any]):
-    """A message in whose strings U+FFFD replaces halves of surrogate pairs (RFC 8259, 8.2)."""
+    """A message in whose strings, except its id, U+FFFD replaces halves of surrogate pairs (RFC 8259, 8.2)."""
 
 
 class BatchReply(bytes):
@@ -132,8 +133,6 @@ def parse(data: bytes) -> Any:
     try:
         return parse_json(data)
     except ValueError as error:
-        import json  # few messages have one
-
         try:
             document = json.loads(data.decode())
             return [_mended(one) for one in document] if is_array(document) else _mended(document)
@@ -143,7 +142,9 @@ def parse(data: bytes) -> Any:
 
 def _mended(message: object) -> Any:
     whole = parse_json(whole_json(message))
-    return Mended(whole) if is_object(whole) and whole != message else whole
+    if not is_object(message) or whole == message:
+        return whole
+    return Mended({name: message[name] if name == "id" else value for name, value in whole.items()})
 
 
 def is_answer(message: dict[str, Any]) -> bool:
@@ -159,8 +160,8 @@ def answered_id(message: object) -> int:
 def own_id(id_: object) -> int:
     """Return the number of a request of this side, 0 for another id; some peers send the number back as a text."""
     if isinstance(id_, str):
-        return int(id_) if id_.isdecimal() and len(id_) < 19 else 0
-    return id_ if isinstance(id_, int) else 0
+        return int(id_) if id_.isascii() and id_.isdecimal() and len(id_) < 19 else 0
+    return id_ if type(id_) is int else 0
 
 
 def request_id(message: dict[str, Any]) -> RequestId | None:

@@ -6,15 +6,15 @@ at once; a wrong guess fails there and takes the slow way. Writing joins bytes a
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from copy import copy
 from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, core_schema, from_json, to_json
+from pydantic_core import PydanticSerializationError, SchemaSerializer, core_schema, from_json, to_json
 
 from ..logs import log
 from ..model.base import fields_filled_in, wire_name
@@ -141,38 +141,33 @@ class Written(bytes):
     """A result that is JSON text already."""
 
 
-def write_result(result: object, exclude: set[str] | None = None) -> bytes:
+_ANY = SchemaSerializer(core_schema.any_schema(), {"ser_json_inf_nan": "constants"})
+
+
+def write_result(result: object, serializer: SchemaSerializer | None = None, **options: Any) -> bytes:
     """Return the JSON text of a result, a model of ours or any JSON value; U+FFFD replaces halves of surrogate pairs.
 
     Args:
         result: The result.
-        exclude: Python names of fields that are not written.
+        serializer: Its serializer; by default that of its class.
+        options: Options of the serializer.
+
+    Raises:
+        ValueError: The value has no JSON form.
     """
     if type(result) is Written:
         return result
-    serializer = getattr(result, "__pydantic_serializer__", None)
-    if serializer is None:
-        return dumped(to_json, copy, result)
-    return dumped(serializer.to_json, serializer.to_python, result, exclude=exclude)
-
-
-def dumped(write: Callable[..., bytes], form: Callable[..., Any], value: object, **options: Any) -> bytes:
-    """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair; raises `ValueError`.
-
-    Args:
-        write: Writes the text, and fails for such halves.
-        form: Returns the value as Python's dicts and lists.
-        value: The value.
-        options: Options of both.
-    """
+    serializer = serializer or getattr(result, "__pydantic_serializer__", _ANY)
     try:
-        return write(value, **options)
+        return serializer.to_json(result, **options)
     except PydanticSerializationError as error:
         if "surrogates not allowed" not in str(error):
             raise
-    text = whole_json(form(value, **options), plain)
     log.warning("U+FFFD is sent in place of half of a character, as in the name of a file that is not UTF-8")
-    return text
+    try:
+        return whole_json(serializer.to_python(result, mode="json", **options))
+    except UnicodeEncodeError:  # from a key
+        return whole_json(serializer.to_python(result, **options))
 
 
 def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> None:
@@ -240,5 +235,5 @@ def failure(id_: RequestId | None, error: ProtocolError) -> bytes:
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
-    head = b'{"jsonrpc":"2.0",' if id_ is None else b'{"jsonrpc":"2.0","id":' + to_json(id_) + b","
-    return head + b'"error":' + write_result(body) + b"}"
+    id_member = "" if id_ is None else f'"id":{json.dumps(id_)},'  # escapes half of a surrogate pair
+    return b'{"jsonrpc":"2.0",%b"error":%b}' % (id_member.encode(), write_result(body))

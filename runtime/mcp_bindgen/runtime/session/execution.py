@@ -92,7 +92,7 @@ def _refuse(peer: Peer, id_: Any, name: str, error: ProtocolError) -> tuple[byte
         return b"", error
     try:
         return peer.fail(id_, error), error
-    except ValueError:
+    except (TypeError, ValueError):
         log.exception("the error that the handler of %s raised cannot be written", name)
         internal = ProtocolError(INTERNAL_ERROR, "Internal error")
         return peer.fail(id_, internal), internal
