@@ -646,7 +646,7 @@ async def test_text_that_is_no_unicode_is_mended(revision: str, caplog: pytest.L
 
     @app.tool
     def mixed() -> Any:
-        return {names(): {names()}, "file": File(names(), {date(2026, 1, 1): math.nan})}
+        return {names(): {names()}, "block": block()}
 
     @app.tool
     def lost() -> str:
@@ -668,6 +668,7 @@ async def test_text_that_is_no_unicode_is_mended(revision: str, caplog: pytest.L
         for name, text in (("names", "caf\ufffd"), ("block", "caf\ufffd"), ("listed", '{"result":["caf\ufffd"]}')):
             assert (await client.call_tool(name)).content[0].text == text
             assert "U+FFFD is sent in place of half of a character" in caplog.text
+        assert json.loads((await client.call_tool("mixed")).content[0].text)["caf\ufffd"] == ["caf\ufffd"]
         assert (await client.get_prompt("spoken")).messages[0].content.text == "caf\ufffd"
         assert (await client.read_resource("note://1")).contents[0].text == "caf\ufffd"
         mended = json.loads((await client.read_resource("note://2")).contents[0].text)

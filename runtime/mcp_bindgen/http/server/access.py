@@ -161,6 +161,7 @@ class GuardedService(Service):
 
     Attributes:
         access_policy: See above.
+        access: Access control of links to clients; `None` where messages carry no tokens.
 
     Raises:
         ValueError: See `Service`.

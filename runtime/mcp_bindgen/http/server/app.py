@@ -17,7 +17,7 @@ from typing import Any, TypedDict, Unpack
 import anyio
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen.runtime.log_format import request_fields
 from mcp_bindgen.runtime.logs import log, requests
@@ -297,26 +297,28 @@ class AsgiApp(ABC):
         call.send = record.send
         await record.during(self._respond(call))
 
-    async def _respond(self, call: Call) -> None:
-        """Respond to a request; web pages of allowed origins may read the response (CORS)."""
-
-        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            call.send = send
-            if self.auth is None or scope["path"] != self.auth.metadata_path:
-                await self.handle(call)
-                return
-            if scope["method"] not in ("GET", "HEAD"):
-                raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
-            headers = [(b"cache-control", b"max-age=300"), (b"vary", b"Origin")]
-            await call.respond(200, self.auth.metadata(), headers=headers)
-
+    async def _respond(self, call: Call, *, has_cors: bool = False) -> None:
+        """Check the headers of a request, and respond; web pages of allowed origins may read the response (CORS)."""
+        scope = call.scope
         try:
-            call.headers = _joined(call.scope["headers"])
+            call.headers = _joined(scope["headers"])
             if not self.policy.is_met(call.headers):
-                self.policy.check(call.scope["headers"])
-            is_of_page = b"origin" in call.headers
-            app: ASGIApp = CORSMiddleware(answer, allow_origin_regex=".*", **_CORS) if is_of_page else answer
-            await app(call.scope, call.receive, call.send)
+                self.policy.check(scope["headers"])
+            if b"origin" in call.headers and not has_cors:
+
+                async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+                    call.send = send
+                    await self._respond(call, has_cors=True)
+
+                await CORSMiddleware(answer, allow_origin_regex=".*", **_CORS)(scope, call.receive, call.send)
+                return
+            if self.auth is not None and scope["path"] == self.auth.metadata_path:
+                if scope["method"] not in ("GET", "HEAD"):
+                    raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
+                headers = [(b"cache-control", b"max-age=300"), (b"vary", b"Origin")]
+                await call.respond(200, self.auth.metadata(), headers=headers)
+            else:
+                await self.handle(call)
         except InsufficientScope as missing:
             assert self.auth is not None
             await call.refuse(HttpError(403, missing, *self.auth.challenge(missing)))

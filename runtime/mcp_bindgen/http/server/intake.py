@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 
-from pydantic_core import to_json
-
 from mcp_bindgen.runtime.concurrency import begin
 from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Operation
 from mcp_bindgen.runtime.protocol.envelope import (
     BatchTooLarge,
@@ -209,7 +208,8 @@ class ParsedBody:
         """Return the messages that another worker may wait for: answers, progress and cancellations."""
         if not self.is_batch:
             return self.body
-        return to_json([one.message for one in self.envelopes if one.is_answer or one.method in (CANCELLED, PROGRESS)])
+        kept = [one.message for one in self.envelopes if one.is_answer or one.method in (CANCELLED, PROGRESS)]
+        return jsonrpc.write_result(kept)
 
 
 def parse_body(body: bytes, max_members: int | None = None) -> ParsedBody:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from mcp_bindgen.runtime.logs import audit, log
 from mcp_bindgen.runtime.protocol import jsonrpc, peer
@@ -267,7 +268,7 @@ class OpenSession(Transport):
         Raises:
             HttpError: An id is in use, the ids are too long, or there are too many streams.
         """
-        if len(to_json(list(ids))) > _MAX_ID_BYTES:
+        if len(json.dumps(list(ids))) > _MAX_ID_BYTES:
             raise HttpError(413, invalid(f"the ids are longer than {_MAX_ID_BYTES} bytes; use shorter ones"))
         for id_ in ids:
             if id_ in self._routes:

@@ -15,10 +15,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias
 
 import anyio
-from pydantic_core import to_json
 
 from mcp_bindgen.runtime.concurrency import T
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 
@@ -174,7 +174,7 @@ class Stream:
                 self.persisted = True
 
     async def _write(self, store: EventStore, events: list[Event], owed: Collection[RequestId], closes: bool) -> None:
-        await store.write(self.session, self.name, events, None if closes else to_json(list(owed)))
+        await store.write(self.session, self.name, events, None if closes else jsonrpc.write_result(list(owed)))
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Finish work even if the caller is cancelled, so that no event is written by half."""

@@ -25,7 +25,6 @@ def parse_json(data: bytes | str) -> Any:
     return from_json(data, allow_inf_nan=False)
 
 
-
 def whole_json(value: object) -> bytes:
     """Return the JSON text of a value, with U+FFFD for each half of a surrogate pair."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=to_jsonable_python)
