@@ -323,6 +323,8 @@ def test_a_request_with_half_of_a_surrogate_pair_is_refused_under_its_id(half: b
         message = PING + b',"params":{' + member % half + b"}}"
         for peer in (ready(LATEST), client(), server()):
             assert (refused(feed(peer, message)), peer.handling) == ((PARAMS, 1), {})
+            named = message.replace(b'"id":1', b'"id":"%b"' % half)
+            assert refused(feed(peer, named)) == (PARAMS, json.loads(b'"%b"' % half))
         peer = ready(BATCHING)
         events = feed(peer, b"[" + message + b"," + PING.replace(b":1,", b":2,") + b"}]")
         assert (asked(events), next(event.id for event in events if isinstance(event, Rejected))) == ([2], 1)

@@ -174,15 +174,12 @@ class Peer:
         except ProtocolError as error:
             answered = jsonrpc.peek_answer(data)
             if answered in self.pending:  # it begins like an answer, and no other will come
-                return [self._partly_answered(self.pending.pop(answered), data, error)]
+                pending = self.pending.pop(answered)
+                with suppress(ProtocolError, ValueError, RecursionError):  # only entries of lists may be no JSON
+                    return [Answered(pending, self.read_result(pending.method, json.loads(data)["result"])[0])]
+                return [Answered(pending, error=error)]
             return [Rejected(error, jsonrpc.failure(None, error))]
         return self._receive_batch(message) if is_array(message) else self._receive_parsed(message, None)
-
-    def _partly_answered(self, pending: Pending, data: bytes, error: ProtocolError) -> Answered:
-        """Return the event of an answer that is no JSON, or that only entries of lists keep from being JSON."""
-        with suppress(ProtocolError, ValueError, RecursionError):
-            return Answered(pending, self.read_result(pending.method, json.loads(data)["result"])[0])
-        return Answered(pending, error=error)
 
     def _may_be_foreign(self, data: bytes) -> bool:
         """Return True if a message may be in a revision that is not among the dispatchers yet."""
