@@ -564,7 +564,7 @@ class Odd(v2025_11_25.Server):
     """Server whose lists have entries that a proxy cannot offer."""
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
-        names = ["mine", "good", "good"]
+        names = ["mine", "good", "good", "caf\udce9"]
         return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
 
     async def list_resources(self, params: Any, ctx: Any) -> Any:
@@ -598,7 +598,8 @@ async def test_a_proxy_leaves_out_entries_that_it_cannot_offer(caplog: pytest.Lo
             assert [one.name async for one in client.iter_prompts()] == ["p"]
         told.append([line.getMessage() for line in caplog.records if "proxy:" in line.message])
         assert [line.partition(" left out")[0] for line in told[-1]] == [
-            *("proxy: the tool 'mine' is", "proxy: the tool 'good' is", "proxy: the rest of prompts is"),
+            *("proxy: the tool 'mine' is", "proxy: the tool 'good' is"),
+            *("proxy: the tool 'caf\ufffd' is", "proxy: the rest of prompts is"),
             *("proxy: the resource 'X://a' is", "proxy: the template 'x://{a b}' is"),
         ]
     assert told[0] == told[1]  # no part of an entry stays

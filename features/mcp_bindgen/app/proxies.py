@@ -87,6 +87,8 @@ class _Proxy(App):
                     entry: Entry = jsonrpc.plain(item)
                     name = entry[KINDS[kind].key]
                     with self._leaving_out(f"the {kind} {name!r}"):
+                        if "\ufffd" in name:  # the server knows another name
+                            raise ValueError("its name has half of a character; correct the name in the server")
                         if name not in of_another_connection:
                             self.add_entry(kind, entry, way.answer, input=way.input, at_start=True)
 

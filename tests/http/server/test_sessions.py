@@ -528,10 +528,10 @@ async def test_responses_to_a_batch_are_sent_together() -> None:
         assert {one["id"] for one in messages[-1]} == {"p", 2}
         exchange = peer.post([answer(1, {}), request("a", "ping", "wrong"), request("b", "unknown")])
         assert {one["id"] for one in await exchange.answered()} == {"a", "b"}
-        exchange = peer.post([ping, request("c", "tools/call", {"name": "a", "arguments": {"x": "\ud83d"}})])
+        exchange = peer.post([ping, request("\udc00", "tools/call", {"name": "a", "arguments": {"x": "\ud83d"}})])
         assert {one["id"]: one.get("error", {}).get("code") for one in await exchange.answered()} == {
             "p": None,
-            "c": -32602,
+            "\udc00": -32602,
         }
         exchange = peer.post([notification("notifications/x"), answer(1, {})])
         assert (await exchange.whole(), exchange.status) == (b"", 202)
