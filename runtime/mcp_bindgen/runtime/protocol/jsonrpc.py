@@ -157,17 +157,17 @@ def write_result(result: object, serializer: SchemaSerializer | None = None, **o
     """
     if type(result) is Written:
         return result
-    serializer = serializer or getattr(result, "__pydantic_serializer__", _ANY)
+    writer: SchemaSerializer = getattr(result, "__pydantic_serializer__", _ANY) if serializer is None else serializer
     try:
-        return serializer.to_json(result, **options)
+        return writer.to_json(result, **options)
     except PydanticSerializationError as error:
         if "surrogates not allowed" not in str(error):
             raise
     log.warning("U+FFFD is sent in place of half of a character, as in the name of a file that is not UTF-8")
     try:
-        return whole_json(serializer.to_python(result, mode="json", **options))
+        return whole_json(writer.to_python(result, mode="json", **options))
     except UnicodeEncodeError:  # from a key
-        return whole_json(serializer.to_python(result, **options))
+        return whole_json(writer.to_python(result, **options))
 
 
 def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> None:
