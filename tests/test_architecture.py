@@ -33,9 +33,9 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 5228
-MAX_HTTP_LINES = 3847
-MAX_LINES = 23870
+MAX_KERNEL_LINES = 5303
+MAX_HTTP_LINES = 3896
+MAX_LINES = 24314
 """Lines of code of the kernel, of its HTTP transports, and of these and the features together."""
 
 MAX_BARE_ANY_SHARE = 0.04
@@ -44,7 +44,7 @@ MAX_VARS = 5
 """Share of parameters annotated with a bare `Any`, and numbers of calls that escape types."""
 
 MAX_STDIO_MODULES = 36
-MAX_STDIO_LINES = 3289
+MAX_STDIO_LINES = 3342
 """Modules of this project, and their lines of code, that a stdio server has loaded after its first call."""
 
 NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
