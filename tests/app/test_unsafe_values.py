@@ -84,7 +84,7 @@ class Files:
 
         for scheme, text in TEMPLATES.items():
             mark = template(text, values, allows_unsafe_values=scheme == "open")
-            members[f"read_{scheme}"] = mark(partial(read))
+            members[f"read_{scheme}"] = mark(staticmethod(partial(read)))
 
         async def complete(self: Contract, asked: Completion, ctx: Any) -> list[str]:
             return await files.complete(asked)

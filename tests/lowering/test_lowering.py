@@ -337,7 +337,7 @@ def nested(levels: int) -> dict[str, Any]:
     return found
 
 
-HOSTILE = ("\ud800", ["\ud800"], {"\ud800": 1}, float("nan"), nested(3000), nested(100_000), b"a", 10**5000)
+HOSTILE = ("\ud800", ["\ud800"], {"\ud800": 1}, float("nan"), nested(100_000), b"a", 10**5000)
 
 
 @pytest.mark.parametrize("known", names())

@@ -97,6 +97,7 @@ def contract(marker: Path) -> Document:
     """
     words = payloads(marker)
     take = cycle(words)
+    safe = [word for word in words if word.isprintable() and not word.startswith("\\")]  # in a URI
     schemas: dict[str, dict[str, Schema]] = json.loads(SCHEMAS.read_text("utf-8"))
     every = {name: dict(TEXT) for name in PROPERTIES}
     inputs = {"properties": {**_object("self class _meta a-b"), "properties": every}, **schemas["inputs"]}
@@ -119,7 +120,7 @@ def contract(marker: Path) -> Document:
         {"uriTemplate": "note://{id}", "name": "note", "description": next(take)},
         {"uriTemplate": "note://{id}/{part}", "name": "note"},
         {"uriTemplate": "file:///{+path}", "name": "class"},
-        {"uriTemplate": "find://x{?q,lang}", "name": "self", "variables": [{"name": "lang", "enum": words}]},
+        {"uriTemplate": "find://x{?q,lang}", "name": "self", "variables": [{"name": "lang", "enum": safe}]},
         {"uriTemplate": "odd://{self}/{class}/{a.b}/{a_b}", "name": "a.b"},
     ]
     return {

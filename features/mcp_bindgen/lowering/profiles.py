@@ -152,15 +152,21 @@ def names() -> Sequence[str]:
 
 
 @cache
-def profile(name: str) -> Profile:
+def profile(name: str, above: tuple[str, ...] = ()) -> Profile:
     """Return a profile by its name, or by the path of a TOML file.
 
     A file of `schema/providers` shows the form: `title`, optionally `base` with the name of the profile that it
     changes, and a table with `value`, `source` and `date` for each entry.
 
+    Args:
+        name: The name, or the path.
+        above: The profiles that this one is a base of.
+
     Raises:
         BadProfile: There is none, or its file has another form.
     """
+    if name in above:
+        raise BadProfile(f"{name}: base leads back to this file; name another profile")
     if name.endswith(".toml"):
         file = Path(name)
     elif (file := folder() / f"{name}.toml") and name not in names():
@@ -174,10 +180,7 @@ def profile(name: str) -> Profile:
     title, base = document.pop("title", file.stem), document.pop("base", None)
     if not isinstance(title, str) or not isinstance(base, str | None):
         raise BadProfile(f"{file}: title and base must be texts")
-    try:
-        facts = dict(profile(base).facts) if base is not None else {}
-    except RecursionError:
-        raise BadProfile(f"{file}: base leads back to this file; name another profile") from None
+    facts = dict(profile(base, (*above, name)).facts) if base is not None else {}
     facts |= {key: _fact(file, key, table) for key, table in document.items()}
     values: dict[str, Any] = {
         key: frozenset(one.value) if is_array(one.value) else one.value for key, one in facts.items()

@@ -49,8 +49,9 @@ async def connected(
 
 def _schema_of(client: Client) -> Path | None:
     """Return the schema file beside the bindings of a client that a project has of its own."""
-    files = [sys.modules[one.__module__].__file__ for one in type(client).__mro__[:-1]]
-    places = [folder / "schema" / f"{client.revision}.json" for file in files if file for folder in Path(file).parents]
+    specs = [sys.modules[one.__module__].__spec__ for one in type(client).__mro__[:-1]]
+    files = [Path(spec.origin) for spec in specs if spec is not None and spec.origin is not None]
+    places = [folder / "schema" / f"{client.revision}.json" for file in files for folder in file.parents]
     return next((place for place in places if place.is_file()), None)
 
 

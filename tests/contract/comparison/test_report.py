@@ -387,7 +387,7 @@ def test_server_texts_are_escaped_in_reports() -> None:
     comparison = compared(old, new)
     assert "\x1b" not in rendered(comparison)
     row = rendered(comparison, Format.MARKDOWN).splitlines()[-1]
-    assert row == r"- `x:y: mimeType` was a, is b \|. **Risky for** new clients with the old server."
+    assert row == r"- `x:y: mimeType` was a, is b \|\\u001b. **Risky for** new clients with the old server."
 
 
 @pytest.mark.full

@@ -290,8 +290,8 @@ async def test_completion_returns_the_values_of_an_enum(made: Made) -> None:
         found = (await client.complete(asked, {"name": "word", "value": "ab"})).completion
         assert found.values == ["abc"]
         about = types.ResourceTemplateReference(type="ref/resource", uri="find://x{?q,lang}")
-        found = (await client.complete(about, {"name": "lang", "value": "\\"})).completion
-        assert "\\N{BULLET} \\x00 \\u0041 \\777" in found.values
+        found = (await client.complete(about, {"name": "lang", "value": "ends"})).completion
+        assert "ends with a backslash\\" in found.values
 
 
 @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.slow)])

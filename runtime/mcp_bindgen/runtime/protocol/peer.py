@@ -121,7 +121,7 @@ class Peer:
         self.handling: dict[RequestId, Batch | None] = {}
         self.initialize_request_id: RequestId | None = None
         self.invalid_items: dict[InvalidItem, None] = {}
-        self.changes = 0
+        self.changes: int = 0
         self._ids = itertools.count(1)
 
     def _use(self, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None) -> None:
