@@ -137,7 +137,7 @@ class Atlas:
     @cached_property
     def methods(self) -> dict[str, Subject]:
         """Name -> method, in alphabetical order."""
-        names = {method.name for protocol in self.protocols for method in protocol.methods}
+        names = {one.name for protocol in self.protocols for one in protocol.methods}
         return {name: self._subject(name, [p for p in self.protocols if method(p, name)]) for name in sorted(names)}
 
     @cached_property
