@@ -65,7 +65,7 @@ class Use:
 
     @property
     def position(self) -> tuple[Place, str]:
-        """Where a report lists the use."""
+        """The place of the use in the order of a report."""
         return self.place, self.name
 
 

@@ -33,7 +33,7 @@ class OwnBindings:
 
     @property
     def folder(self) -> str:
-        """Where the bindings are in the project."""
+        """The folder of the bindings in the project."""
         return f"src/{self.package.replace('.', '/')}"
 
     @property
