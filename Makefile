@@ -43,7 +43,7 @@ mutants: $(READY) ## bugs in a copy of the checkout: which does a test find?
 lint: $(READY) ## style and types
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/ruff format --check generator runtime features tests examples benchmarks website
+	$(BIN)/ruff format --check
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync mypy pyright
 
 mypy pyright: $(READY)
@@ -75,7 +75,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 dist: $(READY) ## wheel and source distribution, checked: metadata, contents, extras, types, first commands
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
-	$(BIN)/python -m tests.support.distribution dist
+	$(BIN)/python -m tests.harness.distribution dist
 
 docs: $(DOCS) $(DIAGRAMS) ## the documentation site with the protocol atlas, in build/site
 	$(BIN)/python -m website

@@ -11,13 +11,13 @@ from typing import Any
 
 import anyio
 
+from mcp_bindgen.contract.code.package import contract_files
+from mcp_bindgen.contract.code.typed_client import client_files
 from mcp_bindgen.contract.document import contract_of
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.runtime import Server as AnyServer
 from mcp_bindgen.runtime import serve
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.scaffold.generated.contract_package import contract_files
-from mcp_bindgen.scaffold.generated.typed_client import client_files
 from mcp_bindgen.spec import Store
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.diff import compare
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import EffectiveSchema, Store
 
 ROUNDS = 3

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_bindgen.emit import Model, Options
 from mcp_bindgen.emit.python.bindings import emit
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.spec import EffectiveSchema, Store
 
 ROUNDS = 3

@@ -17,7 +17,7 @@ from tests.typescript.test_validators import is_valid, random_documents
 
 from mcp_bindgen.emit import Model, Options
 from mcp_bindgen.emit.typescript.plugin import EMITTER
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.spec import Store
 
 DOCUMENTS = 60

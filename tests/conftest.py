@@ -21,14 +21,14 @@ import anyio
 import pytest
 from hypothesis import settings
 
-from tests.support import forks
-from tests.support.commands import ROOT
-from tests.support.effort import HANG_SECONDS
-from tests.support.installation import wheel
-from tests.support.shared import filled
+from tests.harness import forks
+from tests.harness.commands import ROOT
+from tests.harness.effort import HANG_SECONDS
+from tests.harness.installation import wheel
+from tests.harness.shared import filled
 
 if TYPE_CHECKING:
-    from tests.support.redis_server import RedisServer
+    from tests.harness.redis_server import RedisServer
 
 for name, tried in (("quick", 40), ("full", 100), ("deep", 100)):
     settings.register_profile(name, deadline=None, max_examples=tried)  # a busy machine must not fail a test
@@ -66,7 +66,7 @@ def own_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def running_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    from tests.support.redis_server import redis_server  # few tests need it
+    from tests.harness.redis_server import redis_server  # few tests need it
 
     with redis_server(tmp_path_factory.mktemp("redis")) as running:
         yield running

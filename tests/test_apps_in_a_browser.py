@@ -15,10 +15,10 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import chromium
-from tests.support.commands import ROOT
-from tests.support.file_server import FileServer
-from tests.support.processes import free_port, process
+from tests.harness.browser import chromium
+from tests.harness.commands import ROOT
+from tests.harness.file_server import FileServer
+from tests.harness.processes import free_port, process
 
 pytestmark = pytest.mark.full
 

@@ -8,47 +8,54 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.model import Method
+from mcp_bindgen.ir import build
+from mcp_bindgen.ir.model import Method
 from mcp_bindgen.spec import Store
-from tests.support.effort import selection
+from tests.harness.commands import ROOT, SETTINGS, SOURCE_ROOTS
+from tests.harness.effort import selection
 
-ROOT = Path(__file__).parents[1]
 NAMESPACE = "mcp_bindgen"
-GENERATOR, RUNTIME, FEATURES, GENERATED = (
-    ROOT / name / NAMESPACE for name in ("generator", "runtime", "features", "generated")
-)
-REVISIONS = sorted(path.name for path in GENERATED.iterdir() if path.name.startswith("v"))
-MODULES = sorted(path for root in (GENERATOR, RUNTIME, FEATURES, GENERATED) for path in root.rglob("*.py"))
-CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in path.parents]
-GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
-HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
+ROOTS = {name: ROOT / name / NAMESPACE for name in SOURCE_ROOTS}
+GENERATED = ROOTS["generated"]
+WINGS: Mapping[str, set[str]] = {
+    "runtime": set(),
+    "generator": {"runtime"},
+    "features": {"runtime"},
+    "workbench": {"runtime", "generator", "features"},
+}
+"""Wing -> the wings that it may import."""
 
-MAX_KERNEL_LINES = 5303
-MAX_HTTP_LINES = 3896
-MAX_LINES = 24314
-"""Lines of code of the kernel, of its HTTP transports, and of these and the features together."""
+REVISIONS = sorted(path.name for path in GENERATED.iterdir() if path.name.startswith("v"))
+MODULES = sorted(path for root in ROOTS.values() for path in root.rglob("*.py"))
+PACKAGES = {path.name: wing for wing in WINGS for path in ROOTS[wing].iterdir() if any(path.glob("*.py"))}
+"""Package -> its wing."""
+
+CARRYING = [path for path in MODULES if ROOTS["runtime"] in path.parents or ROOTS["features"] in path.parents]
+PROGRAMS = {name for name, wing in PACKAGES.items() if wing in ("generator", "workbench")}
+HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
 MAX_BARE_ANY_SHARE = 0.04
 MAX_GETATTR_WITH_DEFAULT = 40
 MAX_VARS = 5
 """Share of parameters annotated with a bare `Any`, and numbers of calls that escape types."""
 
-MAX_STDIO_MODULES = 36
-MAX_STDIO_LINES = 3342
-"""Modules of this project, and their lines of code, that a stdio server has loaded after its first call."""
+MAX_STDIO_MODULES = 37
+MAX_STDIO_LINES = 3410
+"""Modules of this project, and their lines of code, that a stdio server has loaded after a call; 2 % are free."""
 
 NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
 """Places that may name methods: one module of the kernel, features that depend on tools, engines."""
+
+BUDGET = re.compile(r"^\| `(\w+)` \|.*\| ([\d,]+) \|$", re.MULTILINE)
+"""Row of a package in the README of its wing: its name, and its budget of lines of code."""
 
 REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")
 PLACES = re.compile(r"(?<![\w./])/(?:work|root|tmp|Users|home/\w+|var/folders)/|\b[A-Z]:\\Users\b")
@@ -56,7 +63,7 @@ PLACES = re.compile(r"(?<![\w./])/(?:work|root|tmp|Users|home/\w+|var/folders)/|
 
 def name_of(path: Path) -> str:
     """Return the dotted name of a module of this project, without the namespace."""
-    root = next(root for root in (GENERATOR, RUNTIME, FEATURES, GENERATED) if root in path.parents)
+    root = next(root for root in ROOTS.values() if root in path.parents)
     return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -161,7 +168,7 @@ def protocol_methods(package: str) -> tuple[Method, ...]:
 
 def test_the_modules_of_the_repository_are_found() -> None:
     assert len(REVISIONS) == 5
-    assert {name_of(path) for path in MODULES} >= {"cli.app", "protocol.passes", "runtime", "app", "v2025_11_25.types"}
+    assert {name_of(path) for path in MODULES} >= {"cli.app", "ir.passes", "runtime", "app", "v2025_11_25.types"}
 
 
 def test_imports_follow_the_import_contracts() -> None:
@@ -171,19 +178,52 @@ def test_imports_follow_the_import_contracts() -> None:
 
 
 def test_the_import_contracts_cover_every_package() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
-    found = {f"{NAMESPACE}.{path.name}" for root in (GENERATOR, RUNTIME, FEATURES) for path in root.iterdir()}
-    assert set(settings["root_packages"]) == {name for name in found if not name.endswith("__")}
+    settings = SETTINGS["tool"]["importlinter"]
+    assert set(settings["root_packages"]) == {f"{NAMESPACE}.{name}" for name in PACKAGES}
     contracts = {one["type"]: one for one in settings["contracts"]}
     layers, circles = contracts["layers"], contracts["acyclic_siblings"]
     assert {name for layer in layers["layers"] for name in layer.split(" | ")} == set(settings["root_packages"])
     assert set(circles["ancestors"]) == set(settings["root_packages"])
 
 
-def test_the_runtime_stays_within_its_line_limits() -> None:
-    for name, limit in (("runtime", MAX_KERNEL_LINES), ("http", MAX_HTTP_LINES)):
-        assert sum(source(path).lines for path in (RUNTIME / name).rglob("*.py")) <= limit
-    assert sum(source(path).lines for path in CARRYING) <= MAX_LINES
+def test_every_list_of_source_roots_in_pyproject_has_all_of_them() -> None:
+    """Tests, the site, mutants and the checks of distributions read the list of `tests.harness.commands`."""
+    folders = {path.parent.name for path in ROOT.glob(f"*/{NAMESPACE}")}
+    assert set(SOURCE_ROOTS) == folders == {*WINGS, "generated"}
+    tools = SETTINGS["tool"]
+    wheel, pyright = tools["hatch"]["build"]["targets"]["wheel"], tools["pyright"]
+    assert {name.removesuffix(f"/{NAMESPACE}") for name in wheel["only-include"]} == folders
+    assert set(wheel["sources"]) == set(pyright["extraPaths"]) == folders
+    assert {*tools["coverage"]["run"]["source"], "generated"} == folders
+    more = [
+        tools["mypy"]["files"],
+        tools["mypy"]["mypy_path"],
+        pyright["include"],
+        pyright["strict"],
+        tools["ruff"]["src"],
+    ]
+    assert [listed for listed in more if not folders <= {*listed}] == []
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_a_wing_imports_only_the_wings_below_it(wing: str) -> None:
+    for path in ROOTS[wing].rglob("*.py"):
+        wings = {PACKAGES[name.split(".")[0]] for name in imports(path) if name.split(".")[0] in PACKAGES}
+        assert wings <= {wing, *WINGS[wing]}, path
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_the_readme_of_a_wing_lists_its_packages_and_they_keep_to_their_budgets(wing: str) -> None:
+    text = (ROOT / wing / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 40
+    budgets = {name: int(limit.replace(",", "")) for name, limit in BUDGET.findall(text)}
+    assert set(budgets) == {name for name, owner in PACKAGES.items() if owner == wing}
+    for name, budget in budgets.items():
+        lines = sum(source(path).lines for path in (ROOTS[wing] / name).rglob("*.py"))
+        advice = "raise it there if users gain a capability and nothing can go"
+        assert lines <= budget, (
+            f"{name} has {lines} lines of code, its budget in {wing}/README.md is {budget}; {advice}"
+        )
 
 
 def test_the_runtime_is_typed() -> None:
@@ -194,9 +234,9 @@ def test_the_runtime_is_typed() -> None:
     assert calls["vars", 1] <= MAX_VARS
 
 
-@pytest.mark.parametrize("package", sorted(path.name for root in (RUNTIME, FEATURES) for path in root.iterdir()))
+@pytest.mark.parametrize("package", sorted(name for name, wing in PACKAGES.items() if wing in ("runtime", "features")))
 def test_the_docstring_of_a_package_lists_its_imports(package: str) -> None:
-    (folder,) = [root / package for root in (RUNTIME, FEATURES) if (root / package).is_dir()]
+    folder = ROOTS[PACKAGES[package]] / package
     said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
     listed = re.search(r"Imports (`[a-z_`, and\n]+`)", said)
     nodes = [node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
@@ -224,7 +264,8 @@ def writers(path: Path) -> Iterator[str]:
 
 @pytest.mark.full
 def test_one_module_writes_to_the_terminal() -> None:
-    found = {name_of(path): list(writers(path)) for path in GENERATOR.rglob("*.py") if name_of(path) not in WRITES}
+    programs = [path for wing in ("generator", "workbench") for path in ROOTS[wing].rglob("*.py")]
+    found = {name_of(path): list(writers(path)) for path in programs if name_of(path) not in WRITES}
     assert {name: places for name, places in found.items() if places} == {}
 
 
@@ -259,7 +300,7 @@ def test_bindings_import_only_the_runtime_and_themselves(revision: str) -> None:
         assert {name for name in imports(path) if name.split(".")[0] != revision} <= {"runtime", "runtime.abi"}, path
 
 
-@pytest.mark.parametrize("root", [GENERATOR, RUNTIME, FEATURES, GENERATED], ids=lambda root: root.parent.name)
+@pytest.mark.parametrize("root", ROOTS.values(), ids=lambda root: root.parent.name)
 def test_the_namespace_package_has_no_init_module(root: Path) -> None:
     assert not (root / "__init__.py").exists()
     assert all((path / "__init__.py").exists() for path in root.iterdir() if any(path.glob("*.py")))
@@ -271,7 +312,7 @@ def test_importing_a_revision_loads_no_heavy_packages(revision: str) -> None:
     loaded = after(f"import {NAMESPACE}.{revision}")
     assert revisions(loaded) == {revision}
     assert not loaded & HEAVY
-    assert not {f"{NAMESPACE}.{part}" for part in GENERATOR_PACKAGES} & loaded
+    assert not {f"{NAMESPACE}.{part}" for part in PROGRAMS} & loaded
 
 
 @pytest.mark.full
@@ -281,7 +322,7 @@ def test_importing_the_types_of_a_revision_loads_no_other_revision(revision: str
     assert revisions(loaded) == {revision}
     assert "pydantic" in loaded
     assert not loaded & (HEAVY - {"pydantic", "anyio"})
-    assert not {f"{NAMESPACE}.{part}" for part in GENERATOR_PACKAGES} & loaded
+    assert not {f"{NAMESPACE}.{part}" for part in PROGRAMS} & loaded
 
 
 def test_importing_the_runtime_loads_no_revision_and_no_heavy_packages() -> None:
@@ -312,12 +353,12 @@ def test_a_command_loads_only_the_packages_that_it_needs(command: str) -> None:
     )
     assert loaded & (HEAVY | {"jsonschema_rs", "tomlkit", "mypy"}) - needed == {"typer"}
     runtime = {name.removeprefix(f"{NAMESPACE}.runtime") for name in loaded if name.startswith(f"{NAMESPACE}.runtime")}
-    assert runtime <= {"", ".bindings", ".home", ".lazy"}
+    assert runtime <= {"", ".bindings", ".entry_points", ".home", ".lazy", ".logs"}
 
 
 @pytest.mark.full
 def test_modules_of_commands_load_neither_the_emitter_nor_the_type_checker() -> None:
-    names = [f"{NAMESPACE}.cli.{name}" for name in ("call", "contract", "dev", "gateway", "lock", "mock", "tap")]
+    names = [f"{NAMESPACE}.commands.{name}" for name in ("call", "contract", "dev", "gateway", "lock", "mock", "tap")]
     assert not after(f"import {', '.join(names)}") & {"datamodel_code_generator", "mypy"}
 
 
@@ -371,7 +412,7 @@ run(Tools())
     assert f"{NAMESPACE}.runtime.abi" in loaded
     assert len(loaded) <= MAX_STDIO_MODULES, sorted(loaded)
     lines = {f"{NAMESPACE}.{name_of(path)}": source(path).lines for path in CARRYING}
-    assert sum(lines[name] for name in loaded) <= MAX_STDIO_LINES
+    assert sum(lines[name] for name in loaded) <= MAX_STDIO_LINES, "import lazily what the first call does not need"
     assert {name.split(".")[1] for name in loaded} == {"runtime"}
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import ROOT, execute
-from tests.support.pages import blocks, commands
+from tests.harness.commands import ROOT, SOURCE_ROOTS, execute
+from tests.harness.pages import blocks, commands
 
-FOLDERS = ("generator", "runtime", "features", "generated", "schema", "docs", "examples")
+FOLDERS = (*SOURCE_ROOTS, "schema", "docs", "examples")
 
 
 @pytest.mark.full
@@ -25,7 +25,7 @@ def test_the_demo_regenerates_checks_and_reads_traffic(tmp_path: Path) -> None:
     drifted = Path("generated", "mcp_bindgen", "v2025_11_25", "errors.py")
     with (tmp_path / drifted).open("a") as file:
         file.write("DRIFT = True\n")
-    path = os.pathsep.join(str(tmp_path / name) for name in FOLDERS[:4])
+    path = os.pathsep.join(str(tmp_path / name) for name in SOURCE_ROOTS)
     done = execute(sys.executable, "examples/demo.py", cwd=tmp_path, code=0, PYTHONPATH=path)
     assert (tmp_path / drifted).read_bytes() == (ROOT / drifted).read_bytes()
     shown = next(command for block in blocks(ROOT / "README.md") for command in commands(block))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import ROOT, execute
-from tests.support.distribution import (
+from tests.harness.commands import ROOT, SOURCE_ROOTS, execute
+from tests.harness.distribution import (
     check_contents,
     check_metadata,
     check_release,
@@ -16,7 +16,7 @@ from tests.support.distribution import (
     project,
     typed_packages,
 )
-from tests.support.installation import installed, wheel
+from tests.harness.installation import installed, wheel
 
 DATED = "# Changelog\n\n## [0.1.0] - 2026-11-24\n"
 
@@ -38,9 +38,15 @@ def test_the_types_of_the_largest_packages_are_complete(tmp_path: Path, own_whee
 
 
 def test_public_packages_are_the_packages_with_a_py_typed_marker() -> None:
-    marked = {path.parent.relative_to(ROOT).parts for path in ROOT.glob("[fgr]*/mcp_bindgen/**/py.typed")}
-    used = {"mcp_bindgen.bridges", "mcp_bindgen.contract", "mcp_bindgen.mock"}  # public packages expose their types
-    assert set(typed_packages()) == {".".join(parts[1:]) for parts in marked} - used
+    marked = {
+        path.parent.relative_to(ROOT / root).parts for root in SOURCE_ROOTS for path in (ROOT / root).rglob("py.typed")
+    }
+    used = {
+        "mcp_bindgen.bridges",
+        "mcp_bindgen.contract",
+        "mcp_bindgen.extension_abi",
+    }  # public packages expose their types
+    assert set(typed_packages()) == {".".join(parts) for parts in marked} - used
 
 
 def test_python_versions_agree() -> None:

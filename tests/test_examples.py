@@ -17,12 +17,12 @@ import pytest
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.transports.stdio import stdio
-from tests.support.checked_connections import bounded
-from tests.support.commands import ROOT, execute
-from tests.support.forks import PYTHON
-from tests.support.issuer import Issuer
-from tests.support.processes import free_port, process
-from tests.support.protected import Protected, called, said
+from tests.harness.checked_connections import bounded
+from tests.harness.commands import ROOT, execute
+from tests.harness.forks import PYTHON
+from tests.harness.issuer import Issuer
+from tests.harness.processes import free_port, process
+from tests.harness.protected import Protected, called, said
 
 EXAMPLES = ROOT / "examples"
 SHORT = ["mounted.py", "two_servers_host.py", "unix_socket.py", "weather_client.py", "weather_server.py"]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import ROOT, execute, inside, snapshot
-from tests.support.pages import blocks, commands
-from tests.support.type_checkers import strict_cache
+from tests.harness.commands import ROOT, SOURCE_ROOTS, execute, inside, snapshot
+from tests.harness.pages import blocks, commands
+from tests.harness.type_checkers import strict_cache
 
 BLOCKS = list(blocks(ROOT / "docs" / "how-to" / "extensions.md"))
 FILES = {block.name: block.text for block in BLOCKS if block.name is not None}
@@ -37,7 +37,7 @@ def generated(folder: Path) -> Path:
 
 def test_the_page_contains_all_files_of_the_example() -> None:
     assert list(FILES) == ["jobs.json", "jobs.toml", "printer.py", "office.py"]
-    found = [path for root in ("generator", "runtime") for path in (ROOT / root).rglob("*.py")]
+    found = [path for root in SOURCE_ROOTS for path in (ROOT / root).rglob("*.py")]
     assert not [path for path in found if "JobChanged" in path.read_text("utf-8")]
 
 

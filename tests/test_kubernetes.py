@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from mcp_bindgen.http import HttpLimits
 from mcp_bindgen.http.server import app, serve
-from tests.support.commands import ROOT
+from tests.harness.commands import ROOT
 
 FOLDER = ROOT / "examples" / "kubernetes"
 FILES = sorted(FOLDER.glob("*.yaml"))

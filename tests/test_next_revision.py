@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.spec import Store
-from tests.support.commands import ROOT, Done, execute, inside, save
-from tests.support.next_revision import ATTEMPT, BASIS, EXTENSIONS, FACTS, NAME, TRACE, next_revision, without
+from tests.harness.commands import ROOT, Done, execute, inside, save
+from tests.harness.next_revision import ATTEMPT, BASIS, EXTENSIONS, FACTS, NAME, TRACE, next_revision, without
 
 CONVERSATION = """
 import json, os, sys

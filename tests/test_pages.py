@@ -21,8 +21,8 @@ import typer.main
 from ruamel.yaml import YAML
 
 from mcp_bindgen.cli.app import app
-from tests.support.commands import ROOT, execute
-from tests.support.pages import LANGUAGES, Block, Command, blocks, commands, follow, modules
+from tests.harness.commands import ROOT, SOURCE_ROOTS, execute
+from tests.harness.pages import LANGUAGES, Block, Command, blocks, commands, follow, modules
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = {page.relative_to(ROOT).as_posix().removeprefix("docs/"): page for page in PAGES}
@@ -83,7 +83,7 @@ def test_the_python_code_of_all_pages_type_checks(tmp_path: Path) -> None:
     allowed = "no-redef", "empty-body", "import-not-found", "import-untyped", "assignment"
     options = [word for code in allowed for word in ("--disable-error-code", code)]
     options += ["--check-untyped-defs", "--allow-redefinition", f"--config-file={os.devnull}", "--no-error-summary"]
-    folders = [str(ROOT / name) for name in ("generator", "runtime", "features", "generated")]
+    folders = [str(ROOT / name) for name in SOURCE_ROOTS]
     done = execute(
         *(sys.executable, "-m", "mypy", *options, "--namespace-packages", "--explicit-package-bases"),
         *(f"--cache-dir={ROOT / '.mypy_cache' / 'pages'}", *written),

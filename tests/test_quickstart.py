@@ -1,6 +1,6 @@
 """Follow the README like a new user: three commands print exactly the shown output.
 
-`python -m tests.support.quickstart` checks that they take less than two minutes.
+`python -m tests.harness.quickstart` checks that they take less than two minutes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import Command
-from tests.support.quickstart import COMMANDS, README, first_program, steps, take
+from tests.harness.pages import Command
+from tests.harness.quickstart import COMMANDS, README, first_program, steps, take
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.commands import ROOT
+from tests.harness.commands import ROOT
 
 EXAMPLE = run_path(str(ROOT / "examples" / "sampling_clients.py"))
 

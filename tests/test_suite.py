@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.commands import ROOT, execute
 from tests.mutants.__main__ import by_hand
-from tests.support.commands import ROOT, execute
 
 PAGE = (ROOT / "docs" / "testing.md").read_text("utf-8")
 REPORT = "import signal; print(signal.getsignal(signal.SIGINT).__name__)"
@@ -21,7 +21,7 @@ REPORT = "import signal; print(signal.getsignal(signal.SIGINT).__name__)"
 def test_the_page_names_files_that_exist() -> None:
     named = set(re.findall(r"(?<![\w/.])((?:[\w.]+/)*[\w.]+\.(?:py|toml))\b", PAGE)) - {"server.py"}
     assert len(named) > 10
-    missing = {name for name in named if not any((ROOT / folder / name).is_file() for folder in ("", "tests/support"))}
+    missing = {name for name in named if not any((ROOT / folder / name).is_file() for folder in ("", "tests/harness"))}
     assert not missing
 
 

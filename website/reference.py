@@ -10,6 +10,7 @@ import inspect
 import itertools
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,8 @@ def errors() -> str:
 
 def _messages() -> Iterator[tuple[str, str, str]]:
     """Yield package, problem and fix of each `BadInput` that the code raises with a text of its own."""
-    for root in ("generator", "features", "runtime"):
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    for root in settings["tool"]["hatch"]["build"]["dev-mode-dirs"]:
         for path in sorted((ROOT / root).rglob("*.py")):
             package = ".".join(path.relative_to(ROOT / root).parts[:2]).removesuffix(".py")
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -13,7 +13,7 @@ DOCS = ROOT / "docs"
 SITE = "https://mcp-bindgen.github.io/mcp-bindgen/"
 BLOB = "https://github.com/mcp-bindgen/mcp-bindgen/blob/main/"
 _COMMENT = re.compile(r"^<!-- (?:not run: [^\n]*|\w+(?: [^\s>]+)?\n.*?^)-->\n", re.MULTILINE | re.DOTALL)
-"""Instructions for tests/support/pages.py, which readers do not see."""
+"""Instructions for tests/harness/pages.py, which readers do not see."""
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"(^```.*?^```$|(?<=\n\n)(?: {4}[^\n]*\n|\n)+|(?<!`)`[^`]+`(?!`))", re.MULTILINE | re.DOTALL)
 

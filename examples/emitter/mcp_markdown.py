@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mcp_bindgen.emit import Model, Options
-from mcp_bindgen.protocol.model import Method, Ref, Type, Union
+from mcp_bindgen.ir.model import Method, Ref, Type, Union
 from mcp_bindgen.spec.markdown import code_span
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.checked_connections import STATEFUL, STATELESS
+from tests.harness.checked_connections import STATEFUL, STATELESS
 
 
 @pytest.fixture(params=[*STATEFUL, STATELESS])

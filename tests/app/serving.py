@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_bindgen.app import App, Contract
 from mcp_bindgen.runtime.session.service import lifespans
-from tests.support.checked_connections import bindings, connected
+from tests.harness.checked_connections import bindings, connected
 
 
 def client_of(revision: str, *bases: type) -> Any:

@@ -31,7 +31,7 @@ from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.session.service import lifespans
 from tests.app.serving import client_of, served
-from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected, refused, until
+from tests.harness.checked_connections import STATEFUL, STATELESS, bindings, connected, refused, until
 
 EVERY = [*STATEFUL, STATELESS]
 

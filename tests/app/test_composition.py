@@ -36,7 +36,7 @@ from mcp_bindgen.http import SqliteEventStore
 from mcp_bindgen.runtime import Identity, ProtocolError, Server
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.testing import connected
-from tests.support.checked_connections import refused
+from tests.harness.checked_connections import refused
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -16,7 +16,7 @@ from mcp_bindgen.runtime import CapabilityMissing
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps, skills
 from tests.app.serving import served
-from tests.support.checked_connections import connected, refused
+from tests.harness.checked_connections import connected, refused
 
 HTML = "<!doctype html><title>Board</title>"
 UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}

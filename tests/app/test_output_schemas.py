@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.app import OutputSchemas, UnexpectedResult
-from tests.support.checked_connections import STATELESS, bindings, connected, refused
+from tests.harness.checked_connections import STATELESS, bindings, connected, refused
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
 REMOTE = {"type": "object", "properties": {"n": {"$ref": "https://example.com/schema"}}}

@@ -33,7 +33,7 @@ from tests.app.serving import client_of, served
 from tests.app.weather import models
 from tests.app.weather.base import ForecastContract
 from tests.app.weather.everywhere import Content, Context, Prompted, Read, WeatherContract
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     STATEFUL,
     STATELESS,
     bindings,
@@ -44,8 +44,8 @@ from tests.support.checked_connections import (
     request,
     running,
 )
-from tests.support.commands import ROOT, execute, python, save
-from tests.support.small_schemas import tangled
+from tests.harness.commands import ROOT, SOURCE_ROOTS, execute, python, save
+from tests.harness.small_schemas import tangled
 
 EVERY = [*STATEFUL, STATELESS]
 ASKING = ["2025-06-18", "2025-11-25", STATELESS]
@@ -942,8 +942,7 @@ Missing()  # error
 @pytest.mark.full
 def test_pyright_reports_code_that_violates_the_contract(tmp_path: Path) -> None:
     (tmp_path / "snippet.py").write_text(SNIPPET, "utf-8")
-    roots = ("generator", "runtime", "features", "generated", ".")
-    sources = [os.path.relpath(ROOT / name, tmp_path) for name in roots]
+    sources = [os.path.relpath(ROOT / name, tmp_path) for name in (*SOURCE_ROOTS, ".")]
     save(
         tmp_path / "pyrightconfig.json",
         {"include": ["snippet.py"], "extraPaths": sources, "typeCheckingMode": "strict"},

@@ -10,7 +10,7 @@ from mcp_bindgen.extensions.tasks import task
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.app.serving import served
-from tests.support.checked_connections import STATELESS, refused
+from tests.harness.checked_connections import STATELESS, refused
 
 SUPPORT = {"plain": None, "never": "forbidden", "may": "optional", "must": "required", "marked": None}
 TOOLS = [

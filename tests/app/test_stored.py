@@ -13,7 +13,7 @@ import pytest
 from mcp_bindgen.app import Stored, ToolError
 from mcp_bindgen.app import stored as module
 from mcp_bindgen.cluster.session_registry import RedisStore
-from tests.support.redis_server import ANSWER_SECONDS, RedisServer
+from tests.harness.redis_server import ANSWER_SECONDS, RedisServer
 
 ADA: Any = SimpleNamespace(identity=SimpleNamespace(principal="ada"))
 

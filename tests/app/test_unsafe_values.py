@@ -13,7 +13,7 @@ from pydantic import create_model
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.app import App, Catalog, Completion, Contract, proxy, template
 from tests.app.serving import served
-from tests.support.checked_connections import STATEFUL, STATELESS, refused
+from tests.harness.checked_connections import STATEFUL, STATELESS, refused
 
 UNSAFE = re.findall(
     r"\S+",

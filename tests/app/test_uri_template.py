@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.app import UriTemplate
-from tests.support.effort import each
+from tests.harness.effort import each
 
 OPERATORS = ["", "+", "#", ".", "/", ";", "?", "&"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

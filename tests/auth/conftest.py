@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from mcp_bindgen.auth.client import tokens
-from tests.support.authorization_world import World, world
+from tests.harness.authorization_world import World, world
 
 
 @pytest.fixture

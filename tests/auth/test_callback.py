@@ -20,9 +20,9 @@ from mcp_bindgen.auth import Browser, DeviceCode, Headless, KnownClient
 from mcp_bindgen.auth.client.login import device_code
 from mcp_bindgen.auth.store import MemoryStore
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from tests.support.authorization_world import World, agree, call, oauth, parts, visit
-from tests.support.checked_connections import refused
-from tests.support.processes import free_port
+from tests.harness.authorization_world import World, agree, call, oauth, parts, visit
+from tests.harness.checked_connections import refused
+from tests.harness.processes import free_port
 
 
 def get(url: str, *, host: str | None = None, method: str = "GET") -> tuple[int, str, dict[str, str]]:

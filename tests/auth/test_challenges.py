@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.auth.challenges import Challenge, parse, write
-from tests.support.effort import each
+from tests.harness.effort import each
 
 NAMES = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=8)
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=20)

@@ -12,11 +12,11 @@ from mcp_bindgen.auth import Bearer, ClientCredentials, ClientSecret, StaticToke
 from mcp_bindgen.runtime import AuthorizationError, ConnectionClosed, connect
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, Refused
-from tests.support.authorization_world import SECRET, World, oauth, slowly
-from tests.support.checked_connections import refused
-from tests.support.effort import each
-from tests.support.protected import running
-from tests.support.scripted_http_server import Heard
+from tests.harness.authorization_world import SECRET, World, oauth, slowly
+from tests.harness.checked_connections import refused
+from tests.harness.effort import each
+from tests.harness.protected import running
+from tests.harness.scripted_http_server import Heard
 
 NEW: Any = v2026_07_28.Client
 CLIENTS: Any = [v2025_11_25.Client, NEW]

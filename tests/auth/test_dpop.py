@@ -9,7 +9,7 @@ import pytest
 from joserfc import jwk, jwt
 
 from mcp_bindgen.auth.dpop import ProofKey, target_uri, token_hash
-from tests.support.effort import each
+from tests.harness.effort import each
 
 
 def test_a_proof_states_method_url_time_token_and_nonce() -> None:

@@ -16,8 +16,8 @@ import anyio
 import pytest
 
 from mcp_bindgen.auth.fetch import LIMIT, Fetched, Fetcher, FetchError, is_public
-from tests.support.effort import each
-from tests.support.scripted_http_server import Heard, serving
+from tests.harness.effort import each
+from tests.harness.scripted_http_server import Heard, serving
 
 PUBLIC = "93.184.215.14"
 INSIDE = """

@@ -14,9 +14,9 @@ import pytest
 from mcp_bindgen.auth import ClientCredentials, ClientSecret, KnownClient, Manual, ServerQuirks
 from mcp_bindgen.auth.store import Key, MemoryStore, Record, put
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from tests.support.authorization_world import CALLBACK, SECRET, World, agree, call, oauth, slowly
-from tests.support.effort import rows
-from tests.support.scripted_http_server import Heard
+from tests.harness.authorization_world import CALLBACK, SECRET, World, agree, call, oauth, slowly
+from tests.harness.effort import rows
+from tests.harness.scripted_http_server import Heard
 
 
 async def test_a_login_requests_a_token_for_this_server_with_pkce_and_reuses_it(given: World) -> None:

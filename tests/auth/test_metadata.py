@@ -18,9 +18,9 @@ from mcp_bindgen.auth.metadata import (
     server_metadata_urls,
 )
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from tests.support.authorization_world import World, call, oauth
-from tests.support.effort import each
-from tests.support.scripted_http_server import Heard
+from tests.harness.authorization_world import World, call, oauth
+from tests.harness.effort import each
+from tests.harness.scripted_http_server import Heard
 
 MCP, BASE = "https://mcp.example/mcp", "https://mcp.example"
 WELL_KNOWN = f"{BASE}/.well-known/"

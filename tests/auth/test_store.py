@@ -18,9 +18,9 @@ import pytest
 from mcp_bindgen.auth.keyring_store import KeyringStore, default_store
 from mcp_bindgen.auth.store import FileStore, Key, MemoryStore, Store, put
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from tests.support.checked_connections import refused
-from tests.support.commands import ROOT, execute
-from tests.support.forks import PYTHON
+from tests.harness.checked_connections import refused
+from tests.harness.commands import ROOT, execute
+from tests.harness.forks import PYTHON
 
 KEY = Key("https://issuer.example", "https://mcp.example/mcp", "client")
 OTHER = Key("https://issuer.example", "https://mcp.example/mcp", "other")
@@ -120,7 +120,7 @@ COUNTING = """\
 import sys
 import anyio
 from mcp_bindgen.auth.store import FileStore, Key
-from tests.support.forks import PYTHON
+from tests.harness.forks import PYTHON
 
 async def main(folder):
     store, key = FileStore(folder), Key("a", "b", "c")

@@ -39,10 +39,10 @@ from mcp_bindgen.auth.store import FileStore, MemoryStore, put
 from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, Refused
-from tests.support.authorization_world import CALLBACK, SECRET, World, call, oauth, slowly
-from tests.support.commands import ROOT
-from tests.support.effort import each
-from tests.support.scripted_http_server import Heard, eventually
+from tests.harness.authorization_world import CALLBACK, SECRET, World, call, oauth, slowly
+from tests.harness.commands import ROOT
+from tests.harness.effort import each
+from tests.harness.scripted_http_server import Heard, eventually
 
 Passes = Callable[[float], None]
 
@@ -219,7 +219,7 @@ import sys
 import anyio
 from mcp_bindgen.auth import Manual
 from mcp_bindgen.auth.store import FileStore
-from tests.support.authorization_world import CALLBACK, agree, call, oauth
+from tests.harness.authorization_world import CALLBACK, agree, call, oauth
 
 async def visit(url):
     print("visits", flush=True)

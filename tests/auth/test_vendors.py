@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.auth import ClientSecret, KnownClient, ServerQuirks
-from tests.support.authorization_world import CALLBACK, oauth, playing
-from tests.support.effort import each
-from tests.support.vendors import AUTH0, COGNITO, ENTRA, GOOGLE, KEYCLOAK, Vendor, VendorWorld
+from tests.harness.authorization_world import CALLBACK, oauth, playing
+from tests.harness.effort import each
+from tests.harness.vendors import AUTH0, COGNITO, ENTRA, GOOGLE, KEYCLOAK, Vendor, VendorWorld
 
 LONG = "api://application/mcp.read"
 

@@ -21,7 +21,7 @@ from mcp_bindgen.runtime.protocol.errors import SessionLost
 from mcp_bindgen.runtime.protocol.transport import Lost
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     INITIALIZED,
     STATEFUL,
     STATELESS,

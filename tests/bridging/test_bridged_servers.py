@@ -20,14 +20,14 @@ from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, Unsuppo
 from mcp_bindgen.runtime.protocol.bridging import BRIDGING, MISSING
 from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.transports.memory import pair
+from tests.harness import checked_connections as checked
+from tests.harness.commands import ROOT, execute
+from tests.harness.effort import cases
+from tests.harness.http_wires import listening
 from tests.interop import ours
 from tests.interop.full_server import server
 from tests.interop.ours import text
 from tests.interop.report import FEATURES, REVISIONS, STATEFUL, STATELESS, Report
-from tests.support import checked_connections as checked
-from tests.support.commands import ROOT, execute
-from tests.support.effort import cases
-from tests.support.http_wires import listening
 
 NEWEST_STATEFUL = STATEFUL[-1]
 

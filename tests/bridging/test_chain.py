@@ -1,4 +1,4 @@
-"""Composition of handwritten steps; `tests/bridge` tests generated steps."""
+"""Composition of handwritten steps; `tests/conversion` tests generated steps."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from mcp_bindgen.bridging.converter import drop_collisions, read_without_collisions
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol import jsonrpc
-from tests.support.checked_connections import bindings
+from tests.harness.checked_connections import bindings
 
 TOOLS: dict[str, Any] = {"tools": [{"name": "a", "title": "A"}, {"name": "b", "title": 5, "inputSchema": {"title": 6}}]}
 

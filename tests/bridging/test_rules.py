@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.bridging import rules
 from mcp_bindgen.bridging.chain import LossReport, NotConvertible, RuleContext, Ruling, chain, missed
-from tests.support.json_instances import JSON
+from tests.harness.json_instances import JSON
 
 TEXT = {"type": "text", "text": "a"}
 IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}

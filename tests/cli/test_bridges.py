@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mcp_bindgen.spec import Store
-from tests.support.commands import ROOT, answered, complaint, execute, inside
-from tests.support.forks import PYTHON
+from tests.harness.commands import ROOT, answered, complaint, execute, inside
+from tests.harness.forks import PYTHON
 
 WEATHER = """
 from mcp_bindgen.v2025_11_25 import Server

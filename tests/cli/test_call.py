@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.cli.call import print_offers, readable
-from tests.support import commands
-from tests.support.commands import ROOT, bindgen, inside, on_terminal
-from tests.support.forks import PYTHON
+from mcp_bindgen.commands.call import print_offers, readable
+from tests.harness import commands
+from tests.harness.commands import ROOT, bindgen, inside, on_terminal
+from tests.harness.forks import PYTHON
 
 WEATHER = f"'{PYTHON}' '{ROOT / 'examples' / 'weather_server.py'}'"
 ECHO = f"'{PYTHON}' '{ROOT / 'benchmarks' / 'echo_server.py'}'"

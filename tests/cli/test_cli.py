@@ -16,7 +16,7 @@ import pytest
 
 from mcp_bindgen.emit import MARK
 from mcp_bindgen.spec import Store
-from tests.support.commands import (
+from tests.harness.commands import (
     ROOT,
     Done,
     answered,
@@ -29,9 +29,9 @@ from tests.support.commands import (
     save,
     snapshot,
 )
-from tests.support.effort import cases
-from tests.support.forks import INSTALLED
-from tests.support.small_schemas import draft, record, ref, small
+from tests.harness.effort import cases
+from tests.harness.forks import INSTALLED
+from tests.harness.small_schemas import draft, record, ref, small
 
 REVISION = "2025-11-25"
 SCHEMA = str(ROOT / "schema" / REVISION / "schema.json")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.commands import COMMAND, ROOT, execute
-from tests.support.effort import cases
-from tests.support.forks import PYTHON
+from tests.harness.commands import COMMAND, ROOT, execute
+from tests.harness.effort import cases
+from tests.harness.forks import PYTHON
 
 WEATHER = f"'{PYTHON} {ROOT / 'examples' / 'weather_server.py'}'"
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.cli.live import Connection, offers
+from mcp_bindgen.commands.live import Connection, offers
 from mcp_bindgen.contract.document import read_contract
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import COMMAND, ROOT, Done, answered, complaint, inside, save
-from tests.support.forks import PYTHON
+from tests.harness.commands import COMMAND, ROOT, Done, answered, complaint, inside, save
+from tests.harness.forks import PYTHON
 
 EXAMPLE = ROOT / "examples" / "weather_server.py"
 WEATHER = f"'{PYTHON}' '{EXAMPLE}'"

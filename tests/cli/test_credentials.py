@@ -13,9 +13,9 @@ import pytest
 
 from mcp_bindgen.host import Host, TokenNeeded
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.commands import COMMAND, ROOT, answered, complaint, execute, inside
-from tests.support.forks import PYTHON
-from tests.support.processes import free_port
+from tests.harness.commands import COMMAND, ROOT, answered, complaint, execute, inside
+from tests.harness.forks import PYTHON
+from tests.harness.processes import free_port
 
 KEY = "0123456789abcdef0123"
 CONTRACT = ROOT / "tests" / "runtime" / "contract" / "weather" / "contract.json"

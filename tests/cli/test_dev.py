@@ -19,9 +19,9 @@ import httpx2
 import pytest
 from watchfiles import Change
 
-from tests.support.browser import check_accessibility, chromium
-from tests.support.commands import COMMAND, complaint
-from tests.support.processes import alive
+from tests.harness.browser import check_accessibility, chromium
+from tests.harness.commands import COMMAND, complaint
+from tests.harness.processes import alive
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -308,7 +308,7 @@ def test_invalid_input_gives_a_one_line_error(tmp_path: Path) -> None:
 
 
 def test_only_source_files_restart_the_server(tmp_path: Path) -> None:
-    from mcp_bindgen.cli.dev_server import SOURCES
+    from mcp_bindgen.commands.dev_server import SOURCES
 
     sources = ["server.py", "tools.ts", "pyproject.toml", "page.html", "skills/a/SKILL.md", ".env"]
     written = ["state.json", "notes.db", "a.sqlite-wal", "a.log.1", "server.pid", "__pycache__/a.pyc", ".venv/a.py"]

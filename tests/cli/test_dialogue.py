@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mcp_bindgen.cli.app import extra_with
-from tests.support.commands import COMMAND, ROOT, answered, complaint, execute, inside
-from tests.support.effort import cases
-from tests.support.forks import PYTHON
+from tests.harness.commands import COMMAND, ROOT, answered, complaint, execute, inside
+from tests.harness.effort import cases
+from tests.harness.forks import PYTHON
 
 SERVER = """
 import os, sys

@@ -13,11 +13,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.cli.install import HOSTS, place_of
+from mcp_bindgen.commands.install import HOSTS, place_of
 from mcp_bindgen.host import Host
 from mcp_bindgen.spec.jsonc import loads
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.commands import ROOT, answered, complaint, inside
+from tests.harness.commands import ROOT, answered, complaint, inside
 
 EXAMPLE = ROOT / "examples" / "weather_server.py"
 COMMAND = f"'{sys.executable}' '{EXAMPLE}'"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.cli.live import Connection
-from mcp_bindgen.cli.lock import asked_of
+from mcp_bindgen.commands.live import Connection
+from mcp_bindgen.commands.lock import asked_of
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.host import Entry
 from mcp_bindgen.lock import Lock
-from tests.support.commands import complaint, inside, save
-from tests.support.forks import PYTHON
+from tests.harness.commands import complaint, inside, save
+from tests.harness.forks import PYTHON
 
 SERVER = """
 import json
@@ -56,7 +56,7 @@ class World:
         self.configure(weather=entry, off={"command": "absent", "disabled": True})
         self.serve(forecast())
         if not runs:
-            monkeypatch.setattr("mcp_bindgen.cli.lock.offers", self.offers)
+            monkeypatch.setattr("mcp_bindgen.commands.lock.offers", self.offers)
 
     def offers(self, words: str, connection: Connection) -> Contract:
         assert words == f"{self.config}#weather"

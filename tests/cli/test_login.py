@@ -16,10 +16,10 @@ import anyio
 import pytest
 
 from mcp_bindgen.auth.store import FileStore, Key, default_folder
-from tests.support import file_server
-from tests.support.authorization_world import SECRET
-from tests.support.commands import Done, answered, complaint, inside, save
-from tests.support.guarded import Browser, Guarded, guarded
+from tests.harness import file_server
+from tests.harness.authorization_world import SECRET
+from tests.harness.commands import Done, answered, complaint, inside, save
+from tests.harness.guarded import Browser, Guarded, guarded
 
 FILES = "mcp:read mcp:write"
 

@@ -13,8 +13,8 @@ from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.host.watch import last_words
 from mcp_bindgen.runtime import ConnectionClosed, Options, RequestTimeout
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.checked_connections import refused
-from tests.support.commands import ROOT, inside
+from tests.harness.checked_connections import refused
+from tests.harness.commands import ROOT, inside
 
 LIBRARY = """import asyncio, os, traceback
 from mcp_bindgen.app import App

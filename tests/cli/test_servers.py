@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mcp_bindgen.cli.options import SERVERS
-from mcp_bindgen.cli.servers import FORMS, named, public
+from mcp_bindgen.commands.servers import FORMS, named, public
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import ROOT, answered, complaint, inside
+from tests.harness.commands import ROOT, answered, complaint, inside
 
 APP = """
 from mcp_bindgen.app import App

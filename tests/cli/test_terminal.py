@@ -24,9 +24,9 @@ from mcp_bindgen.cli import terminal
 from mcp_bindgen.cli.app import run
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.vectors.format import Vector, VectorFile, as_text
-from tests.support.commands import ROOT, inside
-from tests.support.effort import cases
-from tests.support.forks import PYTHON
+from tests.harness.commands import ROOT, inside
+from tests.harness.effort import cases
+from tests.harness.forks import PYTHON
 
 CONTROLS = [chr(code) for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0))]
 HIDDEN = list(

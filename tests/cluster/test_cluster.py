@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.support.checked_connections import lone, until
-from tests.support.cluster import NEW, Cluster, Patient, Reader, answer, cluster, connections, numbers, patient, text
-from tests.support.processes import PATIENCE
+from tests.harness.checked_connections import lone, until
+from tests.harness.cluster import NEW, Cluster, Patient, Reader, answer, cluster, connections, numbers, patient, text
+from tests.harness.processes import PATIENCE
 
 NOTE = "note://1"
 UPDATED = "notifications/resources/updated"

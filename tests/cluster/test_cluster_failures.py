@@ -13,9 +13,9 @@ import anyio
 import httpx2
 import pytest
 
-from tests.support.checked_connections import refused, request, until
-from tests.support.cluster import Cluster, Lost, Patient, Reader, cluster, connections, meeting, numbers, patient, text
-from tests.support.processes import PATIENCE, alive
+from tests.harness.checked_connections import refused, request, until
+from tests.harness.cluster import Cluster, Lost, Patient, Reader, cluster, connections, meeting, numbers, patient, text
+from tests.harness.processes import PATIENCE, alive
 
 NOTE = "note://1"
 LEASE = 4.0

@@ -21,9 +21,9 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.http.server.limits import LIMITS
 from mcp_bindgen.http.server.serve import _Uvicorn
 from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
-from tests.support.checked_connections import bounded, lone, refused
-from tests.support.cluster import HEADERS, NEW, OLD, PUBLIC_NAME, Cluster, Patient, ShippedCluster, cluster, connections
-from tests.support.processes import PATIENCE
+from tests.harness.checked_connections import bounded, lone, refused
+from tests.harness.cluster import HEADERS, NEW, OLD, PUBLIC_NAME, Cluster, Patient, ShippedCluster, cluster, connections
+from tests.harness.processes import PATIENCE
 
 NOTE = "note://1"
 RATE = 25

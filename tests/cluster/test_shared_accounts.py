@@ -15,9 +15,9 @@ from mcp_bindgen.http import HttpLimits, StoreLimits
 from mcp_bindgen.http.server.errors import StoreFull
 from mcp_bindgen.http.server.event_store import Event, account_of
 from tests.cluster.test_shared_store import headers, stores, workers
-from tests.support.checked_connections import initialize, refused, request, until
-from tests.support.http_wires import LATEST
-from tests.support.redis_server import RedisServer, redis_server
+from tests.harness.checked_connections import initialize, refused, request, until
+from tests.harness.http_wires import LATEST
+from tests.harness.redis_server import RedisServer, redis_server
 
 PREFIX = "mcp-bindgen:"
 

@@ -39,15 +39,15 @@ from mcp_bindgen.runtime import run as serve
 from mcp_bindgen.runtime.session import client as client_module
 from mcp_bindgen.runtime.session.service import Served
 from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.harness.checked_connections import INITIALIZED, initialize, lone, notification, refused, request, until
+from tests.harness.cluster import HEADERS, answer, text
+from tests.harness.commands import execute
+from tests.harness.effort import each, examples
+from tests.harness.http_wires import LATEST, stateless, who, wires
+from tests.harness.issuer import Prover
+from tests.harness.processes import free_port, process
+from tests.harness.redis_server import ANSWER_SECONDS, RedisServer
 from tests.runtime.test_connecting import listening
-from tests.support.checked_connections import INITIALIZED, initialize, lone, notification, refused, request, until
-from tests.support.cluster import HEADERS, answer, text
-from tests.support.commands import execute
-from tests.support.effort import each, examples
-from tests.support.http_wires import LATEST, stateless, who, wires
-from tests.support.issuer import Prover
-from tests.support.processes import free_port, process
-from tests.support.redis_server import ANSWER_SECONDS, RedisServer
 
 PING = request(1, "ping")
 

@@ -17,9 +17,9 @@ import pytest
 
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import STATELESS, lone, refused, until
-from tests.support.cluster import PUBLIC_NAME, connections, nginx
-from tests.support.processes import PATIENCE, New, Old, free_port, granian, process, text, uvicorn
+from tests.harness.checked_connections import STATELESS, lone, refused, until
+from tests.harness.cluster import PUBLIC_NAME, connections, nginx
+from tests.harness.processes import PATIENCE, New, Old, free_port, granian, process, text, uvicorn
 
 # --- nginx ----------------------------------------------------------------------------------------------------
 

@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from tests.conformance.suite import Outcome, Scenario, Side, Suite, installed, pinned
-from tests.support.cluster import plain_nginx
-from tests.support.commands import COMMAND, ROOT, execute
-from tests.support.forks import PYTHON
-from tests.support.processes import free_port, process
-from tests.support.redis_server import redis_server
+from tests.harness.cluster import plain_nginx
+from tests.harness.commands import COMMAND, ROOT, execute
+from tests.harness.forks import PYTHON
+from tests.harness.processes import free_port, process
+from tests.harness.redis_server import redis_server
 
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
 SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))

@@ -24,7 +24,7 @@ from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.conformance import run, suite
 from tests.conformance.run import PAGE, page, play, summary, wanted
 from tests.conformance.suite import HERE, Outcome, Scenario, Suite, judged, last_words, listed, pinned
-from tests.support.checked_connections import bindings
+from tests.harness.checked_connections import bindings
 
 LISTING = """\
 Server scenarios (test against a server):

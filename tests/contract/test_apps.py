@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from mcp_bindgen.app import App
 from mcp_bindgen.contract.document import contract_of, read_contract
-from mcp_bindgen.protocol.model import Array, Object, Ref
-from tests.support.commands import complaint, inside
+from mcp_bindgen.ir.model import Array, Object, Ref
+from tests.harness.commands import complaint, inside
 
 NOTES = '''
 from mcp_bindgen.app import App

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.commands import Done, inside, save
-from tests.support.file_server import serving
+from tests.harness.commands import Done, inside, save
+from tests.harness.file_server import serving
 
 
 def with_tool(**members: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.functions import document_of_module, tool_of
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import complaint, execute, inside
+from tests.harness.commands import complaint, execute, inside
 
 WEATHER = '''
 """The weather, as a team would write it down first."""

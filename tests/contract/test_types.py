@@ -21,18 +21,19 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen import app
 from mcp_bindgen.contract import names
+from mcp_bindgen.contract.code.python_contract import RESERVED, lower_contract, stub
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.types import is_visible
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.style import style
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Union
-from mcp_bindgen.scaffold.generated.python_contract import RESERVED, lower_contract, stub
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Union
+from mcp_bindgen.ir.naming import class_name
 from mcp_bindgen.spec import BadInput, DiagnosticContext
-from tests.support import hostile_contract as hostile
-from tests.support.contract_strategies import PROPERTY_NAMES, inputs, taking, tool
-from tests.support.effort import examples
-from tests.support.json_instances import Instances, odd_names
+from tests.harness import hostile_contract as hostile
+from tests.harness.contract_strategies import PROPERTY_NAMES, inputs, taking, tool
+from tests.harness.effort import examples
+from tests.harness.json_instances import Instances, odd_names
 
 TEXT = {"type": "string"}
 STRING = Scalar("string")
@@ -285,7 +286,7 @@ def test_stub_and_model_names_are_unique_and_valid(entries: list[str]) -> None:
     for scope, stems in (
         (names.Scope("_"), [stub(name) for name in entries]),
         (names.Scope("_"), [stub(name, "prompt") for name in entries]),
-        (names.Scope(), [names.definition(name, "Input") for name in entries]),
+        (names.Scope(), [class_name(name, "Input") for name in entries]),
         (names.Scope(), [names.inner("TInput", name) for name in entries]),
     ):
         found = [scope.claim(stem) for stem in stems]

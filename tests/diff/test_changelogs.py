@@ -13,7 +13,7 @@ import pytest
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Plane
 from mcp_bindgen.diff.rules import RULES
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import Store
 
 STORE = Store()

@@ -11,9 +11,9 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from mcp_bindgen.report.comparison_json import json_schema
-from tests.support.commands import inside
-from tests.support.repositories import PATH, Repo
-from tests.support.small_schemas import record, small
+from tests.harness.commands import inside
+from tests.harness.repositories import PATH, Repo
+from tests.harness.small_schemas import record, small
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 SAID = {"description": "How many."}

@@ -12,11 +12,11 @@ import pytest
 
 from mcp_bindgen.diff import history as module
 from mcp_bindgen.diff.selectors import find
-from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.model import Object
+from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.ir.model import Object
 from mcp_bindgen.spec import Store
-from tests.support.commands import ROOT, inside, save
-from tests.support.effort import cases
+from tests.harness.commands import ROOT, inside, save
+from tests.harness.effort import cases
 
 STORE = Store()
 REVISIONS = list(STORE.pins)

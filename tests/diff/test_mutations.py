@@ -15,18 +15,18 @@ import pytest
 
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane
-from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.model import Ref, Sender, references
-from mcp_bindgen.protocol.passes.build_state import BuildState
-from mcp_bindgen.protocol.passes.restore_unions import restore_unions
+from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.ir.model import Ref, Sender, references
+from mcp_bindgen.ir.passes.build_state import BuildState
+from mcp_bindgen.ir.passes.restore_unions import restore_unions
 from mcp_bindgen.spec import EffectiveSchema, Store
 from mcp_bindgen.spec.document import normalise
-from tests.support.effort import cases, examples
-from tests.support.impacts import Reach
-from tests.support.json_instances import map_names, of_definitions
-from tests.support.protocol_schemas import Schema, as_schemas, named, without_envelope
-from tests.support.schema_locations import Places
-from tests.support.schema_mutations import Expected, Mutation, bundles, mutations
+from tests.harness.effort import cases, examples
+from tests.harness.impacts import Reach
+from tests.harness.json_instances import map_names, of_definitions
+from tests.harness.protocol_schemas import Schema, as_schemas, named, without_envelope
+from tests.harness.schema_locations import Places
+from tests.harness.schema_mutations import Expected, Mutation, bundles, mutations
 
 STORE = Store()
 REVISIONS = list(STORE.pins)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.bridge.document import Model, write
+from mcp_bindgen.conversion.document import Model, write
 from mcp_bindgen.diff import Comparison, Finding, compare
 from mcp_bindgen.diff.accept import Acceptance, accept, read_acceptances
 from mcp_bindgen.diff.finding import Impact, Message, Outcome, Plane, Severity
@@ -22,12 +22,12 @@ from mcp_bindgen.diff.match import match
 from mcp_bindgen.diff.rules import RULES, impacts
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.source import load, timeline
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import BadInput, EffectiveSchema, Store
 from mcp_bindgen.spec.document import normalise
-from tests.support.commands import save, shuffled
-from tests.support.effort import selection
-from tests.support.small_schemas import Schema, draft, message, record, ref, small, union
+from tests.harness.commands import save, shuffled
+from tests.harness.effort import selection
+from tests.harness.small_schemas import Schema, draft, message, record, ref, small, union
 
 STORE = Store()
 REVISIONS = list(STORE.pins)

@@ -11,8 +11,8 @@ import pytest
 
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.keywords import Schema, rebuild
-from tests.support.commands import Done, inside, python, save, shuffled
-from tests.support.effort import cases
+from tests.harness.commands import Done, inside, python, save, shuffled
+from tests.harness.effort import cases
 
 STORE = Store()
 REVISIONS = list(STORE.pins)

@@ -25,22 +25,22 @@ from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.naming import is_importable
 from mcp_bindgen.emit.python.trial import try_import
 from mcp_bindgen.http import HttpApp
-from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.examples import example
-from mcp_bindgen.protocol.model import Const, Object, Ref, Scalar, Type, Union
-from mcp_bindgen.protocol.prose import plain
-from mcp_bindgen.protocol.schema import document_of, schema_of
+from mcp_bindgen.ir import build
+from mcp_bindgen.ir.examples import example
+from mcp_bindgen.ir.model import Const, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.ir.prose import plain
+from mcp_bindgen.ir.schema import document_of, schema_of
 from mcp_bindgen.runtime import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import BadInput, Store, extend, external, read_extension
 from mcp_bindgen.spec.pointer import join, split, step
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
-from tests.support.commands import ROOT, inside, save
-from tests.support.drafts import DRAFTS, TEXT, Draft
-from tests.support.effort import cases, examples
-from tests.support.schema_damage import damaged
-from tests.support.small_schemas import Schema, message, record, ref, small, union
-from tests.support.small_schemas import draft as draft_of_a_library
+from tests.harness.commands import ROOT, inside, save
+from tests.harness.drafts import DRAFTS, TEXT, Draft
+from tests.harness.effort import cases, examples
+from tests.harness.schema_damage import damaged
+from tests.harness.small_schemas import Schema, message, record, ref, small, union
+from tests.harness.small_schemas import draft as draft_of_a_library
 
 SEMANTICS = Store().semantics
 DRAFT = Options("acme.draft", "mcp-bindgen generate")

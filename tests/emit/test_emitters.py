@@ -12,11 +12,11 @@ import pytest
 from mcp_bindgen.emit import emitter
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.emit.python.package_scope import engine_of
-from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.model import Extension
+from mcp_bindgen.ir import build
+from mcp_bindgen.ir.model import Extension
 from mcp_bindgen.spec import BadInput, Store
-from tests.support.commands import ROOT, Done, bindgen, complaint, inside, snapshot
-from tests.support.installation import wheel
+from tests.harness.commands import ROOT, Done, bindgen, complaint, inside, snapshot
+from tests.harness.installation import wheel
 
 EXAMPLE = ROOT / "examples" / "emitter"
 PLAIN = """

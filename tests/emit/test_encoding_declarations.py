@@ -16,17 +16,17 @@ from typing import Any
 import jinja2
 import pytest
 
-from mcp_bindgen.bridge.plan import plan
-from mcp_bindgen.bridge.rules import Rule, Rules
+from mcp_bindgen.conversion.plan import plan
+from mcp_bindgen.conversion.rules import Rule, Rules
 from mcp_bindgen.emit import Model, Options
 from mcp_bindgen.emit.python import environment as emitted
 from mcp_bindgen.emit.python.bridges import emit
 from mcp_bindgen.scaffold import rendering
 from mcp_bindgen.spec import Store
-from tests.scaffold.generated.test_contract_package import NEWEST
-from tests.support.bridging import REVISIONS, protocol
-from tests.support.commands import inside, save
-from tests.support.effort import examples
+from tests.contract.code.test_contract_package import NEWEST
+from tests.harness.bridging import REVISIONS, protocol
+from tests.harness.commands import inside, save
+from tests.harness.effort import examples
 
 pytestmark = pytest.mark.full
 

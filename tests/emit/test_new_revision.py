@@ -14,9 +14,9 @@ import pytest
 from mcp_bindgen.emit import Request, targets
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.spec.canonical import digest
-from tests.support.commands import ROOT, Done, bindgen, execute, inside, python, save, shuffled, snapshot
-from tests.support.small_schemas import Schema, draft, message, record, ref, small, union
-from tests.support.type_checkers import strict_cache
+from tests.harness.commands import ROOT, Done, bindgen, execute, inside, python, save, shuffled, snapshot
+from tests.harness.small_schemas import Schema, draft, message, record, ref, small, union
+from tests.harness.type_checkers import strict_cache
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}

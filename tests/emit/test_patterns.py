@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from tests.emit.test_reserved_names import bindings
-from tests.support.small_schemas import small
+from tests.harness.small_schemas import small
 
 PATTERNS = (
     *(r"^\d+$", r"^\D$", r"^\w+$", r"^\W+$", r"^\s$", r"^\S$", "^.$", r"^\.$", r"^\\.$", r"^\\d$"),

@@ -17,8 +17,8 @@ from ruamel.yaml import YAML
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.emit.project import requests
 from mcp_bindgen.spec.project import Configuration, PackageTable, SchemaTable, find, read
-from tests.support.commands import ROOT, inside, save, snapshot
-from tests.support.small_schemas import small
+from tests.harness.commands import ROOT, inside, save, snapshot
+from tests.harness.small_schemas import small
 
 CONFIGURATION = """
 revisions = ["2024-11-05"]

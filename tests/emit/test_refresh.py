@@ -12,8 +12,8 @@ import pytest
 from mcp_bindgen.emit import Request, Target, Update, drift, emitter, refresh, targets, update
 from mcp_bindgen.emit.writer import present
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import save
-from tests.support.small_schemas import Schema, small
+from tests.harness.commands import save
+from tests.harness.small_schemas import Schema, small
 
 SAME = Update(files=9, changed=False)
 

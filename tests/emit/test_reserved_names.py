@@ -17,14 +17,14 @@ import mcp_bindgen.emit as emitters
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.bindings import emit
 from mcp_bindgen.emit.python.environment import TEMPLATES
-from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.naming import pascal
+from mcp_bindgen.ir import build
+from mcp_bindgen.ir.naming import pascal
 from mcp_bindgen.runtime import Client, Context, Server, abi
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.spec import Store, external
-from tests.support.commands import save
-from tests.support.effort import cases
-from tests.support.small_schemas import Schema, message, record, ref, small, union
+from tests.harness.commands import save
+from tests.harness.effort import cases
+from tests.harness.small_schemas import Schema, message, record, ref, small, union
 
 TEXT: Schema = {"type": "string"}
 WORDS = {*keyword.kwlist, *keyword.softkwlist, "typing", "types", "methods", "core", "abi", "overload"}

@@ -19,10 +19,10 @@ from mcp_bindgen.runtime import bindings
 from mcp_bindgen.runtime.bindings import home
 from mcp_bindgen.runtime.connecting import installed as clients
 from mcp_bindgen.spec import BadInput, Store
-from tests.support.commands import ROOT, Done, execute, inside, save, snapshot
-from tests.support.forks import PYTHON
-from tests.support.installation import Installation, installed
-from tests.support.small_schemas import INCOMPLETE, draft, message, record, ref, small, union
+from tests.harness.commands import ROOT, Done, execute, inside, save, snapshot
+from tests.harness.forks import PYTHON
+from tests.harness.installation import Installation, installed
+from tests.harness.small_schemas import INCOMPLETE, draft, message, record, ref, small, union
 
 REVISIONS = list(Store().pins)
 

@@ -15,7 +15,7 @@ import pytest
 
 from mcp_bindgen.emit import drift, header, write
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import execute, python, snapshot
+from tests.harness.commands import execute, python, snapshot
 
 MARK = f"# {header.MARK}"
 OLD = {"__init__.py": f"{MARK} 1\nVALUE = 1\n", "gone.py": f"{MARK} 1\n", "same.py": f"{MARK} 0\n"}

@@ -8,14 +8,14 @@ from typing import Any, Literal
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.extensions.abi import Extension, ExtensionRoutes
+from mcp_bindgen.extension_abi import Extension, ExtensionRoutes
 from mcp_bindgen.runtime import CapabilityMissing, MethodNotFound
 from mcp_bindgen.runtime.abi import ExtensionResult, Filter, Model, Notification, Request, Route, by_name
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.extensions.test_negotiation import in_memory, played
-from tests.support.checked_connections import Raw, answer, lone, notification, refused, request, running
-from tests.support.shop import Customer, Shop, bindings, types
-from tests.support.stock_schema import ID
+from tests.harness.checked_connections import Raw, answer, lone, notification, refused, request, running
+from tests.harness.shop import Customer, Shop, bindings, types
+from tests.harness.stock_schema import ID
 
 PRICE = "com.example/price"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from mcp_bindgen.extensions.abi import MetaKey
+from mcp_bindgen.extension_abi import MetaKey
 from mcp_bindgen.v2026_07_28 import types as mcp
 
 HINT: MetaKey[mcp.Icon] = MetaKey("com.example/hint", mcp.Icon)

@@ -22,11 +22,11 @@ from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.harness.checked_connections import Raw, answer, lone, notification, refused, request, running, stating, until
+from tests.harness.shop import Customer, Shop, bindings, types
+from tests.harness.stock_schema import ID
 from tests.http.server import test_app as http
 from tests.runtime.test_connecting import listening
-from tests.support.checked_connections import Raw, answer, lone, notification, refused, request, running, stating, until
-from tests.support.shop import Customer, Shop, bindings, types
-from tests.support.stock_schema import ID
 
 DECLARED: dict[str, Any] = {"extensions": {ID: {}}}
 LACKING: dict[str, Any] = {"requiredCapabilities": {"extensions": {ID: {}}}}
@@ -51,7 +51,7 @@ async def over_http(client: Any) -> AsyncGenerator[Any]:
 
 @asynccontextmanager
 async def over_stdio(client: Any) -> AsyncGenerator[Any]:
-    code = f"import sys; sys.path[:0] = {sys.path!r}; from tests.support.shop import Shop, run; run(Shop())"
+    code = f"import sys; sys.path[:0] = {sys.path!r}; from tests.harness.shop import Shop, run; run(Shop())"
     async with stdio(sys.executable, "-c", code) as transport, connect(transport, client) as found:
         yield found
 

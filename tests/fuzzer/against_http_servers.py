@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, strictly
+from tests.harness.checked_connections import INITIALIZED, STATELESS, initialize, strictly
 
 from . import mutations
 from .against_servers import CAPABILITIES, HEAD, PATIENCE, WITH_BATCHES, sentinel

@@ -15,8 +15,8 @@ import anyio
 
 from mcp_bindgen.runtime import serve
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import INITIALIZED, initialize, lone, notification, request
-from tests.support.commands import ROOT
+from tests.harness.checked_connections import INITIALIZED, initialize, lone, notification, request
+from tests.harness.commands import ROOT
 
 from .checker import Checker
 from .failure import Violation

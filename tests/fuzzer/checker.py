@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.checked_connections import Oracle, oracle, strictly
+from tests.harness.checked_connections import Oracle, oracle, strictly
 
 from .failure import Violation
 

@@ -24,7 +24,7 @@ def main() -> None:
         import mcp_bindgen.runtime.protocol.peer  # noqa: F401 - it must be the first to import it
     from mcp_bindgen.runtime.protocol.errors import ProtocolError
     from mcp_bindgen.runtime.protocol.events import Rejected, Requested
-    from tests.support.checked_connections import copied, essence, ready, slow
+    from tests.harness.checked_connections import copied, essence, ready, slow
 
     from .checker import Checker
     from .failure import Violation

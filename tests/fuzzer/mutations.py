@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from tests.support.checked_connections import spelled
+from tests.harness.checked_connections import spelled
 
 ODD: list[Any] = [
     *(None, True, False, 0, 1, -1, 1.0, 1.5, -0.0, 1e300, 2**64, 10**40),

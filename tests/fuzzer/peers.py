@@ -15,7 +15,7 @@ import anyio
 from mcp_bindgen.runtime import ProtocolError, Server, run
 from mcp_bindgen.runtime.protocol.limits import Options
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
-from tests.support.checked_connections import STATEFUL, STATELESS, bindings
+from tests.harness.checked_connections import STATEFUL, STATELESS, bindings
 
 REVISIONS = [*STATEFUL, STATELESS]
 TOOLS = ("echo", "pause", "count", "ask", "log", "fail", "refuse")

@@ -15,8 +15,8 @@ from typing import Protocol
 
 import anyio
 
-from tests.support.commands import ROOT
-from tests.support.processes import free_port, process
+from tests.harness.commands import ROOT
+from tests.harness.processes import free_port, process
 
 from .against_clients import Calls
 from .against_http_servers import Http

@@ -11,8 +11,8 @@ import pytest
 from mcp_bindgen.runtime.protocol.events import Requested
 from mcp_bindgen.runtime.protocol.methods import Role
 from mcp_bindgen.runtime.protocol.peer import Peer, State
-from tests.support.checked_connections import STATELESS, copied, essence, oracle, ready, request, slow, takes
-from tests.support.effort import cases, examples
+from tests.harness.checked_connections import STATELESS, copied, essence, oracle, ready, request, slow, takes
+from tests.harness.effort import cases, examples
 
 from .mutations import mutated
 from .traffic import traffic

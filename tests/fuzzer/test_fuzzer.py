@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.runtime.protocol.peer import Peer
-from tests.support.checked_connections import notification, request
-from tests.support.commands import ROOT, execute
-from tests.support.effort import cases, examples
+from tests.harness.checked_connections import notification, request
+from tests.harness.commands import ROOT, execute
+from tests.harness.effort import cases, examples
 
 from .checker import Checker
 from .failure import Violation

@@ -14,8 +14,8 @@ import anyio
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout, Transport, serve
 from mcp_bindgen.runtime.protocol.transport import Lost, Oversized
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import bindings
-from tests.support.commands import ROOT
+from tests.harness.checked_connections import bindings
+from tests.harness.commands import ROOT
 
 from .peers import TOOLS, client, server
 

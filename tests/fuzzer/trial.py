@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from tests.support.checked_connections import STATEFUL, STATELESS
+from tests.harness.checked_connections import STATEFUL, STATELESS
 
 from .mutations import conversation
 from .traffic import traffic

@@ -13,10 +13,10 @@ import pytest
 
 from mcp_bindgen import v2024_11_05, v2026_07_28
 from mcp_bindgen.runtime import UnsupportedRevision, connect
+from tests.harness.commands import COMMAND, ROOT, inside
+from tests.harness.forks import PYTHON
+from tests.harness.pages import blocks
 from tests.interop.processes import free_port, listening
-from tests.support.commands import COMMAND, ROOT, inside
-from tests.support.forks import PYTHON
-from tests.support.pages import blocks
 
 PAGE = ROOT / "docs" / "how-to" / "gateway.md"
 

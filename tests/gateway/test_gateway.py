@@ -22,8 +22,8 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.session.targets import Address
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import refused, until
-from tests.support.http_wires import listening, who
+from tests.harness.checked_connections import refused, until
+from tests.harness.http_wires import listening, who
 
 PACKAGES = [v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28]
 

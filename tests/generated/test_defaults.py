@@ -15,22 +15,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_bindgen.contract.code.package import contract_files
+from mcp_bindgen.contract.code.typed_client import client_files
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.emit.python import types
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.model import Object
+from mcp_bindgen.ir import build
+from mcp_bindgen.ir.model import Object
 from mcp_bindgen.runtime.session.service import serve
 from mcp_bindgen.runtime.transports.memory import MemoryTransport, pair
-from mcp_bindgen.scaffold.generated.contract_package import contract_files
-from mcp_bindgen.scaffold.generated.typed_client import client_files
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.store import external
-from tests.scaffold.generated.test_contract_package import NEWEST, REVISIONS, protocols, write
-from tests.support.checked_connections import bindings
-from tests.support.commands import save
-from tests.support.small_schemas import record
+from tests.contract.code.test_contract_package import NEWEST, REVISIONS, protocols, write
+from tests.harness.checked_connections import bindings
+from tests.harness.commands import save
+from tests.harness.small_schemas import record
 
 LEAVES: dict[str, tuple[dict[str, Any], Any]] = {
     "archived": ({"type": "boolean", "default": False}, True),

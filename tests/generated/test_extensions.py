@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2026_07_28 as core
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.runtime.abi import ExtensionResult
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.spec import Store, extend
 from mcp_bindgen.v2026_07_28.extensions import apps, tasks
-from tests.support.commands import ROOT, python
+from tests.harness.commands import ROOT, python
 
 FOLDER = ROOT / "generated" / "mcp_bindgen" / "v2026_07_28" / "extensions"
 PACKAGE = "mcp_bindgen.v2026_07_28.extensions"

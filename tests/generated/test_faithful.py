@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.spec import Store
-from tests.support.effort import cases, examples
-from tests.support.json_instances import Instances, of_definitions
+from tests.harness.effort import cases, examples
+from tests.harness.json_instances import Instances, of_definitions
 
 STORE = Store()
 EXAMPLES = int(os.environ.get("FAITHFUL_EXAMPLES", examples(5, 80)))

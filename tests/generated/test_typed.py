@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.type_checkers import strict_cache
+from tests.harness.type_checkers import strict_cache
 
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "tests" / "typing" / name for name in ("good.py", "bad.py")]

@@ -26,10 +26,10 @@ from mcp_bindgen.runtime import ConnectionClosed, connect
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2026_07_28 import Client as Stateless
-from tests.support.authorization_world import CALLBACK, agree, visit
-from tests.support.checked_connections import refused
-from tests.support.guarded import Guarded, guarded
-from tests.support.processes import free_port
+from tests.harness.authorization_world import CALLBACK, agree, visit
+from tests.harness.checked_connections import refused
+from tests.harness.guarded import Guarded, guarded
+from tests.harness.processes import free_port
 
 PROGRAM = {"clientId": "robot", "clientSecret": "${ROBOT}", "type": "client_credentials"}
 

@@ -27,11 +27,11 @@ from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import refused, until
-from tests.support.commands import ROOT, save
-from tests.support.forks import PYTHON
-from tests.support.http_wires import listening
-from tests.support.processes import alive
+from tests.harness.checked_connections import refused, until
+from tests.harness.commands import ROOT, save
+from tests.harness.forks import PYTHON
+from tests.harness.http_wires import listening
+from tests.harness.processes import alive
 
 SERVER = """
 import json, os, subprocess, sys

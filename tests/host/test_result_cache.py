@@ -18,19 +18,10 @@ from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import REVISION, Client, Server, methods
 from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.harness.checked_connections import STATELESS, Recording, bounded, refusal, refused, running, stating, until
+from tests.harness.scripted_http_server import Heard, serving
 from tests.runtime.test_connecting import discovered, listening, posted
 from tests.runtime.test_connecting import server as echo
-from tests.support.checked_connections import (
-    STATELESS,
-    Recording,
-    bounded,
-    refusal,
-    refused,
-    running,
-    stating,
-    until,
-)
-from tests.support.scripted_http_server import Heard, serving
 
 SCHEMA = mcp.ToolInputSchema()
 

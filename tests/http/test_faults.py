@@ -24,7 +24,7 @@ from mcp_bindgen.http import HttpApp, HttpLimits, http
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
 from mcp_bindgen.runtime.protocol.transport import Outgoing
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     INITIALIZED,
     STATELESS,
     bounded,
@@ -34,10 +34,10 @@ from tests.support.checked_connections import (
     request,
     stating,
 )
-from tests.support.effort import cases
-from tests.support.forks import PYTHON
-from tests.support.processes import PARSERS, PATIENCE, New, Old, free_port, process, text, uvicorn
-from tests.support.scripted_http_server import Cut, Heard, talking
+from tests.harness.effort import cases
+from tests.harness.forks import PYTHON
+from tests.harness.processes import PARSERS, PATIENCE, New, Old, free_port, process, text, uvicorn
+from tests.harness.scripted_http_server import Cut, Heard, talking
 
 BOTH = "application/json, text/event-stream"
 NEWEST = "2025-11-25"

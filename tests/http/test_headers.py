@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.http.headers import HeaderMismatch, check_params, decode, encode, header_params, param_headers, text
-from tests.support.effort import each
+from tests.harness.effort import each
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

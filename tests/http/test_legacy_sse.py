@@ -33,10 +33,10 @@ from mcp_bindgen.http.server.limits import Budget
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
-from tests.support.checked_connections import INITIALIZED, initialize, request
-from tests.support.effort import cases, each
-from tests.support.processes import PARSERS
-from tests.support.scripted_http_server import CANCELLED, notification
+from tests.harness.checked_connections import INITIALIZED, initialize, request
+from tests.harness.effort import cases, each
+from tests.harness.processes import PARSERS
+from tests.harness.scripted_http_server import CANCELLED, notification
 
 PATIENCE = 60.0
 INITIALIZE = initialize("2024-11-05", id_="start")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.commands import execute
-from tests.support.forks import PYTHON
+from tests.harness.commands import execute
+from tests.harness.forks import PYTHON
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,10 +10,10 @@ import pytest
 
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
+from tests.harness.checked_connections import bindings
 from tests.interop.ours import ROOTS, Seen, text
 from tests.interop.processes import MODULES
 from tests.interop.report import Report
-from tests.support.checked_connections import bindings
 
 EVERYTHING = str(MODULES / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js")
 FILESYSTEM = str(MODULES / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js")

@@ -14,9 +14,9 @@ import pytest
 from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
+from tests.harness.checked_connections import bindings
+from tests.harness.meta_keys import LOG_LEVEL
 from tests.interop.report import Report
-from tests.support.checked_connections import bindings
-from tests.support.meta_keys import LOG_LEVEL
 
 TOOLS = {"add", "cancelled", "change", "count", "echo", "fail", "kinds", "pause", "roots", "sample", "say", "touch"}
 ROOTS = ("file:///projects/one", "file:///projects/two")

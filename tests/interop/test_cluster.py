@@ -13,9 +13,9 @@ import pytest
 from mcp import ClientSession, types
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.harness.checked_connections import until
+from tests.harness.cluster import PUBLIC_NAME, Cluster, cluster
 from tests.interop.processes import HERE, needed, node
-from tests.support.checked_connections import until
-from tests.support.cluster import PUBLIC_NAME, Cluster, cluster
 
 ROUNDS = 6
 

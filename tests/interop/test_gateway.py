@@ -11,10 +11,10 @@ import pytest
 
 from mcp_bindgen import v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import connect
+from tests.harness.commands import COMMAND
 from tests.interop import dated
 from tests.interop.processes import HERE, MODULES, needed, node
 from tests.interop.test_written_once import SPOKEN, judge_dated, run, server
-from tests.support.commands import COMMAND
 
 pytestmark = pytest.mark.full
 

@@ -36,11 +36,11 @@ from mcp_bindgen.auth import (
 from mcp_bindgen.auth.client.tokens import Grant
 from mcp_bindgen.auth.store import FileStore, MemoryStore, Store
 from mcp_bindgen.runtime import AuthorizationError, connect
+from tests.harness.forks import PYTHON
+from tests.harness.processes import free_port, process
+from tests.harness.protected import running
 from tests.interop.person import Person, browsing
 from tests.interop.processes import HERE, needed, node
-from tests.support.forks import PYTHON
-from tests.support.processes import free_port, process
-from tests.support.protected import running
 
 pytestmark = pytest.mark.full
 EXAMPLES = HERE.parents[1] / "examples"

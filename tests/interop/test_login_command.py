@@ -22,13 +22,13 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from mcp_bindgen.auth.store import FileStore
+from tests.harness.browser import chromium
+from tests.harness.commands import COMMAND, Done
+from tests.harness.forks import PYTHON
+from tests.harness.processes import PATIENCE, free_port, process
+from tests.harness.protected import Protected
 from tests.interop.processes import HERE, node
 from tests.interop.test_authorization import EXAMPLE, SECRET, callback_port, example, issuer
-from tests.support.browser import chromium
-from tests.support.commands import COMMAND, Done
-from tests.support.forks import PYTHON
-from tests.support.processes import PATIENCE, free_port, process
-from tests.support.protected import Protected
 
 __all__ = ["callback_port", "example", "issuer"]
 

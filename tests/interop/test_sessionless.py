@@ -13,8 +13,8 @@ import pytest
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.v2025_11_25 import Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.harness.http_wires import listening
 from tests.interop.processes import HERE, needed, node
-from tests.support.http_wires import listening
 
 CAPABILITIES: dict[str, Any] = {"logging": {}, "tools": {}}
 

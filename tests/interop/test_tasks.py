@@ -14,10 +14,10 @@ import pytest
 from mcp_bindgen.extensions.tasks import TaskCancelled
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
+from tests.harness.commands import ROOT
+from tests.harness.forks import PYTHON
 from tests.interop import fetched
 from tests.interop.processes import HERE, free_port, listening, needed, node
-from tests.support.commands import ROOT
-from tests.support.forks import PYTHON
 
 SERVER = (PYTHON, str(ROOT / "examples" / "conformance_server.py"))
 FASTMCP = """

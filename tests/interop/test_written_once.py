@@ -20,14 +20,14 @@ import pytest
 from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.runtime.transports.stdio import stdio
+from tests.harness.checked_connections import bindings, oracle
+from tests.harness.commands import ROOT, execute
+from tests.harness.forks import PYTHON
 from tests.interop import dated
 from tests.interop.eavesdrop import Eavesdropper, Overheard
 from tests.interop.peers import Listener, valid
 from tests.interop.processes import HERE, free_port, listening, needed, node
 from tests.interop.report import REVISIONS, STATEFUL, STATELESS, Report
-from tests.support.checked_connections import bindings, oracle
-from tests.support.commands import ROOT, execute
-from tests.support.forks import PYTHON
 
 
 def server() -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from tests.support.json_instances import Instances
+from tests.harness.json_instances import Instances
 
 Schema = dict[str, Any]
 

@@ -19,8 +19,8 @@ from mcp_bindgen.http import HttpApp
 from mcp_bindgen.lock import BadLock, Guard, Lock, LockedServer, LockStatus, NotAsLocked, Snapshot
 from mcp_bindgen.runtime.session.server import Server as BaseServer
 from mcp_bindgen.v2025_11_25 import Client, Server, types
-from tests.support.checked_connections import refused
-from tests.support.http_wires import listening
+from tests.harness.checked_connections import refused
+from tests.harness.http_wires import listening
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FORECAST: dict[str, Any] = {"name": "forecast", "description": "Forecast of a city.", "inputSchema": CITY}

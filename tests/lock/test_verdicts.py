@@ -12,14 +12,14 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_bindgen.cli.live import Connection, offers
+from mcp_bindgen.commands.live import Connection, offers
 from mcp_bindgen.contract.comparison.drift import Checked, Mode, check_server
 from mcp_bindgen.contract.functions import document_of_app
 from mcp_bindgen.lock import LockedServer, LockStatus, Snapshot
 from mcp_bindgen.lock.verdict import judge
+from tests.harness.commands import ROOT
 from tests.interop.processes import MODULES, needed, node
 from tests.lock.pairs import Pair, Schema, breaks, pairs
-from tests.support.commands import ROOT
 
 PYTHON_SERVERS = ("mcp_server_time", "mcp_server_git")
 NODE_SERVERS = {"everything": "", "filesystem": "/usr", "memory": ""}

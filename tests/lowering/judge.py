@@ -12,7 +12,7 @@ import jsonschema_rs
 from mcp_bindgen.lowering import Lowered, Profile, Verdict, lower
 from mcp_bindgen.lowering.codecs import key
 from mcp_bindgen.lowering.profiles import violations
-from tests.support.json_instances import Instances
+from tests.harness.json_instances import Instances
 
 COMPLETE = {Verdict.EXACT, Verdict.CODED, Verdict.GUARDED}
 MAY_RAISE = {Verdict.GUARDED, Verdict.NARROWED_GUARDED}

@@ -23,7 +23,7 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.lowering import Verdict, lower, names, profile
-from tests.support.json_instances import Instances
+from tests.harness.json_instances import Instances
 
 from .judge import Tally, judged
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.support.json_instances import NAMES
+from tests.harness.json_instances import NAMES
 
 PATTERNS = ("^a", "^[a-z-]+$", "b$", "^x-", "(?=a)a")
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"

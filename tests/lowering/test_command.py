@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.commands import inside
+from tests.harness.commands import inside
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}, "day": {"type": "integer"}}, "required": ["city"]}
 NEVER = {"type": "object", "properties": {"a": False}, "required": ["a"]}

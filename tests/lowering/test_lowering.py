@@ -16,7 +16,7 @@ from mcp_bindgen.lowering.codecs import Lost
 from mcp_bindgen.lowering.profiles import violations
 from mcp_bindgen.v2025_11_25 import types as old
 from mcp_bindgen.v2026_07_28 import types as new
-from tests.support.commands import execute
+from tests.harness.commands import execute
 
 CLOSED = {"type": "object", "additionalProperties": False}
 TEXT = {"type": "string"}

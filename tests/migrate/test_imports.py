@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.migrate.imports import rewrite_imports
-from tests.support.effort import examples
+from tests.harness.effort import examples
 
 OLD, NEW = "v2025_11_25", "v2026_07_28"
 OWN = frozenset({"weather"})

@@ -13,8 +13,8 @@ import pytest
 
 from mcp_bindgen.testing import connected
 from mcp_bindgen.v2026_07_28 import Context
+from tests.harness.commands import inside
 from tests.migrate.migrated import reader_after, reader_before, shop_after, shop_before
-from tests.support.commands import inside
 
 FOLDER = Path(__file__).parent / "migrated"
 TOOLS = [f"{name}(title) needs ['title']" for name in ("buy", "price", "review")]

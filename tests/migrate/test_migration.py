@@ -18,10 +18,10 @@ import pytest
 
 from mcp_bindgen.migrate.checker import check, exclusive_cache
 from mcp_bindgen.spec import Store
-from tests.support.commands import bindgen, inside, save
-from tests.support.effort import cases
-from tests.support.package_api import offer
-from tests.support.package_differences import Truth, uses_of_everything
+from tests.harness.commands import bindgen, inside, save
+from tests.harness.effort import cases
+from tests.harness.package_api import offer
+from tests.harness.package_differences import Truth, uses_of_everything
 
 REVISIONS = list(Store().pins)
 

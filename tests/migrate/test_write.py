@@ -16,7 +16,7 @@ import pytest
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.keywords import DIALECT
 from mcp_bindgen.testing import connected
-from tests.support.commands import inside, save, snapshot
+from tests.harness.commands import inside, save, snapshot
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 LIBRARY = Path(__file__).parent / "library"

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from mcp_bindgen import v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.contract.samples import samples
-from mcp_bindgen.mock import Mock
+from mcp_bindgen.mock import Mock, MockServer, arguments, results
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.testing import MockServer, arguments, connected, results
-from tests.support.checked_connections import refused
-from tests.support.commands import COMMAND, complaint, execute, inside, save
-from tests.support.contract_strategies import inputs
-from tests.support.effort import examples
+from mcp_bindgen.testing import connected
+from tests.harness.checked_connections import refused
+from tests.harness.commands import COMMAND, complaint, execute, inside, save
+from tests.harness.contract_strategies import inputs
+from tests.harness.effort import examples
 
 EVERY_REVISION = pytest.mark.parametrize("package", [v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28])
 
@@ -324,6 +324,6 @@ def test_unknown_tools_and_missing_schemas_are_reported() -> None:
 
 @pytest.mark.full
 def test_a_missing_package_is_named_in_the_error() -> None:
-    code = "import sys; sys.modules['hypothesis'] = None; import mcp_bindgen.testing as t; t.connected; t.arguments"
+    code = "import sys; sys.modules['hypothesis'] = None; import mcp_bindgen.mock.strategies"
     done = execute(sys.executable, "-c", code)
     assert "ImportError: strategies for contracts need hypothesis: pip install hypothesis" in done.stderr

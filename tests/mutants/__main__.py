@@ -22,10 +22,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.harness.commands import ROOT, SOURCE_ROOTS
 from tests.mutants.drawn import Mutant, draw
-from tests.support.commands import ROOT
 
-SOURCES = ("generator", "runtime", "features")
 NEAREST = {"testing": ["mock", "test_extensions_page.py", "test_examples.py", "scaffold"]}
 """Package -> tests about it, where their folder has another name."""
 
@@ -45,7 +44,7 @@ def copy(folder: Path) -> Path:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         if not (tree / name).is_file() or _state(tree / name) != _state(ROOT / name):
             shutil.copy2(ROOT / name, tree / name)
-    for top in (*SOURCES, "generated", "tests"):
+    for top in (*SOURCE_ROOTS, "tests"):
         for path in (tree / top).rglob("*.py"):
             if path.relative_to(tree).as_posix() not in names and "node_modules" not in path.parts:
                 path.unlink()
@@ -73,7 +72,7 @@ def _environment(tree: Path, python: Path) -> None:
             (python.parent / script.name).write_bytes(data)
             (python.parent / script.name).chmod(0o755)
     shared = Path(sysconfig.get_path("purelib"))
-    paths = [*(tree / name for name in (*SOURCES, "generated")), shared]
+    paths = [*(tree / name for name in SOURCE_ROOTS), shared]
     own = tree / ".venv" / shared.relative_to(sys.prefix)
     (own / "copy.pth").write_text("".join(f"{path}\n" for path in paths), "utf-8")
 
@@ -158,7 +157,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants")
     options = parser.parse_args()
     bugs = tomllib.loads((Path(__file__).with_name("bugs.toml")).read_text("utf-8"))
-    packages = [one for name in SOURCES for one in (ROOT / name / "mcp_bindgen").iterdir() if one.name[0].isalpha()]
+    roots = [ROOT / name / "mcp_bindgen" for name in SOURCE_ROOTS if name != "generated"]
+    packages = [one for root in roots for one in root.iterdir() if one.name[0].isalpha()]
     folders = sorted(one.relative_to(ROOT).as_posix() for one in packages if one.is_dir())
     mutants = {"hand": by_hand(bugs), "drawn": draw(ROOT, folders, options.drawn, options.seed)}
     equal = {(one["file"], one["old"], one["new"]): one["reason"] for one in bugs.get("equivalent", ())}

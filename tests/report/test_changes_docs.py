@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_bindgen.spec import Store
-from tests.support.commands import ROOT, inside
+from tests.harness.commands import ROOT, inside
 
 CHANGES = ROOT / "docs" / "changes"
 STEPS = list(pairwise(Store().pins))

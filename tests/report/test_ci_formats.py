@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from tests.support.commands import inside
-from tests.support.effort import cases
-from tests.support.small_schemas import draft
+from tests.harness.commands import inside
+from tests.harness.effort import cases
+from tests.harness.small_schemas import draft
 
 TEXT = {"type": "string"}
 PLACE = {"type": "integer", "minimum": 1}

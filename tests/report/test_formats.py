@@ -18,14 +18,14 @@ from jsonschema_rs import Draft202012Validator
 from mcp_bindgen.diff import Comparison, Finding, compare
 from mcp_bindgen.diff.accept import Acceptance, Accepted, accept
 from mcp_bindgen.diff.finding import Impact, Plane, Severity
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.report import Format, Page, Report, render
 from mcp_bindgen.report.comparison_json import json_schema
 from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.report.document import Document, Paragraph, Section, code
 from mcp_bindgen.spec import Diagnostic, Store
-from tests.support.commands import Done, bindgen, inside, save
-from tests.support.small_schemas import draft
+from tests.harness.commands import Done, bindgen, inside, save
+from tests.harness.small_schemas import draft
 
 STORE = Store()
 REVISIONS = list(STORE.pins)

@@ -13,11 +13,11 @@ from itertools import pairwise
 import pytest
 
 from mcp_bindgen.diff import Comparison, compare
-from mcp_bindgen.protocol.build import build
+from mcp_bindgen.ir.build import build
 from mcp_bindgen.report.comparison_html import comparison_html
 from mcp_bindgen.spec import Store
-from tests.support.browser import Outline
-from tests.support.example_comparison import FINDINGS, LIBRARIES, REQUIRED, SAME, hostile
+from tests.harness.browser import Outline
+from tests.harness.example_comparison import FINDINGS, LIBRARIES, REQUIRED, SAME, hostile
 
 REVISIONS = list(Store().pins)
 LOADING = {"audio", "base", "embed", "frame", "iframe", "img", "link", "object", "script", "style", "svg", "video"}

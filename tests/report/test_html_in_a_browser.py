@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from mcp_bindgen.diff import Finding
+from tests.harness.browser import DESKTOP, PHONE, check_accessibility, chromium, visiting
+from tests.harness.example_comparison import ADDED, EVIL, FINDINGS, GENRE, GONE, LIBRARIES, REQUIRED, WIDENED, hostile
 from tests.report.test_html import PAGES, html
-from tests.support.browser import DESKTOP, PHONE, check_accessibility, chromium, visiting
-from tests.support.example_comparison import ADDED, EVIL, FINDINGS, GENRE, GONE, LIBRARIES, REQUIRED, WIDENED, hostile
 
 pytestmark = pytest.mark.full
 

@@ -39,7 +39,7 @@ from mcp_bindgen.runtime.connecting import forget
 from mcp_bindgen.runtime.protocol.errors import Refused
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     STATEFUL,
     STATELESS,
     Raw,
@@ -54,10 +54,10 @@ from tests.support.checked_connections import (
     running,
     until,
 )
-from tests.support.commands import ROOT, inside
-from tests.support.effort import cases
-from tests.support.forks import PYTHON
-from tests.support.scripted_http_server import Heard, Server, serving
+from tests.harness.commands import ROOT, inside
+from tests.harness.effort import cases
+from tests.harness.forks import PYTHON
+from tests.harness.scripted_http_server import Heard, Server, serving
 
 REVISIONS = [*STATEFUL, STATELESS]
 CLIENTS = [bindings(revision).Client for revision in REVISIONS]

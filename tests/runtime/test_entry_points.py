@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.checked_connections import INITIALIZED, initialize, request, until
-from tests.support.commands import ROOT, Done, execute
-from tests.support.forks import PYTHON
+from tests.harness.checked_connections import INITIALIZED, initialize, request, until
+from tests.harness.commands import ROOT, Done, execute
+from tests.harness.forks import PYTHON
 
 SERVER = """
 import sys

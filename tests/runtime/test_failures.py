@@ -20,8 +20,8 @@ from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, CapabilityMissing
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import Pipes
+from tests.harness.checked_connections import STATELESS, bindings, refused, running
 from tests.http.test_legacy_sse import running as hosted
-from tests.support.checked_connections import STATELESS, bindings, refused, running
 
 LATEST = "2025-11-25"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import ROOT, Done, inside
-from tests.support.effort import each
-from tests.support.installation import Installation, installed, wheel
-from tests.support.processes import free_port, process
+from tests.harness.commands import ROOT, Done, inside
+from tests.harness.effort import each
+from tests.harness.installation import Installation, installed, wheel
+from tests.harness.processes import free_port, process
 
 PARTS = ("generator", "runtime", "generated", "schema")
 SHOWN = "weather\ntool: greet\n"

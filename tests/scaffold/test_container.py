@@ -20,11 +20,11 @@ from ruamel.yaml import YAML
 from mcp_bindgen.http.transport import open_store, setting
 from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Server
-from tests.support.checked_connections import INITIALIZED, initialize, request
-from tests.support.commands import ROOT, inside
-from tests.support.http_wires import BOTH
-from tests.support.processes import free_port, process
-from tests.support.redis_server import redis_server
+from tests.harness.checked_connections import INITIALIZED, initialize, request
+from tests.harness.commands import ROOT, inside
+from tests.harness.http_wires import BOTH
+from tests.harness.processes import free_port, process
+from tests.harness.redis_server import redis_server
 
 EXAMPLE = ROOT / "examples" / "kubernetes" / "server.yaml"
 SECRETS = r"rediss?://[^\s\"'/]*:[^\s\"'/]*@|--(store|password|token|secret)[ =\"',]+\$"

@@ -18,12 +18,12 @@ from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.style import style
-from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Definition, Field, Map, Object, Ref, Scalar, Union
+from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.ir.examples import Code, Unfit, example, fits
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Definition, Field, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.scaffold.expressions import expression
 from mcp_bindgen.spec import EffectiveSchema, Store
-from tests.support.effort import cases
+from tests.harness.effort import cases
 
 REVISIONS = list(Store().pins)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import bindgen, execute, inside
-from tests.support.forks import PYTHON
-from tests.support.shared import filled
+from tests.harness.commands import bindgen, execute, inside
+from tests.harness.forks import PYTHON
+from tests.harness.shared import filled
 
 FUNCTIONS = '''
 """What a team has already."""

@@ -17,11 +17,11 @@ import pytest
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.host import Host
 from mcp_bindgen.scaffold.files import tree
+from tests.harness.commands import COMMAND, Done, execute, inside, snapshot
+from tests.harness.effort import cases
+from tests.harness.skeleton_clients import PATIENCE
+from tests.harness.skeletons import VARIANTS, Variant
 from tests.interop.processes import SDK_SERVER
-from tests.support.commands import COMMAND, Done, execute, inside, snapshot
-from tests.support.effort import cases
-from tests.support.skeleton_clients import PATIENCE
-from tests.support.skeletons import VARIANTS, Variant
 
 EVERYTHING = [
     each for each in VARIANTS if each.name.endswith(("2025-11-25-all-stdio", "2025-11-25-all-stdio-contract"))

@@ -11,9 +11,9 @@ import pytest
 
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.keywords import DIALECT
-from tests.support.commands import Done, execute, inside, save, snapshot
-from tests.support.forks import PYTHON
-from tests.support.next_revision import BASIS, FACTS, NAME, next_revision
+from tests.harness.commands import Done, execute, inside, save, snapshot
+from tests.harness.forks import PYTHON
+from tests.harness.next_revision import BASIS, FACTS, NAME, next_revision
 
 pytestmark = pytest.mark.full
 

@@ -18,7 +18,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.scaffold.features import choose, features
 from mcp_bindgen.scaffold.files import write_new
@@ -28,10 +28,10 @@ from mcp_bindgen.scaffold.plan import plan
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.testing import Watched
-from tests.support.commands import COMMAND, Done, bindgen, execute, inside, save, snapshot
-from tests.support.effort import cases
-from tests.support.forks import PYTHON
-from tests.support.shared import filled
+from tests.harness.commands import COMMAND, Done, bindgen, execute, inside, save, snapshot
+from tests.harness.effort import cases
+from tests.harness.forks import PYTHON
+from tests.harness.shared import filled
 
 BIN = Path(sys.executable).parent
 CONTRACT = """

@@ -22,15 +22,13 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from mcp_bindgen.protocol.model import Sender
+from mcp_bindgen.ir.model import Sender
 from mcp_bindgen.scaffold import features as scaffold_features
-from tests.interop.inspector import inspect
-from tests.interop.processes import SDK_SERVER, free_port, listening, needed
-from tests.support.commands import Done, execute
-from tests.support.effort import selection
-from tests.support.forks import PYTHON
-from tests.support.shared import shared_folder
-from tests.support.skeleton_clients import (
+from tests.harness.commands import Done, execute
+from tests.harness.effort import selection
+from tests.harness.forks import PYTHON
+from tests.harness.shared import shared_folder
+from tests.harness.skeleton_clients import (
     LATEST,
     STATELESS,
     Asked,
@@ -42,7 +40,7 @@ from tests.support.skeleton_clients import (
     old_or_new,
     together,
 )
-from tests.support.skeletons import (
+from tests.harness.skeletons import (
     ALL,
     EVERY_VARIANT,
     GROUPS,
@@ -57,6 +55,8 @@ from tests.support.skeletons import (
     search_path,
     serving,
 )
+from tests.interop.inspector import inspect
+from tests.interop.processes import SDK_SERVER, free_port, listening, needed
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
@@ -115,7 +115,7 @@ def test_all_projects_pass_their_own_tests(name: str, workshop: Workshop, tmp_pa
 @pytest.mark.full
 @by_group
 async def test_all_servers_answer_the_python_sdk_over_stdio(name: str, workshop: Workshop) -> None:
-    from tests.support.skeleton_sdk import over_stdio
+    from tests.harness.skeleton_sdk import over_stdio
 
     asked = [(each, workshop.project(each), one) for each in group(name, over="stdio") for one in eras(each)]
     await together({f"{each.name} in {one}": partial(over_stdio, each, made, one) for each, made, one in asked})
@@ -124,7 +124,7 @@ async def test_all_servers_answer_the_python_sdk_over_stdio(name: str, workshop:
 @pytest.mark.full
 @by_group
 async def test_all_servers_answer_the_python_sdk_over_http(name: str, workshop: Workshop) -> None:
-    from tests.support.skeleton_sdk import over_http
+    from tests.harness.skeleton_sdk import over_http
 
     variants = [(each, workshop.project(each)) for each in group(name, over="http")]
     async with serving([project for _, project in variants]) as places:

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.scaffold.generated.test_contract_package import write_packages
-from tests.scaffold.generated.test_hostile_contracts import write_hostile
-from tests.scaffold.generated.test_real_servers import REAL, meet
-from tests.scaffold.generated.test_typed_client import write_clients
+from tests.contract.code.test_contract_package import write_packages
+from tests.contract.code.test_hostile_contracts import write_hostile
+from tests.contract.code.test_real_servers import REAL, meet
+from tests.contract.code.test_typed_client import write_clients
+from tests.harness.commands import execute, save
+from tests.harness.shared import filled, shared_folder
+from tests.harness.skeletons import EVERY_VARIANT, VARIANTS, Variant, Workshop
 from tests.scaffold.test_expressions import write_values
 from tests.scaffold.test_from_module import write_trips
 from tests.scaffold.test_project import write_new_projects
 from tests.scaffold.upgrade.test_projects import write_upgraded
-from tests.support.commands import execute, save
-from tests.support.shared import filled, shared_folder
-from tests.support.skeletons import EVERY_VARIANT, VARIANTS, Variant, Workshop
 
 pytestmark = pytest.mark.full
 

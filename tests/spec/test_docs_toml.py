@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.model import Object, Union
+from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.ir.model import Object, Union
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.json import is_array, is_object
-from tests.support.commands import UPSTREAM
+from tests.harness.commands import UPSTREAM
 
 STORE = Store()
 REVISIONS = list(STORE.pins)

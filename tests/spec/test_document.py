@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, external
 from mcp_bindgen.spec.canonical import canonical, digest, dumps
 from mcp_bindgen.spec.document import normalise, read
 from mcp_bindgen.spec.json import is_json_type, json_type_of, parse
 from mcp_bindgen.spec.toml import quoted
-from tests.support.commands import ROOT, UPSTREAM, save, shuffled, snapshot
-from tests.support.small_schemas import Schema, draft, record, ref, small, union
+from tests.harness.commands import ROOT, UPSTREAM, save, shuffled, snapshot
+from tests.harness.small_schemas import Schema, draft, record, ref, small, union
 
 REVISIONS = list(Store().pins)
 TEXT = {"type": "string"}

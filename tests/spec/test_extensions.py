@@ -15,18 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.diff.extensions import timelines
-from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.model import Const, Object, Ref, Union
-from mcp_bindgen.protocol.schema import document_of
-from mcp_bindgen.protocol.status import extension_reports
+from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.ir.model import Const, Object, Ref, Union
+from mcp_bindgen.ir.schema import document_of
+from mcp_bindgen.ir.status import extension_reports
 from mcp_bindgen.spec import BadInput, ExtensionSchema, Pin, Schema, Store, extend, patches, read_extension
 from mcp_bindgen.spec.idioms import lifted, plain
 from mcp_bindgen.spec.keywords import DIALECT, rebuild
 from mcp_bindgen.spec.semantics import read_extension_facts
-from tests.support.commands import UPSTREAM, inside, save, shuffled
-from tests.support.effort import examples
-from tests.support.json_instances import JSON, Instances, damaged, of_definitions
-from tests.support.small_schemas import record
+from tests.harness.commands import UPSTREAM, inside, save, shuffled
+from tests.harness.effort import examples
+from tests.harness.json_instances import JSON, Instances, damaged, of_definitions
+from tests.harness.small_schemas import record
 
 STORE = Store()
 CORE = STORE.effective("2026-07-28")

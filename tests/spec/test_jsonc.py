@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.jsonc import loads, with_member, without_member
-from tests.support.effort import examples
+from tests.harness.effort import examples
 
 NAMES = st.sampled_from(["a", "b", "mcpServers", 'q"', "é\\", "//no", "/*no*/"])
 SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["// x", "/* x */", ","])

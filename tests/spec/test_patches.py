@@ -11,11 +11,11 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_bindgen.protocol.status import reports_of
+from mcp_bindgen.ir.status import reports_of
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.patches import Patch, apply, load
-from tests.support.commands import ROOT, inside, save
-from tests.support.small_schemas import draft
+from tests.harness.commands import ROOT, inside, save
+from tests.harness.small_schemas import draft
 
 REVISIONS = list(Store().pins)
 BASIS: Any = {"$defs": {"a/b": {"type": "object", "required": ["x", "y"]}, "B": {"enum": [1, 2]}}}

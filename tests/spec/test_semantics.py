@@ -14,8 +14,8 @@ import pytest
 
 from mcp_bindgen.emit.python.calls import sends
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.model import Field, Object, Ref
+from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.ir.model import Field, Object, Ref
 from mcp_bindgen.runtime import Client, Context
 from mcp_bindgen.spec import BadInput, Store
 

@@ -19,10 +19,10 @@ import pytest
 
 from mcp_bindgen.spec import BadInput, Store, sources, web
 from mcp_bindgen.spec.sources import is_range, is_source
-from tests.support.commands import COMMAND, Done, execute, inside, save
-from tests.support.file_server import FileServer, serving
-from tests.support.repositories import PATH, Repo
-from tests.support.small_schemas import INCOMPLETE, record, small
+from tests.harness.commands import COMMAND, Done, execute, inside, save
+from tests.harness.file_server import FileServer, serving
+from tests.harness.repositories import PATH, Repo
+from tests.harness.small_schemas import INCOMPLETE, record, small
 
 TEXT = json.dumps(small())
 BYTES = TEXT.encode()

@@ -17,12 +17,12 @@ import httpx2
 import pytest
 
 from mcp_bindgen.tap.trace import MAX_MESSAGE_BYTES
+from tests.harness.checked_connections import refused, until
+from tests.harness.commands import complaint
+from tests.harness.taps import JSON, URL, Scripted, event, in_memory, tapped, traced, violations
 from tests.interop.eavesdrop import Eavesdropper
 from tests.interop.everything import EVERYTHING
 from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
-from tests.support.checked_connections import refused, until
-from tests.support.commands import complaint
-from tests.support.taps import JSON, URL, Scripted, event, in_memory, tapped, traced, violations
 
 CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "echo"}}
 RESULT = {"jsonrpc": "2.0", "id": 7, "result": {"content": []}}

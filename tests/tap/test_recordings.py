@@ -11,20 +11,20 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.mock import ReplayServer
 from mcp_bindgen.tap import Trace, TracedMessage
 from mcp_bindgen.tap.comparison import Comparison
 from mcp_bindgen.tap.recording import Matching, Recording, recording_of
-from mcp_bindgen.testing import ReplayServer
 from mcp_bindgen.v2025_11_25 import Client
+from tests.harness.checked_connections import INITIALIZED, answer, notification, request
+from tests.harness.commands import COMMAND, PATIENCE, complaint, execute, inside
+from tests.harness.file_server import serving
+from tests.harness.forks import INSTALLED, PYTHON
+from tests.harness.taps import tapped
 from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
-from tests.support.checked_connections import INITIALIZED, answer, notification, request
-from tests.support.commands import COMMAND, PATIENCE, complaint, execute, inside
-from tests.support.file_server import serving
-from tests.support.forks import INSTALLED, PYTHON
-from tests.support.taps import tapped
 
-pytest_plugins = ["mcp_bindgen.testing.fixtures"]
+pytest_plugins = ["mcp_bindgen.mock.fixtures"]
 
 CLIENT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
 INITIALIZE: dict[str, Any] = request(0, "initialize", CLIENT)

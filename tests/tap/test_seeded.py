@@ -12,14 +12,14 @@ import anyio
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.examples import example
-from mcp_bindgen.protocol.model import Method, Object, Protocol, Ref
+from mcp_bindgen.ir import build
+from mcp_bindgen.ir.examples import example
+from mcp_bindgen.ir.model import Method, Object, Protocol, Ref
 from mcp_bindgen.spec import Store
 from mcp_bindgen.tap.trace import meta_keys
-from tests.support.commands import COMMAND, PATIENCE
-from tests.support.forks import PYTHON
-from tests.support.taps import JSON, Scripted, Sent, event, in_memory, traced
+from tests.harness.commands import COMMAND, PATIENCE
+from tests.harness.forks import PYTHON
+from tests.harness.taps import JSON, Scripted, Sent, event, in_memory, traced
 
 REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 WRONG = [{"wrong": [True]}]

@@ -18,16 +18,16 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.examples import example
-from mcp_bindgen.protocol.model import Ref
+from mcp_bindgen.ir import build
+from mcp_bindgen.ir.examples import example
+from mcp_bindgen.ir.model import Ref
 from mcp_bindgen.spec import Store
 from mcp_bindgen.tap import Lines, Recorder, Trace, TracedMessage, recorder
 from mcp_bindgen.tap.redaction import may_contain_secrets, redacted
+from tests.harness.commands import COMMAND, PATIENCE, ROOT, complaint, inside
+from tests.harness.forks import INSTALLED, PYTHON
+from tests.harness.taps import traced
 from tests.interop.everything import EVERYTHING, FILESYSTEM
-from tests.support.commands import COMMAND, PATIENCE, ROOT, complaint, inside
-from tests.support.forks import INSTALLED, PYTHON
-from tests.support.taps import traced
 
 ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
 

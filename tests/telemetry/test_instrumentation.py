@@ -24,20 +24,10 @@ from mcp_bindgen.runtime import Limits, Options, ProtocolError, RequestTimeout, 
 from mcp_bindgen.runtime.protocol import observation
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.telemetry import instrument, instrumentation, uninstrument
-from tests.support.checked_connections import (
-    STATELESS,
-    Raw,
-    connected,
-    lone,
-    played,
-    refused,
-    request,
-    running,
-    until,
-)
-from tests.support.http_wires import listening, stateless, wires
-from tests.support.leaping_clock import leaping_clock
-from tests.support.shop import Customer, Shop
+from tests.harness.checked_connections import STATELESS, Raw, connected, lone, played, refused, request, running, until
+from tests.harness.http_wires import listening, stateless, wires
+from tests.harness.leaping_clock import leaping_clock
+from tests.harness.shop import Customer, Shop
 
 LATEST = "2025-11-25"
 SECRET = "hunter2"

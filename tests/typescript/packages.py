@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.spec import Store
-from tests.bridge.test_proposal import NEW, proposal
+from tests.conversion.test_proposal import NEW, proposal
+from tests.harness.commands import ROOT, inside, save
+from tests.harness.forks import PYTHON
+from tests.harness.next_revision import FACTS, NAME, next_revision
+from tests.harness.pages import blocks
+from tests.harness.shared import alone
 from tests.interop.processes import node
-from tests.support.commands import ROOT, inside, save
-from tests.support.forks import PYTHON
-from tests.support.next_revision import FACTS, NAME, next_revision
-from tests.support.pages import blocks
-from tests.support.shared import alone
 
 HERE = Path(__file__).parent
 REVISIONS = list(Store().pins)

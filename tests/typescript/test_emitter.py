@@ -11,12 +11,12 @@ import pytest
 
 from mcp_bindgen.emit import Model, Options
 from mcp_bindgen.emit.typescript.plugin import EMITTER
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Definition, Field, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Definition, Field, Object, Ref, Scalar, Type, Union
+from tests.harness.commands import ROOT, Done, inside, save
+from tests.harness.schema_damage import damaged
+from tests.harness.small_schemas import draft
 from tests.interop.processes import node
-from tests.support.commands import ROOT, Done, inside, save
-from tests.support.schema_damage import damaged
-from tests.support.small_schemas import draft
 
 TEXT = Scalar("string")
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.commands import UPSTREAM
-from tests.support.effort import cases, examples
-from tests.support.json_instances import Instances, odd_names, of_definitions
+from tests.harness.commands import UPSTREAM
+from tests.harness.effort import cases, examples
+from tests.harness.json_instances import Instances, odd_names, of_definitions
 from tests.typescript.packages import DRAFTS, REVISIONS, Document, definitions, judge
 
 DOCUMENTS = int(os.environ.get("TYPESCRIPT_DOCUMENTS", examples(100, 1000)))

@@ -11,7 +11,7 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.vectors import VectorFile, vector_files
 from mcp_bindgen.vectors.run import Run, clusters, run
 from mcp_bindgen.vectors.testee import Testee
-from tests.support.commands import ROOT
+from tests.harness.commands import ROOT
 from tests.vectors.testees import PROGRAMS, Program
 
 PAGE = ROOT / "docs" / "reference" / "vectors-matrix.md"

@@ -19,9 +19,9 @@ from mcp_bindgen.vectors.compare import changes, parse
 from mcp_bindgen.vectors.format import as_text
 from mcp_bindgen.vectors.run import disagreement
 from mcp_bindgen.vectors.testee import Answer, Testee
-from tests.support.commands import Done, inside
-from tests.support.effort import cases
-from tests.support.json_instances import JSON
+from tests.harness.commands import Done, inside
+from tests.harness.effort import cases
+from tests.harness.json_instances import JSON
 from tests.vectors import matrix
 from tests.vectors.testees import PROGRAMS, Program
 

@@ -21,9 +21,9 @@ from mcp_bindgen.vectors.facts import read_facts
 from mcp_bindgen.vectors.format import as_text
 from mcp_bindgen.vectors.run import disagreement
 from mcp_bindgen.vectors.testee import Answer
-from tests.support.commands import UPSTREAM, inside, snapshot
-from tests.support.effort import cases
-from tests.support.hostile_schemas import hostile_store
+from tests.harness.commands import UPSTREAM, inside, snapshot
+from tests.harness.effort import cases
+from tests.harness.hostile_schemas import hostile_store
 
 STORE = Store()
 NAMES = [*STORE.pins, *(f"{pin.id}@{pin.name}" for pin in STORE.extension_pins)]

@@ -10,8 +10,8 @@ from importlib.metadata import version
 
 import pytest
 
+from tests.harness.commands import ROOT
 from tests.interop import fetched
-from tests.support.commands import ROOT
 from tests.typescript.packages import packages
 
 FOLDER = ROOT / "examples" / "testees"

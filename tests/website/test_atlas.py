@@ -15,11 +15,11 @@ from website.atlas.subjects import subject_pages
 from website.markdown import Pages
 from website.sources import ROOT
 
-from mcp_bindgen.protocol.model import Object
+from mcp_bindgen.ir.model import Object
 from mcp_bindgen.spec import EffectiveSchema, named
 from mcp_bindgen.vectors.judge import Judge
-from tests.support.browser import Outline
-from tests.support.hostile_schemas import hostile_store
+from tests.harness.browser import Outline
+from tests.harness.hostile_schemas import hostile_store
 
 _FIELD = re.compile(r"^\| `([^`]+)`\{ #[^}]* \} \| .*? \| (yes)? ?\|", re.MULTILINE)
 _BLOCK = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -14,10 +14,10 @@ from playwright.sync_api import Browser, Page
 from website.build import SITE
 from website.sources import ROOT
 
-from tests.support.browser import check_accessibility, chromium
-from tests.support.commands import execute
-from tests.support.file_server import FileServer, serving
-from tests.support.shared import alone, shared_folder
+from tests.harness.browser import check_accessibility, chromium
+from tests.harness.commands import SOURCE_ROOTS, execute
+from tests.harness.file_server import FileServer, serving
+from tests.harness.shared import alone, shared_folder
 
 pytestmark = pytest.mark.full
 
@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 def _sources() -> Iterator[Path]:
     yield ROOT / "zensical.toml"
-    for root in ("docs", "website", "schema", "generator", "generated", "runtime", "features"):
+    for root in ("docs", "website", "schema", *SOURCE_ROOTS):
         for path in (ROOT / root).rglob("*"):
             if path.suffix in _SOURCES and "node_modules" not in path.parts:
                 yield path

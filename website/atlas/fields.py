@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Definition, Field, Object
-from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import Definition, Field, Object
+from mcp_bindgen.ir.text import describe
 
 from ..markdown import anchored, code, plain, table
 from .model import Atlas, anchor, revision_link, type_words

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Extension, Method, Ref, Sender, Type, references
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import Extension, Method, Ref, Sender, Type, references
 
 from ..markdown import block
 from .model import method

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from mcp_bindgen.protocol.model import ErrorCode
+from mcp_bindgen.ir.model import ErrorCode
 
 from ..markdown import Pages, anchored, code, page, plain, table
 from .fields import all_fields

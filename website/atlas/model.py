@@ -11,15 +11,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from mcp_bindgen.bridge.descriptions import sections
-from mcp_bindgen.bridge.differences import Plan
-from mcp_bindgen.bridge.steps import plans
+from mcp_bindgen.conversion.descriptions import sections
+from mcp_bindgen.conversion.differences import Plan
+from mcp_bindgen.conversion.steps import plans
 from mcp_bindgen.diff.history import History, Step, history
 from mcp_bindgen.diff.selectors import find
-from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.examples import Unfit, example
-from mcp_bindgen.protocol.model import Definition, ErrorCode, Extension, Method, Object, Type, references
-from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.ir.examples import Unfit, example
+from mcp_bindgen.ir.model import Definition, ErrorCode, Extension, Method, Object, Type, references
+from mcp_bindgen.ir.text import describe
 from mcp_bindgen.report.history import document
 from mcp_bindgen.report.markdown import markdown
 from mcp_bindgen.spec import Store, named

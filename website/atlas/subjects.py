@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from mcp_bindgen.diff.history import History
 from mcp_bindgen.emit.python import naming
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.examples import Unfit
-from mcp_bindgen.protocol.model import Definition, Extension, Method, Object, Ref, Type
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.examples import Unfit
+from mcp_bindgen.ir.model import Definition, Extension, Method, Object, Ref, Type
 
 from ..markdown import Pages, block, code, page, plain, table
 from .fields import fields_table

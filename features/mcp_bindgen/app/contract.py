@@ -12,7 +12,7 @@ from typing import IO, Any, ClassVar, Protocol, Self, cast
 
 import anyio
 
-from mcp_bindgen.extensions.abi import extension_of
+from mcp_bindgen.extension_abi import extension_of
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import has_tasks, with_tasks
 from mcp_bindgen.runtime.concurrency import background_tasks

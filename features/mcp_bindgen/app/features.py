@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, c
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from mcp_bindgen.auth.resource_server.policy import readings, rule_keys
-from mcp_bindgen.extensions.abi import extension_of
+from mcp_bindgen.extension_abi import extension_of
 from mcp_bindgen.extensions.apps import contents_meta, resource_uri, shows_apps, tools_for
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import ToolTask

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.bridging import missed
 from mcp_bindgen.bridging.server import BridgedEngine, KeepsHandlers, RevisionBridge
-from mcp_bindgen.extensions.abi import extension_of
+from mcp_bindgen.extension_abi import extension_of
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.runtime.connecting import TIMEOUT

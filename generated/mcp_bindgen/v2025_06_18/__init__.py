@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REVISION", "Client", "Context", "Server", "dispatcher", "errors", "methods", "types"]
 
-require(5, __name__, "mcp-bindgen generate 2025-06-18")
+require(6, __name__, "mcp-bindgen generate 2025-06-18")
 
 if not TYPE_CHECKING:
     __getattr__ = lazy(

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,37 +23,8 @@ from mcp_bindgen.spec.errors import printable
 
 from .groups import HelpGroup, expanded
 from .output import MARKUP
+from .table import Command, by_heading, installed
 from .terminal import guard_streams, say
-
-_COMMANDS = {
-    "Generate": ("generate", "check"),
-    "Compare": ("diff", "history", "methods", "show", "model", "bridges"),
-    "Build servers and clients": ("scaffold", "contract", "client", "dev"),
-    "Talk to servers": ("call", "gateway", "lock", "mock", "tap", "login", "logout", "auth"),
-    "Prove conformance": ("vectors",),
-    "Maintain": ("migrate", "upgrade", "schema", "install", "uninstall"),
-}
-"""Heading of `--help` -> its commands, each of which is a command or a group of commands."""
-
-_MODULES = {
-    "auth": "logins",
-    "check": "generate",
-    "history": "diff",
-    "login": "logins",
-    "logout": "logins",
-    "methods": "show",
-    "model": "show",
-    "uninstall": "install",
-    "upgrade": "migrate",
-}
-"""Command -> its module; other commands are in the module of their name."""
-
-_OPTION_LIKE: dict[str, Any] = {"context_settings": {"ignore_unknown_options": True}}
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "history": _OPTION_LIKE,  # error codes
-    "gateway": _OPTION_LIKE,  # options of servers
-    "mock": _OPTION_LIKE,  # options of servers
-}
 
 
 class AllCommands(HelpGroup):
@@ -60,16 +32,17 @@ class AllCommands(HelpGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperGroup(name=name) for names in _COMMANDS.values() for name in names}
+        self.commands = {name: TyperGroup(name=name) for names in by_heading().values() for name in names}
         self._is_listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, or `None` if there is none of that name; for lists of commands, only its description."""
         if cmd_name not in self.commands:
             return None
+        command = installed()[cmd_name]
         if self._is_listing:
-            return TyperGroup(name=cmd_name, help=_description(cmd_name), rich_help_panel=_panel(cmd_name))
-        return _load(cmd_name)
+            return TyperGroup(name=cmd_name, help=_description(command), rich_help_panel=command.heading)
+        return _load(command)
 
     @contextmanager
     def _listing(self) -> Generator[None]:
@@ -91,38 +64,38 @@ class AllCommands(HelpGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings, for plain help."""
-        for heading, names in _COMMANDS.items():
+        for heading, names in by_heading().items():
             self.write_section(ctx, formatter, heading, names)
 
 
-def _panel(name: str) -> str:
-    return next(heading for heading, names in _COMMANDS.items() if name in names)
-
-
-def _description(name: str) -> str:
+def _description(command: Command) -> str:
     """Return the text with which the module of a command describes it, without an import of the module."""
-    for node in ast.parse(Path(__file__).with_name(f"{_MODULES.get(name, name)}.py").read_bytes()).body:
+    spec = find_spec(command.module)
+    assert spec is not None
+    assert spec.origin is not None
+    for node in ast.parse(Path(spec.origin).read_bytes()).body:
         match node:
-            case ast.FunctionDef(name=found) if found == name:
+            case ast.FunctionDef(name=found) if found == command.name:
                 return ast.get_docstring(node) or ""
             case ast.Assign(targets=[ast.Name(found)], value=ast.Call(args=arguments, keywords=options)):
                 texts = [*arguments, *(option.value for option in options if option.arg == "help")]
-                if found == name and isinstance(texts[0], ast.Constant):
+                if found == command.name and isinstance(texts[0], ast.Constant):
                     return str(texts[0].value)
             case _:
                 pass
-    raise LookupError(name)
+    raise LookupError(command.name)
 
 
 @cache
-def _load(name: str) -> Any:
-    found = getattr(import_module(f".{_MODULES.get(name, name)}", __package__), name)
+def _load(command: Command) -> Any:
+    found = getattr(import_module(command.module), command.name)
     alone = typer.Typer(rich_markup_mode=MARKUP)
     if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name, rich_help_panel=_panel(name))
+        alone.add_typer(found, name=command.name, rich_help_panel=command.heading)
     else:
-        alone.command(name, rich_help_panel=_panel(name), **_SETTINGS.get(name, {}))(expanded(found))
-    return typer.main.get_group(alone).commands[name]
+        settings = {"ignore_unknown_options": command.is_open}
+        alone.command(command.name, rich_help_panel=command.heading, context_settings=settings)(expanded(found))
+    return typer.main.get_group(alone).commands[command.name]
 
 
 _CLICK_ERROR: type[Exception] = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_bindgen.bridge.descriptions import Section, missing_rules, sections
-from mcp_bindgen.bridge.differences import Plan
-from mcp_bindgen.bridge.source import models
-from mcp_bindgen.bridge.steps import rule_file
 from mcp_bindgen.bridging.chain import chain, missed
+from mcp_bindgen.conversion.descriptions import Section, missing_rules, sections
+from mcp_bindgen.conversion.differences import Plan
+from mcp_bindgen.conversion.source import models
+from mcp_bindgen.conversion.steps import rule_file
 from mcp_bindgen.report import Document, Format, Report
 from mcp_bindgen.report import document as doc
 from mcp_bindgen.spec import BadInput, Store

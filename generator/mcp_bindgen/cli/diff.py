@@ -20,7 +20,7 @@ from mcp_bindgen.diff.history import history as trace
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.selectors import find
 from mcp_bindgen.diff.source import load, timeline
-from mcp_bindgen.protocol.model import Sender
+from mcp_bindgen.ir.model import Sender
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.comparison import Places, without_lines
 from mcp_bindgen.report.diff import comparison_report

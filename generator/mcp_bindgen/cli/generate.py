@@ -11,7 +11,7 @@ import typer
 
 from mcp_bindgen.emit import DEFAULT, Bridges, Request, Target, Update, drift, update, wanted
 from mcp_bindgen.report import Format
-from mcp_bindgen.report.drift import Drift, drift_report
+from mcp_bindgen.report.check import Drift, drift_report
 from mcp_bindgen.spec.errors import near
 
 from . import options

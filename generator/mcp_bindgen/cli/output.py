@@ -21,7 +21,7 @@ from .terminal import console, say, write, write_report
 
 if TYPE_CHECKING:
     from mcp_bindgen.emit import Bridges, Target
-    from mcp_bindgen.protocol import Protocol as Revision
+    from mcp_bindgen.ir import Protocol as Revision
 
 INTERRUPTED = 130
 """Exit code of a program that Ctrl-C ended, as in shells."""

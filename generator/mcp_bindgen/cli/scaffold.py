@@ -7,36 +7,28 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
+from mcp_bindgen.scaffold.contracts import contracts
 from mcp_bindgen.scaffold.extended import offered as offered_extensions
 from mcp_bindgen.scaffold.features import choose, features
 from mcp_bindgen.scaffold.files import refuse_occupied, tree, write_new
 from mcp_bindgen.scaffold.layout import calls, layout
 from mcp_bindgen.scaffold.names import names_of
-from mcp_bindgen.scaffold.plan import DEFAULTS, Plan, default_revision, plan, scopes_of, transports_of
+from mcp_bindgen.scaffold.plan import DEFAULTS, Plan, ProjectContract, default_revision, plan, transports_of
 from mcp_bindgen.scaffold.project import TRANSPORTS, Kind
 from mcp_bindgen.scaffold.style import APP_FEATURES, Style, class_option, style_of
 from mcp_bindgen.spec import BadInput, Store
 
 from .groups import Commands
-from .live import Connection, offers
 from .options import ContractFile, DryRun, Env, From, Out, SeveralRevisions, Transport, With, names
-from .servers import public
 from .terminal import say, write
 
-if TYPE_CHECKING:
-    from mcp_bindgen.contract.model import Contract
-    from mcp_bindgen.scaffold.functions import Functions
-
 _EVERYTHING = "npx -y @modelcontextprotocol/server-everything"
-
-_Known: TypeAlias = "tuple[Contract, Path, str]"
-"""A contract, the name of its file, and the text of that file."""
 
 scaffold = Commands("Start a project of your own.")
 
@@ -100,19 +92,14 @@ def server(
     """
     if auth and project.transport is None:
         project = replace(project, transport="stdio,http")
-    known, functions = _read(project.contract), None
+    known = contracts().read(project.contract) if project.contract is not None else None
     if from_module is not None:
-        from mcp_bindgen.scaffold.functions import functions_of
-
-        functions = functions_of(from_module)
-        known = known or _derived(from_module)
+        known = contracts().of_module(from_module, known)
     if project.name is None:
-        project, auth, style = interview("server", project, known[0] if known else None, auth=auth, style=style)
+        project, auth, style = interview("server", project, known, auth=auth, style=style)
     if known is not None:
-        from .contract import warn_of_names
-
-        warn_of_names(known[0])
-    _start("server", project, known, auth=auth, functions=functions, style=style)
+        known.warn()
+    _start("server", project, known, auth=auth, style=style)
 
 
 @scaffold.command()
@@ -129,62 +116,31 @@ def client(project: ProjectOptions, from_: From = None, env: Env = None) -> None
         raise BadInput("--contract and --from both name a contract", fix="leave one of them out")
     if project.name is None:
         project, _, _ = interview("client", project, None)
-    known = _read(project.contract)
+    known, example = contracts().read(project.contract) if project.contract is not None else None, None
     if from_ is not None:
-        from mcp_bindgen.contract.text import write as text_of
-
-        from .contract import is_document
-
-        if is_document(from_):
-            known, from_ = _read(Path(from_)), None
-        else:
-            contract = offers(from_, Connection(env=env))
-            known = contract, Path("contract.json"), text_of(contract.document)
-    _start("client", project, known, server=_EVERYTHING if from_ is None or env else public(from_))
-
-
-def _read(file: Path | None) -> _Known | None:
-    """Return the contract in a file."""
-    if file is None:
-        return None
-    from mcp_bindgen.contract.document import read_contract
-
-    return read_contract(file), file, file.read_bytes().decode("utf-8")
-
-
-def _derived(module: str) -> _Known:
-    """Return the contract of a module's functions."""
-    from mcp_bindgen.contract.document import contract_of
-    from mcp_bindgen.contract.functions import document_of_module
-    from mcp_bindgen.contract.text import write as text_of
-
-    document = document_of_module(module)
-    return contract_of(document, Path(module)), Path("contract.json"), text_of(document)
+        known, example = contracts().of_server(from_, env)
+    _start("client", project, known, server=_EVERYTHING if example is None or env else example)
 
 
 def _start(
     kind: Kind,
     project: ProjectOptions,
-    known: _Known | None,
+    known: ProjectContract | None,
     *,
     server: str = "",
     auth: bool = False,
-    functions: Functions | None = None,
     style: Style | None = None,
 ) -> None:
     """Plan a project, write it, and print the next steps."""
-    name, (contract, source, text) = project.name or "", known or (None, None, None)
+    name = project.name or ""
     planned = plan(
         names_of(name),
         kind,
         project.revision or (),
         names(project.with_, "--with") if project.with_ is not None else None,
         names(project.transport, "--transport") if project.transport is not None else ("stdio",),
-        contract,
-        source,
-        text,
+        known,
         auth=auth,
-        functions=functions,
         style=style,
     )
     folder = (project.out or Path()) / name
@@ -225,7 +181,12 @@ T = TypeVar("T")
 
 
 def interview(
-    kind: Kind, project: ProjectOptions, contract: Contract | None, *, auth: bool = False, style: Style | None = None
+    kind: Kind,
+    project: ProjectOptions,
+    contract: ProjectContract | None,
+    *,
+    auth: bool = False,
+    style: Style | None = None,
 ) -> tuple[ProjectOptions, bool, Style | None]:
     """Ask for missing options: name, style, revisions, capabilities, transports, and tokens over HTTP.
 
@@ -274,7 +235,7 @@ def interview(
         f"Transports ({', '.join(TRANSPORTS)})", "stdio", lambda said: ",".join(transports_of(names(said, "an answer")))
     )
     if kind == "server" and set(transports_of(names(way, "--transport"))) - {"stdio"} and not auth:
-        stated = scopes_of(contract)
+        stated = contract.scopes if contract is not None else ()
 
         def protected(answer: str) -> bool:
             if answer.lower() not in ("yes", "y", "no", "n"):

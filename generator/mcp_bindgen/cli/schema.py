@@ -10,7 +10,7 @@ import typer
 
 from mcp_bindgen.diff.accept import Accepted
 from mcp_bindgen.diff.upstream import against
-from mcp_bindgen.protocol.status import (
+from mcp_bindgen.ir.status import (
     ExtensionReport,
     Report,
     entries,

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_bindgen.bridge import document
-from mcp_bindgen.bridge.document import Model
-from mcp_bindgen.bridge.source import model_of, protocol_of
+from mcp_bindgen.conversion import document
+from mcp_bindgen.conversion.document import Model
+from mcp_bindgen.conversion.source import model_of, protocol_of
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Definition, Method, Object, references
-from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import Definition, Method, Object, references
+from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rich.status import Status
     from rich.text import Text
 
-    from mcp_bindgen.tap import TracedMessage
-
 _PIPE: dict[str, Any] = {"width": 10_000, "force_terminal": False, "no_color": True}
 _MAX_LINE_BYTES = 64 * 1024
 _SECONDS_FOR_LAST_LINES = 1.0  # of a server that has ended; a program that it started may keep the pipe open
@@ -73,12 +71,6 @@ def _unguarded(stream: TextIO) -> TextIO:
 def say(line: str = "", *, err: bool = False) -> None:
     """Write one line; line breaks in it are escaped."""
     write(f"{printable(line)}\n", err=err)
-
-
-def say_message(message: TracedMessage) -> None:
-    """Write a message of a connection to stderr, with its violations."""
-    for line in message.lines():
-        say(line, err=True)
 
 
 def write(text: str, *, err: bool = False) -> None:

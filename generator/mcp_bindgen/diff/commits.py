@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import BadInput, Store, named
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.git import Commit

@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 
-from mcp_bindgen.protocol.assignability import as_object
-from mcp_bindgen.protocol.model import (
+from mcp_bindgen.ir.assignability import as_object
+from mcp_bindgen.ir.model import (
     OTHER_SIDE,
     AnyValue,
     Field,
@@ -80,7 +80,7 @@ class Comparer(Sides):
         before, after = (protocol.definitions[name].type for protocol, name in zip(self.protocols, names, strict=True))
         if _is_role(before, self._messages[OLD]) and _is_role(after, self._messages[NEW]):
             return  # role unions: the methods show the changes
-        unit = Unit(self.labels.both(old, new), (Ref(old), Ref(new)), ({old}, {new}))
+        unit = Unit(self.subjects.both(old, new), (Ref(old), Ref(new)), ({old}, {new}))
         location = Location(unit, unit.label, (before, after))
         if any(names[side] in self._envelopes[side] for side in SIDES):
             unit.payload = PAYLOAD

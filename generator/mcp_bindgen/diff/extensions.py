@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import EffectiveSchema, ExtensionSchema, Pin, Schema, Store, extend
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.keywords import walk

@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from mcp_bindgen.protocol.model import OTHER_SIDE, Kind, Method, Protocol, Sender
+from mcp_bindgen.ir.model import OTHER_SIDE, Kind, Method, Protocol, Sender
 from mcp_bindgen.spec import Diagnostic
 from mcp_bindgen.spec.git import Commit
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
 
-from mcp_bindgen.protocol.model import Object, Protocol, Sender, Type
+from mcp_bindgen.ir.model import Object, Protocol, Sender, Type
 
 from .compare import Comparer
 from .finding import Comparison, Finding, Impact, Message, Plane, Severity
@@ -77,7 +77,7 @@ class Findings:
         self.protocols = old, new
         self.matches = match(old, new)
         self.comparer = Comparer(old, new, self.matches)
-        self.labels = self.comparer.labels
+        self.subjects = self.comparer.subjects
         self.reach = Reach(old), Reach(new)
         self.replacements: dict[str, str] = {}
         self.codes = {
@@ -184,7 +184,7 @@ class Findings:
         return Finding(
             rule=change.rule,
             subject=change.subject,
-            group=self.labels.group(change.subject),
+            group=self.subjects.group(change.subject),
             plane=rule.plane if sent or rule.plane is not Plane.WIRE else Plane.SOURCE,
             old_client=old_client,
             new_client=new_client,
@@ -258,10 +258,10 @@ class Findings:
         old, new = self.protocols
         for a, b in sorted(self.matches.new.items(), key=itemgetter(NEW)) if old.origin == new.origin else ():
             was, now = old.definitions[a], new.definitions[b]
-            label = self.labels.both(a, b)
+            label = self.subjects.both(a, b)
             if bool(was.deprecated) != bool(now.deprecated):
                 rule = "deprecated" if now.deprecated else "undeprecated"
-                yield self.off_wire(rule, self.labels.message(b) or label, was.deprecated, now.deprecated, a, b)
+                yield self.off_wire(rule, self.subjects.message(b) or label, was.deprecated, now.deprecated, a, b)
             for subject, before, after in ((label, was.doc, now.doc), *self.described(was.type, now.type, label)):
                 if before != after:
                     yield self.off_wire("description-changed", subject, before, after, a, b)
@@ -287,7 +287,7 @@ class Findings:
         return Finding(
             rule,
             subject,
-            self.labels.group(subject),
+            self.subjects.group(subject),
             RULES[rule].plane,
             Impact.NONE,
             Impact.NONE,

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Method
-from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import Method
+from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec import Correction, Diagnostic
 
 from .finding import Finding
 from .findings import compare
-from .labels import Labels
 from .location import NEW, OLD, is_inside, only, suffix
 from .match import match, renamed_methods
 from .reach import sent
 from .selectors import Selector, find, locate, unknown
+from .subjects import Subjects
 
 EventKind = Literal["since", "changed", "renamed", "opened", "gone"]
 Selectors = tuple[Selector | None, Selector | None]
@@ -130,7 +130,7 @@ class Step:
     def __init__(self, old: Protocol, new: Protocol) -> None:
         self.protocols = old, new
         self.matches = match(old, new)
-        self.labels = Labels(old, new, self.matches)
+        self.subjects = Subjects(old, new, self.matches)
         self.findings = [finding for finding in compare(old, new, evidence=False).findings if finding.rule != _WORDS]
         self._names = self.matches.new, self.matches.old
         renamed = renamed_methods(old, new, self.matches)
@@ -193,7 +193,7 @@ class Step:
             if target is not None:
                 rest = "".join(suffix(*step) for step in target.steps)
                 newest = target.owner if side == NEW else self.matches.new.get(target.owner, target.owner)
-                found |= {label + rest for label in (self.labels.of(side, target.owner), newest)}
+                found |= {label + rest for label in (self.subjects.of(side, target.owner), newest)}
         return found
 
     def _messages(self, selectors: Selectors) -> set[str]:

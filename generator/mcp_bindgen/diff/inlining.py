@@ -54,7 +54,7 @@ class Inlining:
             for key in sorted(places, key=lambda key: (-len(places[key]), places[key][0].subject)):
                 first, is_new = places[key][0], key not in units
                 if is_new:
-                    own = self._sides.labels.one(NEW if rule == "ref-extracted" else OLD, name)
+                    own = self._sides.subjects.one(NEW if rule == "ref-extracted" else OLD, name)
                     units[key] = Unit(first.subject if units else own, first.types, wire=False)
                 self._widen(units[key], places[key])
                 if is_new:

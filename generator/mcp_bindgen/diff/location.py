@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from mcp_bindgen.protocol.model import Array, Map, Object, Ref, Sender, Type, Union
+from mcp_bindgen.ir.model import Array, Map, Object, Ref, Sender, Type, Union
 
 from .finding import Message
 

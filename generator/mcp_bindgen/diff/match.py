@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
-from mcp_bindgen.protocol.model import Array, Const, Map, Method, Object, Protocol, Ref, Type, Union, references
+from mcp_bindgen.ir.model import Array, Const, Map, Method, Object, Protocol, Ref, Type, Union, references
 
 from .location import NEW, OLD, SIDES
 from .normalize import Normalizer, category

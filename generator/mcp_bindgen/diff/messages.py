@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcp_bindgen.protocol.model import Method, Protocol, Sender, Type
+from mcp_bindgen.ir.model import Method, Protocol, Sender, Type
 
 from .finding import Message
 from .reach import sent

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mcp_bindgen.protocol.model import Field, Type
-from mcp_bindgen.protocol.naming import words
+from mcp_bindgen.ir.model import Field, Type
+from mcp_bindgen.ir.naming import words
 
 from .location import NEW, OLD, Change, root
 from .normalize import Normalizer

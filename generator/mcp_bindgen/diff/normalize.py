@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterator
 
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Protocol, Ref, Scalar, Type, Union
-from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Protocol, Ref, Scalar, Type, Union
+from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec.json import is_json_type, json_type_of
 
 

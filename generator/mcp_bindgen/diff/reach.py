@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from mcp_bindgen.protocol.model import OTHER_SIDE, Array, Method, Object, Protocol, Ref, Sender, Type, Union, references
+from mcp_bindgen.ir.model import OTHER_SIDE, Array, Method, Object, Protocol, Ref, Sender, Type, Union, references
 
 from .finding import Message
 

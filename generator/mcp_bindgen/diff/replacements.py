@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from mcp_bindgen.protocol.model import Method, Protocol, Ref, references
-from mcp_bindgen.protocol.naming import words
+from mcp_bindgen.ir.model import Method, Protocol, Ref, references
+from mcp_bindgen.ir.naming import words
 
 from .location import HOW, NEW, OLD, Change
 from .match import Matches, renamed_methods

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mcp_bindgen.protocol.model import Sender
+from mcp_bindgen.ir.model import Sender
 
 from .finding import Impact, Plane
 

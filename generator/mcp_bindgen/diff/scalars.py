@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_bindgen.protocol.model import Array, Scalar
+from mcp_bindgen.ir.model import Array, Scalar
 
 _LOWER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems"})
 

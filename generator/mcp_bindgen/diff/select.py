@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mcp_bindgen.protocol.model import Protocol, Sender
+from mcp_bindgen.ir.model import Protocol, Sender
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp_bindgen.protocol.model import Field, Object, Protocol, Ref, Type, Union
+from mcp_bindgen.ir.model import Field, Object, Protocol, Ref, Type, Union
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 

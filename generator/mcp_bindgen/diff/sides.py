@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mcp_bindgen.protocol.assignability import Assignability
-from mcp_bindgen.protocol.model import Protocol, Type
+from mcp_bindgen.ir.assignability import Assignability
+from mcp_bindgen.ir.model import Protocol, Type
 
-from .labels import Labels
 from .location import NEW, OLD, Change, Location
 from .match import Matches
 from .normalize import Normalizer
+from .subjects import Subjects
 
 
 class Sides:
@@ -22,7 +22,7 @@ class Sides:
     Attributes:
         forms: Normalizer of each side.
         accepting: Relation of each side, as the receiver, to the other side.
-        labels: Names of definitions in subjects.
+        subjects: Names of definitions in subjects.
         changes: The changes found so far.
     """
 
@@ -30,7 +30,7 @@ class Sides:
         self.protocols, self.matches = (old, new), matches
         self.forms = Normalizer(old, lambda name: matches.new.get(name, f"old {name}")), Normalizer(new)
         self.accepting = Assignability(old, new), Assignability(new, old)
-        self.labels = Labels(old, new, matches)
+        self.subjects = Subjects(old, new, matches)
         self.changes: list[Change] = []
 
     def note(

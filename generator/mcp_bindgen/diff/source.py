@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from mcp_bindgen.bridge.source import protocol_of
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.conversion.source import protocol_of
+from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.sources import Readable, is_source, read
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type
 from mcp_bindgen.spec.json import is_json_type
 
 from .location import HOW, NEW, OLD, SIDES, Location, only

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.spec import EffectiveSchema, Schema, Store, canonical, document, patches, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.patches import Patch

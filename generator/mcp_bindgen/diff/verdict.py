@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mcp_bindgen.protocol.model import Protocol
+from mcp_bindgen.ir.model import Protocol
 
 from .finding import Finding, Impact, Outcome, Plane, Verdict
 from .messages import HANDSHAKE

@@ -14,9 +14,9 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator, Registry
 
-from mcp_bindgen.protocol.examples import Examples, Unfit
-from mcp_bindgen.protocol.model import Carrier, Map, Object, Protocol, Ref, Type, Union
-from mcp_bindgen.protocol.schema import document_of, schema_of
+from mcp_bindgen.ir.examples import Examples, Unfit
+from mcp_bindgen.ir.model import Carrier, Map, Object, Protocol, Ref, Type, Union
+from mcp_bindgen.ir.schema import document_of, schema_of
 
 from .finding import Finding, Impact, Message, Witness
 from .location import NEW, OLD, SIDES, Change, Location, only

@@ -1,6 +1,6 @@
 """Write bindings: emitters turn the protocol model into files, and the writer puts these in place."""
 
-from mcp_bindgen.bridge.document import Model
+from mcp_bindgen.conversion.document import Model
 
 from .emitter import BRIDGES, Bridges, Emitter, Options, Target
 from .header import MARK

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from mcp_bindgen.bridge.descriptions import page
-from mcp_bindgen.bridge.differences import Plan
-from mcp_bindgen.bridge.document import Model
-from mcp_bindgen.bridge.source import models
-from mcp_bindgen.bridge.steps import rule_file
-from mcp_bindgen.protocol import Protocol, build, slice_protocol
+from mcp_bindgen.conversion.descriptions import page
+from mcp_bindgen.conversion.differences import Plan
+from mcp_bindgen.conversion.document import Model
+from mcp_bindgen.conversion.source import models
+from mcp_bindgen.conversion.steps import rule_file
+from mcp_bindgen.ir import Protocol, build, slice_protocol
 from mcp_bindgen.spec import BadInput, Diagnostic, EffectiveSchema, ExtensionSchema, Store
 from mcp_bindgen.spec.errors import locating
 

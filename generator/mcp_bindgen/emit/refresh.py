@@ -78,7 +78,7 @@ def _sources(emitter: Emitter) -> list[Path]:
     here = Path(__file__).parent
     specs = map(find_spec, emitter.modules)
     packages = (Path(place) for spec in specs for place in (spec and spec.submodule_search_locations) or ())
-    own = [*here.glob("*.py"), *(here.parent / name for name in ("spec", "protocol", "bridge"))]
+    own = [*here.glob("*.py"), *(here.parent / name for name in ("spec", "ir", "conversion"))]
     return [*own, *emitter.sources, *packages]
 
 

@@ -7,9 +7,9 @@ import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mcp_bindgen.bridge.document import read
-from mcp_bindgen.bridge.source import is_model
-from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.conversion.document import read
+from mcp_bindgen.conversion.source import is_model
+from mcp_bindgen.ir import Protocol
 from mcp_bindgen.spec import (
     BadInput,
     EffectiveSchema,

@@ -7,7 +7,7 @@ import re
 from mcp_bindgen.diff.rules import NARROWS, TYPES
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowered import PythonProtocol
-from mcp_bindgen.protocol.model import Method, Ref
+from mcp_bindgen.ir.model import Method, Ref
 
 from .bindings import Bindings, shortcuts
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from mcp_bindgen.diff.finding import Message
 from mcp_bindgen.emit.python import calls, naming
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol.model import Field, Method, Protocol, Ref, Sender, Type
+from mcp_bindgen.ir.model import Field, Method, Protocol, Ref, Sender, Type
 from mcp_bindgen.spec import Store
 
 ASKING = ("ask_by", "ask_params")

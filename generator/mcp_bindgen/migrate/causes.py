@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from mcp_bindgen.diff.finding import Comparison, Finding, Plane
-from mcp_bindgen.diff.labels import Labels
 from mcp_bindgen.diff.location import NEW, OLD, is_inside, steps, suffix
 from mcp_bindgen.diff.match import Matches
-from mcp_bindgen.protocol.model import Protocol, Ref, Type, references
+from mcp_bindgen.diff.subjects import Subjects
+from mcp_bindgen.ir.model import Protocol, Ref, Type, references
 
 _OF_NAMES = (
     "definition-renamed",
@@ -32,7 +32,7 @@ class Causes:
 
     def __init__(self, comparison: Comparison, matches: Matches, names: Mapping[str, str]) -> None:
         self._names = names
-        self._labels = Labels(comparison.old, comparison.new, matches)
+        self._naming = Subjects(comparison.old, comparison.new, matches)
         self._places = places(comparison.old)
         self._subjects: defaultdict[str, list[Finding]] = defaultdict(list)
         self._definitions: defaultdict[str, list[Finding]] = defaultdict(list)
@@ -59,13 +59,15 @@ class Causes:
         if definition not in self._places:
             return None
         owner, way = self._places[definition]
-        label = self._labels.of(OLD, owner)
+        label = self._naming.of(OLD, owner)
         return self.of(*(label + "".join(way[:end]) for end in range(len(way), 0, -1))) or self.of_name(owner)
 
     def of_type(self, definition: str) -> Finding | None:
         """Return the finding about a definition as a whole."""
         found = self.of_name(definition)
-        return found if found is not None and found.rule == "definition-redefined" else self.at(self.labels(definition))
+        return (
+            found if found is not None and found.rule == "definition-redefined" else self.at(self.subjects(definition))
+        )
 
     def of_member(self, definition: str, wire: str, now: Type | None = None) -> Finding | None:
         """Return the finding about a member, by its new name if it has one; `now` is its new type."""
@@ -76,17 +78,17 @@ class Causes:
 
     def members(self, definition: str, wire: str) -> list[str]:
         """Return the subjects under which a member may be reported."""
-        return [label + suffix("field", wire) for label in self.labels(definition)]
+        return [label + suffix("field", wire) for label in self.subjects(definition)]
 
-    def labels(self, definition: str) -> Iterator[str]:
+    def subjects(self, definition: str) -> Iterator[str]:
         """Yield the subjects under which a definition of the old revision may be reported."""
         new = self._names.get(definition)
         if definition in self._places:
             owner, rest = self._places[definition]
-            yield "".join((self._labels.of(OLD, owner), *rest))
-        yield self._labels.of(OLD, definition)
+            yield "".join((self._naming.of(OLD, owner), *rest))
+        yield self._naming.of(OLD, definition)
         if new is not None:
-            yield from (self._labels.one(NEW, new), new)
+            yield from (self._naming.one(NEW, new), new)
 
     def at(self, subjects: Iterable[str]) -> Finding | None:
         """Return the finding about the first of `subjects` with one, or about a part of it."""

@@ -12,8 +12,8 @@ from mcp_bindgen.diff.finding import Comparison, Finding
 from mcp_bindgen.diff.match import match
 from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.emit.python.calls import RECEIVERS, SENDERS
-from mcp_bindgen.protocol.model import Field, Type
-from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.ir.model import Field, Type
+from mcp_bindgen.ir.text import describe
 
 from .advice import Replacements, advice, member_access
 from .bindings import ASKING, Bindings, Parameter, Stub, error_instead, name_of, shortcuts

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from mcp_bindgen.bridge.document import Model
+from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.emit.emitter import Options
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.bindings import emit
 from mcp_bindgen.emit.python.calls import RECEIVERS
 from mcp_bindgen.emit.python.installation import NAMESPACE
-from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.ir import Protocol
 
 from .bindings import Bindings
 from .changes import Changes

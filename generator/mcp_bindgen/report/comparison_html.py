@@ -14,7 +14,7 @@ from markupsafe import Markup
 from mcp_bindgen.diff.commits import Walked
 from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane, Severity
 from mcp_bindgen.diff.location import NEW, OLD, SIDES
-from mcp_bindgen.protocol.model import Method, references
+from mcp_bindgen.ir.model import Method, references
 from mcp_bindgen.spec.errors import printable
 
 from .comparison import OUTCOMES, place_of, reported, walk_summary, words_note

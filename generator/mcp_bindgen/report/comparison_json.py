@@ -8,7 +8,7 @@ from mcp_bindgen.diff.accept import Acceptance, Accepted
 from mcp_bindgen.diff.commits import Skipped, Walked
 from mcp_bindgen.diff.finding import Comparison, Finding, Message, Severity, Verdict, Witness
 from mcp_bindgen.diff.rules import RULES
-from mcp_bindgen.protocol.model import Protocol
+from mcp_bindgen.ir.model import Protocol
 from mcp_bindgen.spec import Correction, Diagnostic
 from mcp_bindgen.spec.git import Commit
 

@@ -11,8 +11,8 @@ from markupsafe import Markup, escape
 
 from mcp_bindgen.diff.finding import Comparison
 from mcp_bindgen.diff.location import NEW, OLD
-from mcp_bindgen.protocol.model import AnyValue, Const, Definition, Object, Ref, Type, Union, map_parts
-from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.ir.model import AnyValue, Const, Definition, Object, Ref, Type, Union, map_parts
+from mcp_bindgen.ir.text import describe
 
 _MARK = "\0"
 """Put around the names of definitions within a description: split there, the odd parts are names."""

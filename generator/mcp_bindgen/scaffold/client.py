@@ -10,7 +10,7 @@ from mcp_bindgen.emit.python.annotations import annotation
 from mcp_bindgen.emit.python.calls import Walk, methods_in_order, walk
 from mcp_bindgen.emit.python.environment import quoted
 from mcp_bindgen.emit.python.lowered import PythonProtocol
-from mcp_bindgen.protocol.examples import Code
+from mcp_bindgen.ir.examples import Code
 
 from .classes import class_files
 from .expressions import sample
@@ -46,11 +46,7 @@ def client_project(plan: Plan) -> dict[str, str]:
 
 def typed(plan: Plan) -> str | None:
     """Return the class of the typed client, which there is for the newest revision of a project with a contract."""
-    if plan.contract is None:
-        return None
-    from .generated.typed_client import client_class
-
-    return client_class(plan.names.package)
+    return plan.contract.client_class(plan.names.package) if plan.contract is not None else None
 
 
 def _curious(revision_plan: RevisionPlan) -> dict[str, str]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_bindgen.emit.python.lowered import PythonProtocol
-from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.ir.examples import Code, Unfit, example, fits
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.json import is_array, is_object
 
 

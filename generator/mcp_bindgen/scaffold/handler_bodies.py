@@ -16,8 +16,8 @@ from mcp_bindgen.emit.python.calls import call_arguments, call_name, handler_nam
 from mcp_bindgen.emit.python.environment import WIDTH, docstring
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.stubs import handler_summary
-from mcp_bindgen.protocol.examples import Code, Unfit, example
-from mcp_bindgen.protocol.model import Const, Field, Method, Ref, Sender, Type, Union
+from mcp_bindgen.ir.examples import Code, Unfit, example
+from mcp_bindgen.ir.model import Const, Field, Method, Ref, Sender, Type, Union
 
 from .expressions import expression
 from .features import Feature

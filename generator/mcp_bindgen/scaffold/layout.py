@@ -15,9 +15,7 @@ from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.revisions import has_reached
 
 from .client import client_project, shown, typed
-from .contract_server import contract_calls, contracted_files
-from .generated.regeneration import generated_files
-from .plan import Plan, scopes_of
+from .plan import Plan
 from .project import Project
 from .rendering import module, render
 from .server import first_calls, server_files, start
@@ -44,23 +42,20 @@ def layout(plan: Plan) -> dict[str, str]:
         f"{source}/py.typed": "",
         "tests/conftest.py": module(render("project/tests/conftest.py.jinja", **values)),
     }
-    if plan.file is not None and plan.text is not None:
-        files[plan.file] = plan.text
-    if plan.functions is not None and plan.functions.file is not None:
-        files[f"{source}/{plan.functions.name}.py"] = plan.functions.file
     for revision_plan in plan.revision_plans:
         files |= revision_plan.own.files if revision_plan.own is not None else {}
     more = _server(plan, values) if plan.kind == "server" else _client(plan, values)
-    if plan.contract is not None:
+    if plan.file is not None and plan.contract is not None:
         project = project_of(plan, Path())
-        generated = generated_files(project, plan.contract)
+        generated = plan.contract.generated_files(project)
         more |= {(project.generated / name).as_posix(): text for name, text in generated.items()}
+        more[plan.file] = plan.contract.text
     return dict(sorted({**files, **more}.items()))
 
 
 def calls(plan: Plan) -> list[str]:
     """Return arguments of `mcp-bindgen call` that show first answers."""
-    return first_calls(plan) if plan.contract is None else contract_calls(plan.contract)
+    return first_calls(plan) if plan.contract is None else plan.contract.calls()
 
 
 def _values(plan: Plan) -> dict[str, object]:
@@ -68,7 +63,7 @@ def _values(plan: Plan) -> dict[str, object]:
     begin = start(plan)
     served = plan.narrowed or plan.revisions
     spoken = [naming.package(revision) for revision in served]
-    needed = plan.functions.requirement if plan.functions is not None else None
+    needed = plan.contract.requirement if plan.contract is not None else None
     owned = {revision_plan.package for revision_plan in plan.revision_plans if revision_plan.own is not None}
     return {
         "names": plan.names,
@@ -83,7 +78,7 @@ def _values(plan: Plan) -> dict[str, object]:
         "stdio": "stdio" in plan.transports,
         "http": plan.http,
         "auth": plan.auth,
-        "scopes": scopes_of(plan.contract),
+        "scopes": plan.contract.scopes if plan.contract is not None else (),
         "contract": plan.file,
         "ours": [package for package in spoken if package not in owned],
         "packages": spoken,
@@ -114,7 +109,7 @@ def _server(plan: Plan, values: dict[str, object]) -> dict[str, str]:
         files[f"tests/test_{test}.py"] = module(render(f"project/tests/test_{test}.py.jinja", **values))
     if plan.auth:
         files[f"{source}/protection.py"] = module(render("project/protection.py.jinja", **values))
-    return files | (server_files(plan) if plan.contract is None else contracted_files(plan))
+    return files | (server_files(plan) if plan.contract is None else plan.contract.server_files(plan))
 
 
 def _client(plan: Plan, values: dict[str, object]) -> dict[str, str]:

@@ -6,9 +6,9 @@ import re
 import sys
 from dataclasses import dataclass
 
+from mcp_bindgen.ir.naming import class_name
 from mcp_bindgen.spec import BadInput
 
-from .generated.contract_package import class_prefix
 from .project import is_module
 
 _TAKEN = {"mcp_bindgen", "test", "tests", "src", "contract", "conftest", "pytest", "anyio", "pydantic", "mcp"}
@@ -47,5 +47,5 @@ def names_of(project: str) -> Names:
         raise BadInput(f"{project!r} is a word of Python's", fix=f"try {project}-server")
     if package.lower() in {name.lower() for name in sys.stdlib_module_names} | _TAKEN:
         raise BadInput(f"{project!r} would stand in the way of the module {package}", fix=f"try my-{project}")
-    class_ = class_prefix(package)
+    class_ = class_name(package)
     return Names(project, package, f"My{class_}" if class_ in _CLASSES else class_)

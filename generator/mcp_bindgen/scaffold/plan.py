@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from mcp_bindgen.app.catalog import SCOPES
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.installation import NAMESPACE
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol import build
+from mcp_bindgen.ir import build
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.revisions import order
 
@@ -21,13 +21,8 @@ from . import extended
 from .features import Feature, choose
 from .names import Names
 from .own_bindings import OwnBindings, own_bindings, refused_contract
-from .project import TRANSPORTS, Kind
+from .project import TRANSPORTS, Kind, Project
 from .style import Style, class_option, style_of
-
-if TYPE_CHECKING:
-    from mcp_bindgen.contract.model import Contract
-
-    from .functions import Functions
 
 DEFAULTS: Mapping[Kind, tuple[str, ...]] = {"server": ("tools",), "client": ()}
 """Default features of a project."""
@@ -68,6 +63,51 @@ class RevisionPlan:
 
 
 @dataclass(frozen=True)
+class ProjectContract(ABC):
+    """Contract that the server of a project implements, or that the server of a client has.
+
+    Attributes:
+        option: The option that named it.
+        source: The file that it was read from, or the name of the file that it becomes.
+        text: The text of that file.
+        info: The name and the version of the server, if they are stated.
+        scopes: The scopes that it states beside its entries.
+        requirement: The distribution that its server needs, if it needs one.
+    """
+
+    option: str
+    source: Path
+    text: str
+    info: Mapping[str, Any] | None
+    scopes: Sequence[str]
+    requirement: str | None
+
+    @abstractmethod
+    def calls(self) -> list[str]:
+        """Return arguments of `mcp-bindgen call` that show first answers."""
+
+    @abstractmethod
+    def client_class(self, package: str) -> str:
+        """Return the name of the typed client in the package of a project."""
+
+    @abstractmethod
+    def refuse_unservable(self, revisions: Sequence[str]) -> None:
+        """Raise `BadInput` if one of the revisions that shall serve the contract does not allow an entry."""
+
+    @abstractmethod
+    def server_files(self, plan: Plan) -> dict[str, str]:
+        """Return path -> text of the files of a server that its user owns."""
+
+    @abstractmethod
+    def generated_files(self, project: Project) -> dict[str, str]:
+        """Return the generated files, by their names in `project.generated`."""
+
+    @abstractmethod
+    def warn(self) -> None:
+        """Print warnings about its entries."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """A project to be written.
 
@@ -77,11 +117,8 @@ class Plan:
         revision_plans: The revisions that its classes are written in, the oldest first.
         transports: How messages travel.
         contract: The contract of the server, or of the server that a client talks to, if it is known.
-        file: The name of the contract's file in the project.
-        text: The text of that file.
         auth: Whether it wants tokens over HTTP.
         narrowed: The only revisions that a server shall speak; by default it speaks all.
-        functions: The functions that a server with a contract calls, if there are any.
         style: Whether a server is an `App` or a class; a client is a class.
         class_option: The option that needs a class, if there is one.
     """
@@ -90,14 +127,16 @@ class Plan:
     kind: Kind
     revision_plans: tuple[RevisionPlan, ...]
     transports: tuple[str, ...] = ("stdio",)
-    contract: Contract | None = None
-    file: str | None = None
-    text: str | None = None
+    contract: ProjectContract | None = None
     auth: bool = False
     narrowed: tuple[str, ...] = ()
-    functions: Functions | None = None
     style: Style = Style.CLASS
     class_option: str | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The name of the contract's file in the project."""
+        return f"contract{self.contract.source.suffix.lower()}" if self.contract is not None else None
 
     @property
     def http(self) -> bool:
@@ -155,11 +194,8 @@ def plan(
     revisions: Sequence[str] = (),
     wanted: tuple[str, ...] | None = None,
     transports: Sequence[str] = ("stdio",),
-    contract: Contract | None = None,
-    source: Path | None = None,
-    text: str | None = None,
+    contract: ProjectContract | None = None,
     auth: bool = False,
-    functions: Functions | None = None,
     store: Store | None = None,
     style: Style | None = None,
 ) -> Plan:
@@ -175,10 +211,7 @@ def plan(
             revision it is written in the newest that has it.
         transports: How messages shall travel.
         contract: The contract of the server.
-        source: The file of the contract.
-        text: The text of that file.
         auth: Whether a server shall want tokens over HTTP.
-        functions: The functions that it shall call.
         store: The `schema/` folder.
         style: Whether a server shall be an `App` or a class; by default an `App`, unless an option needs a class.
 
@@ -200,7 +233,8 @@ def plan(
     offered = DEFAULTS[kind] if asked.features is None else asked.features
     chosen = choose(protocols, kind, offered)
     names_chosen = [feature.name for features, _ in chosen.values() for feature in features]
-    option = class_option(revisions, names_chosen, asked.extensions, contract, functions) if kind == "server" else None
+    named = contract.option if contract is not None else None
+    option = class_option(revisions, names_chosen, asked.extensions, named) if kind == "server" else None
     written_style = style_of(style, option) if kind == "server" else Style.CLASS
     if written_style is Style.APP and "completions" in names_chosen:
         chosen = choose(protocols, kind, (*offered, "prompts"))  # its example completes the argument of a prompt
@@ -216,22 +250,17 @@ def plan(
         for revision, (features, protocol) in chosen.items()
     )
     if contract is not None and kind == "server":
-        from .generated.regeneration import refuse_unservable  # brings the emitters with it
-
-        refuse_unservable(contract, known, source)
-    file = f"contract{source.suffix.lower()}" if source is not None else None
+        contract.refuse_unservable(known)
     narrowed = tuple(known) if kind == "server" and len(known) > 1 else ()
     ways = transports_of(transports)
     if "sse" in ways and store.pin(known[0]).era == "stateless":
         raise BadInput(f"MCP {known[0]} has no HTTP+SSE", fix="give an older --revision, or --transport http")
-    planned = Plan(
-        names, kind, revision_plans, ways, contract, file, text, auth, narrowed, functions, written_style, option
-    )
+    planned = Plan(names, kind, revision_plans, ways, contract, auth, narrowed, written_style, option)
     if auth and not planned.http:
         raise BadInput("--auth is for servers over HTTP", fix="add http to --transport")
-    if kind == "server" and planned.http and not auth and scopes_of(contract):
+    if kind == "server" and planned.http and not auth and contract is not None and contract.scopes:
         raise BadInput(
-            "the contract states scopes, and nothing would check them over HTTP", file=source, fix="add --auth"
+            "the contract states scopes, and nothing would check them over HTTP", file=contract.source, fix="add --auth"
         )
     return planned
 
@@ -239,9 +268,3 @@ def plan(
 def _ours(known: Sequence[str], users: Sequence[str]) -> str | None:
     """Return the newest revision of mcp-bindgen, whose messages can be converted."""
     return next((name for name in reversed(known) if name not in users), None)
-
-
-def scopes_of(contract: Contract | None) -> list[str]:
-    """Return the scopes that a contract states beside its entries."""
-    entries = contract.all_entries if contract is not None else ()
-    return sorted({scope for entry in entries for scope in entry.raw.get(SCOPES, ())})

@@ -17,9 +17,9 @@ _OLD = {"Union": "UP007", "Optional": "UP045"}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render(template: str, **values: object) -> str:
-    """Return the text of `template` with `values` filled in."""
-    return environment(TEMPLATES).get_template(template).render(docstring=docstring, quoted=quoted, **values)
+def render(template: str, folder: Path = TEMPLATES, /, **values: object) -> str:
+    """Return the text of the `template` in a folder with `values` filled in."""
+    return environment(folder).get_template(template).render(docstring=docstring, quoted=quoted, **values)
 
 
 def macros(template: str, **values: object) -> Mapping[str, Callable[[], str]]:

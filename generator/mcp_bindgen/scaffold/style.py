@@ -22,8 +22,7 @@ def class_option(
     revisions: Sequence[str] = (),
     features: Collection[str] = (),
     extensions: Collection[str] = (),
-    contract: object = None,
-    functions: object = None,
+    contract: str | None = None,
 ) -> str | None:
     """Return the option of a server that only a class can meet, or None.
 
@@ -31,13 +30,10 @@ def class_option(
         revisions: The revisions that were named; functions have no types of a revision.
         features: The capabilities of the server.
         extensions: The modules of its extensions.
-        contract: The contract that it implements, if there is one.
-        functions: The functions that it calls, if there are any.
+        contract: The option that names its contract, if it has one.
     """
-    if functions is not None:
-        return "--from-module"
     if contract is not None:
-        return "--contract"
+        return contract
     if revisions:
         return "--revision"
     more = sorted({*features} - {*APP_FEATURES}) + sorted(extensions)

@@ -15,19 +15,20 @@ from mcp_bindgen.emit.header import is_generated
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.ir import build
 from mcp_bindgen.migrate import Migration, Skipped, migrate
 from mcp_bindgen.migrate.files import files, python_files
 from mcp_bindgen.migrate.imports import rewrite_imports
-from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.kinds import TEXTS
 from mcp_bindgen.spec.revisions import order
 from mcp_bindgen.spec.transaction import Change, Changes, put, read
 
-from .generated.replacement import Report, replace_generated
+from .contracts import contracts
 from .own_bindings import OwnBindings, own_bindings, refused_contract
 from .project import TABLE, Project
+from .replacement import Report, replace_generated
 
 README = "README.md"
 _APP = re.compile(rb"(?m)^(\w+ = App\([^()\n]+)\)$")
@@ -152,9 +153,7 @@ def _generated(project: Project, *, force: bool) -> tuple[dict[str, Change], Rep
     """Return the changes of the generated files of a project, relative to its folder."""
     if project.contract is None:
         return {}, None
-    from .generated.regeneration import project_files  # takes time to load; a project without a contract needs none
-
-    made = project_files(project)
+    made = contracts().generated_files(project)
     report = replace_generated(project.generated, made, force=force, dry_run=True)
     place = project.generated.relative_to(project.folder)
     return {(place / name).as_posix(): change for name, change in report.changes(made).items()}, report

@@ -79,6 +79,12 @@ def near(path: Path) -> Path:
     return whole.relative_to(here) if whole.is_relative_to(here) else path
 
 
+def first_line(message: str) -> str:
+    """Return the first line of a message, with shortened values."""
+    text = message.splitlines()[0]
+    return text if len(text) <= 200 else f"{text[:90]} ... {text[-90:]}"
+
+
 def printable(text: str, keep: str = "") -> str:
     """Return text with escapes for control and format characters and line breaks.
 

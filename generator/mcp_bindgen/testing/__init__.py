@@ -1,4 +1,4 @@
-"""Tests of servers, clients and agents: checked connections, mock servers, and values of contracts."""
+"""Tests of servers and clients: connections in memory that check each message."""
 
 from mcp_bindgen.runtime.lazy import lazy_stub
 

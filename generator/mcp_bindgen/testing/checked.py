@@ -16,7 +16,8 @@ from mcp_bindgen.runtime.protocol.transport import Lost, Oversized
 from mcp_bindgen.runtime.session.service import Served, all_servers, lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec.json import is_array, is_object
-from mcp_bindgen.tap.judge import judge_of
+
+from .judge import judge_of
 
 AnyClient = TypeVar("AnyClient", bound=Client)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bindgen.protocol.examples import Unfit
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.ir.examples import Unfit
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.json import json_type_of
 
 from .places import KEY, Place, Places

@@ -6,20 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_bindgen.protocol.examples import Examples, Unfit
-from mcp_bindgen.protocol.model import (
-    AnyValue,
-    Array,
-    Const,
-    Definition,
-    Field,
-    Map,
-    Object,
-    Protocol,
-    Ref,
-    Type,
-    Union,
-)
+from mcp_bindgen.ir.examples import Examples, Unfit
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Definition, Field, Map, Object, Protocol, Ref, Type, Union
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
 

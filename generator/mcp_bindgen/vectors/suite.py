@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.examples import Unfit
-from mcp_bindgen.protocol.model import Ref, Union
+from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.ir.examples import Unfit
+from mcp_bindgen.ir.model import Ref, Union
 from mcp_bindgen.spec import EffectiveSchema, Pin, Schema, Store, extend
 from mcp_bindgen.spec.document import normalise
 

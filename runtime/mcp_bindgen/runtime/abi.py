@@ -3,7 +3,7 @@
 from .lazy import lazy as lazy
 from .lazy import lazy_stub
 
-GENERATION = 5
+GENERATION = 6
 """Grows whenever generated code of before could not be run any longer."""
 
 

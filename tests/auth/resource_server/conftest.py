@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from mcp_bindgen.auth import JwtVerifier
-from tests.support.issuer import Issuer
-from tests.support.protected import Protected, running
+from tests.harness.issuer import Issuer
+from tests.harness.protected import Protected, running
 
 
 @pytest.fixture(scope="module")

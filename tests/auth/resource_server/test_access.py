@@ -25,10 +25,10 @@ from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ConnectionClosed, Identity, InvalidParams, ProtocolError, connect
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
-from tests.support.commands import execute
-from tests.support.effort import each
-from tests.support.issuer import At, Issuer, Prover
-from tests.support.protected import (
+from tests.harness.commands import execute
+from tests.harness.effort import each
+from tests.harness.issuer import At, Issuer, Prover
+from tests.harness.protected import (
     BATCHES,
     BOTH,
     LATEST,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.auth import JwtVerifier, ResourceServer
 from mcp_bindgen.http.server.errors import HttpError
-from tests.support.effort import examples
-from tests.support.issuer import Issuer, Prover, encoded, signed
+from tests.harness.effort import examples
+from tests.harness.issuer import Issuer, Prover, encoded, signed
 
 RESOURCE = "https://example.org/mcp"
 ISSUER = Issuer("https://auth.example.org")

@@ -13,8 +13,8 @@ from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import StaticTokens
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Identity
-from tests.support.effort import each
-from tests.support.protected import LATEST, STATELESS, Protected, answer, running
+from tests.harness.effort import each
+from tests.harness.protected import LATEST, STATELESS, Protected, answer, running
 
 ANYTHING = {"type": "object"}
 DOCUMENT = {

@@ -16,10 +16,10 @@ from mcp_bindgen.auth.resource_server import issuers as asking
 from mcp_bindgen.auth.resource_server import signatures as keeping
 from mcp_bindgen.auth.resource_server.signatures import LIFETIME, PAUSE, STALE, IssuerKeys
 from mcp_bindgen.runtime import Identity
-from tests.support.checked_connections import refused
-from tests.support.effort import each
-from tests.support.issuer import Issuer
-from tests.support.protected import Protected, running, said
+from tests.harness.checked_connections import refused
+from tests.harness.effort import each
+from tests.harness.issuer import Issuer
+from tests.harness.protected import Protected, running, said
 
 RESOURCE = "https://example.org/mcp"
 

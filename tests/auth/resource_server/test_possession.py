@@ -16,9 +16,9 @@ from mcp_bindgen.auth.resource_server import dpop as replay
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
 from mcp_bindgen.auth.resource_server.verifier import VerifierUnavailable
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
-from tests.support.effort import each, rows
-from tests.support.issuer import Issuer, Prover
-from tests.support.protected import LATEST, Protected, initialize, running, said
+from tests.harness.effort import each, rows
+from tests.harness.issuer import Issuer, Prover
+from tests.harness.protected import LATEST, Protected, initialize, running, said
 
 
 @pytest.fixture(scope="module")

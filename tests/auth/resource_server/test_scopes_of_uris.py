@@ -24,10 +24,10 @@ from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from tests.app.serving import served
+from tests.harness.effort import each
+from tests.harness.http_wires import listening
+from tests.harness.protected import LATEST, STATELESS, Protected, answer, running, stateless
 from tests.runtime.protocol.test_uris import spellings
-from tests.support.effort import each
-from tests.support.http_wires import listening
-from tests.support.protected import LATEST, STATELESS, Protected, answer, running, stateless
 
 KEYS = {
     "nothing-is-allowed-to-it": Identity(subject="bob"),

@@ -12,9 +12,9 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from mcp_bindgen.auth import InvalidToken, challenges
-from tests.support.effort import each, rows
-from tests.support.issuer import At, Issuer, encoded, other_keys
-from tests.support.protected import Protected, initialize, running, said, stateless
+from tests.harness.effort import each, rows
+from tests.harness.issuer import At, Issuer, encoded, other_keys
+from tests.harness.protected import Protected, initialize, running, said, stateless
 
 KEYS = other_keys()
 

@@ -9,10 +9,10 @@ import pytest
 
 from mcp_bindgen.auth import InvalidToken, JwtVerifier, TokenVerifier
 from mcp_bindgen.runtime import Identity
-from tests.support.checked_connections import refused
-from tests.support.effort import each
-from tests.support.issuer import Issuer
-from tests.support.protected import running, said
+from tests.harness.checked_connections import refused
+from tests.harness.effort import each
+from tests.harness.issuer import Issuer
+from tests.harness.protected import running, said
 
 RESOURCE = "https://example.org/mcp"
 APP = "11111111-2222-3333-4444-555555555555"

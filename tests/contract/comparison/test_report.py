@@ -10,14 +10,14 @@ import pytest
 
 from mcp_bindgen.app.inclusion import Answer
 from mcp_bindgen.contract.comparison import inclusion
+from mcp_bindgen.contract.comparison import report as report
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.places import differences
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.report import Format, Page, Report, render
-from mcp_bindgen.report import contract as report
-from tests.support.commands import shuffled
-from tests.support.small_schemas import Schema, tangled
+from tests.harness.commands import shuffled
+from tests.harness.small_schemas import Schema, tangled
 
 TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}

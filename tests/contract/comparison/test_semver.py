@@ -13,7 +13,7 @@ import pytest
 from mcp_bindgen.contract.comparison.semver import Part, Version, decisive
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import complaint, inside, save
+from tests.harness.commands import complaint, inside, save
 
 Document = dict[str, Any]
 

@@ -15,10 +15,10 @@ from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.inclusion import included
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison
 from mcp_bindgen.contract.document import contract_of
-from tests.support.commands import shuffled
-from tests.support.effort import cases, selection
-from tests.support.json_instances import Instances
-from tests.support.small_schemas import Schema, record
+from tests.harness.commands import shuffled
+from tests.harness.effort import cases, selection
+from tests.harness.json_instances import Instances
+from tests.harness.small_schemas import Schema, record
 
 TEXT: Schema = {"type": "string"}
 

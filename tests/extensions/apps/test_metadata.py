@@ -23,7 +23,7 @@ from mcp_bindgen.extensions.apps import (
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps
 from mcp_bindgen.v2026_07_28.extensions.apps import meta, types
-from tests.support.checked_connections import connected
+from tests.harness.checked_connections import connected
 
 UI = "io.modelcontextprotocol/ui"
 HOST = {"extensions": {UI: {"mimeTypes": ["text/html;profile=mcp-app"]}}}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mcp_bindgen.extensions.skills import BadSkill, SkillEntry, SkillRefused, Skills, load_skill
 from mcp_bindgen.extensions.skills.folder import MOST_BYTES, MOST_FILES, BadFrontmatter, page, parse_frontmatter
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import refused
+from tests.harness.checked_connections import refused
 
 HEAD = "---\nname: {}\ndescription: Does something\n---\n"
 NAMED = "name: a\ndescription: c\n"

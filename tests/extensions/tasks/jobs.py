@@ -13,7 +13,7 @@ from mcp_bindgen.extensions.tasks import TaskLimits, Tasks, TaskStore, ToolTask,
 from mcp_bindgen.runtime import Context, ProtocolError
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import lifespans
-from tests.support.checked_connections import connected
+from tests.harness.checked_connections import connected
 
 QUICK = TaskLimits(poll=0.02)
 

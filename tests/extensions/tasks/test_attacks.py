@@ -24,8 +24,8 @@ from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.extensions.tasks.jobs import QUICK, one_job, served, statuses, text
 from tests.extensions.tasks.test_service import NAME, begun, echo, for_ever, serving, task, until
 from tests.extensions.tasks.test_service import tasks as service_of
-from tests.support.checked_connections import refused
-from tests.support.scripted_http_server import eventually
+from tests.harness.checked_connections import refused
+from tests.harness.scripted_http_server import eventually
 
 
 class Failing(MemoryTaskStore):

@@ -21,8 +21,8 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import types as newer
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.extensions.tasks.jobs import one_job, served
-from tests.support.checked_connections import connected, refused
-from tests.support.scripted_http_server import eventually
+from tests.harness.checked_connections import connected, refused
+from tests.harness.scripted_http_server import eventually
 
 RELATED = "io.modelcontextprotocol/related-task"
 

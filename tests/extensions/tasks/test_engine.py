@@ -17,8 +17,8 @@ from mcp_bindgen.v2026_07_28 import Client as Plain
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.extensions.tasks.jobs import QUICK, one_job, served, statuses, text
-from tests.support.checked_connections import refused
-from tests.support.scripted_http_server import eventually
+from tests.harness.checked_connections import refused
+from tests.harness.scripted_http_server import eventually
 
 
 class Asked(tasks.Client):

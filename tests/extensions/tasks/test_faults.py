@@ -21,12 +21,12 @@ from mcp_bindgen.extensions.tasks.service import RunningTask, Tasks
 from mcp_bindgen.runtime import ProtocolError, connect
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
-from tests.support.effort import HANG_SECONDS
-from tests.support.forks import PYTHON
-from tests.support.processes import free_port, process
-from tests.support.redis_server import redis_server
-from tests.support.scripted_http_server import eventually
-from tests.support.task_worker import LEASE, QUESTION, handle, opened
+from tests.harness.effort import HANG_SECONDS
+from tests.harness.forks import PYTHON
+from tests.harness.processes import free_port, process
+from tests.harness.redis_server import redis_server
+from tests.harness.scripted_http_server import eventually
+from tests.harness.task_worker import LEASE, QUESTION, handle, opened
 
 STEPS = [(at, when) for at in range(1, 7) for when in ("before", "after")]
 """A worker is killed before and after each of these writes: create, lease, begin, ask, take the answer, end."""
@@ -52,7 +52,7 @@ def test_a_task_ends_although_its_worker_is_killed_at_any_step(place: str, rerun
         files = {"ran": str(tmp_path / f"{name}.ran"), "told": str(tmp_path / f"{name}.told")}
         cases.append({"store": store, "at": at, "when": when, "reruns": reruns, **files})
     lines = "".join(f"{json.dumps(case)}\n" for case in cases)
-    worker = [PYTHON, "-m", "tests.support.task_worker"]
+    worker = [PYTHON, "-m", "tests.harness.task_worker"]
     done = subprocess.run(worker, input=lines, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert done.returncode == 0, done.stderr
     ends = {int(number): int(status) for number, status in map(str.split, done.stdout.splitlines())}
@@ -75,7 +75,7 @@ class Yes(tasks.Client):
 @pytest.mark.full
 async def test_a_waiting_client_gets_a_result_or_an_error_after_server_kills(tmp_path: Path) -> None:
     port = free_port()
-    command, ends = [sys.executable, "-m", "tests.support.task_server", port, tmp_path], dict[str, Any]()
+    command, ends = [sys.executable, "-m", "tests.harness.task_server", port, tmp_path], dict[str, Any]()
 
     async def wait(client: Any, name: str) -> None:
         try:

@@ -28,11 +28,11 @@ from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Context, Identity, ProtocolError, connect
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.cluster.test_shared_store import workers
-from tests.support.checked_connections import refused, request
-from tests.support.http_wires import listening
-from tests.support.meta_keys import CLIENT_CAPABILITIES
-from tests.support.protected import BOTH, STATELESS, Protected, answer, running, stateless
-from tests.support.redis_server import ANSWER_SECONDS, redis_server
+from tests.harness.checked_connections import refused, request
+from tests.harness.http_wires import listening
+from tests.harness.meta_keys import CLIENT_CAPABILITIES
+from tests.harness.protected import BOTH, STATELESS, Protected, answer, running, stateless
+from tests.harness.redis_server import ANSWER_SECONDS, redis_server
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 LIMITS = TaskLimits(poll=0.05)

@@ -25,9 +25,9 @@ from mcp_bindgen.extensions.tasks import (
 )
 from mcp_bindgen.extensions.tasks.record import new_id, now
 from mcp_bindgen.extensions.tasks.service import RunningTask
-from tests.support.checked_connections import bounded
-from tests.support.postgres_server import postgres_server
-from tests.support.redis_server import redis_server
+from tests.harness.checked_connections import bounded
+from tests.harness.postgres_server import postgres_server
+from tests.harness.redis_server import redis_server
 
 Kind: TypeAlias = type[DocketRunner] | type[ProcrastinateRunner]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
-from tests.support.effort import examples
+from tests.harness.effort import examples
 
 KEYS = st.sampled_from(["name", "age", "name#2", "q"])
 QUESTIONS = st.dictionaries(KEYS, st.builds(lambda text: {"method": text}, st.sampled_from("ab")), min_size=1)

@@ -20,8 +20,8 @@ from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
 from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
-from tests.support.checked_connections import refused
-from tests.support.scripted_http_server import eventually
+from tests.harness.checked_connections import refused
+from tests.harness.scripted_http_server import eventually
 
 Question = Mapping[str, Any]
 NAME: Question = {"method": "elicitation/create", "params": {"message": "name?"}}

@@ -24,8 +24,8 @@ from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
 from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from tests.extensions.tasks.test_service import task
-from tests.support.checked_connections import refused
-from tests.support.redis_server import ANSWER_SECONDS, RedisServer
+from tests.harness.checked_connections import refused
+from tests.harness.redis_server import ANSWER_SECONDS, RedisServer
 
 Open = Callable[[], TaskStore]
 """Opens the same stored tasks again, like another process."""

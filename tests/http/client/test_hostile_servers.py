@@ -22,10 +22,9 @@ from mcp_bindgen.runtime import ConnectionClosed, NoConnection, connect
 from mcp_bindgen.runtime.protocol.errors import Refused
 from mcp_bindgen.runtime.protocol.transport import Lost
 from mcp_bindgen.v2025_11_25 import Client
-from tests.runtime.test_connecting import discovered
-from tests.support.checked_connections import STATELESS, refused
-from tests.support.effort import each
-from tests.support.scripted_http_server import (
+from tests.harness.checked_connections import STATELESS, refused
+from tests.harness.effort import each
+from tests.harness.scripted_http_server import (
     EVENTS,
     Heard,
     answer,
@@ -36,6 +35,7 @@ from tests.support.scripted_http_server import (
     serving,
     talking,
 )
+from tests.runtime.test_connecting import discovered
 
 Open = Callable[..., AbstractAsyncContextManager[Any]]
 both = pytest.mark.parametrize("opened", [http, sse])

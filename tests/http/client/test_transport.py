@@ -22,9 +22,9 @@ from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import Refused, SessionLost
 from mcp_bindgen.runtime.protocol.transport import Outgoing, Oversized
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.checked_connections import refused
-from tests.support.effort import each
-from tests.support.scripted_http_server import (
+from tests.harness.checked_connections import refused
+from tests.harness.effort import each
+from tests.harness.scripted_http_server import (
     CANCELLED,
     EVENTS,
     INITIALIZE,

@@ -21,12 +21,12 @@ from mcp_bindgen.http.server.serve import hosts_for
 from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import initialize
-from tests.support.commands import ROOT
-from tests.support.effort import each
-from tests.support.forks import PYTHON
-from tests.support.http_wires import BOTH, wires
-from tests.support.processes import free_port, process
+from tests.harness.checked_connections import initialize
+from tests.harness.commands import ROOT
+from tests.harness.effort import each
+from tests.harness.forks import PYTHON
+from tests.harness.http_wires import BOTH, wires
+from tests.harness.processes import free_port, process
 
 NAME = "mcp.example.com"
 PROGRAM = """

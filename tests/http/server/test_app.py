@@ -21,7 +21,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp, HttpLimits
 from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     INITIALIZED,
     STATELESS,
     initialize,
@@ -33,10 +33,10 @@ from tests.support.checked_connections import (
     stating,
     until,
 )
-from tests.support.effort import each
-from tests.support.exchanges import Exchange
-from tests.support.http_wires import BOTH, LATEST
-from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION, VERSION
+from tests.harness.effort import each
+from tests.harness.exchanges import Exchange
+from tests.harness.http_wires import BOTH, LATEST
+from tests.harness.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION, VERSION
 
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 MISMATCH, LACKING, UNSUPPORTED = -32020, -32021, -32022

@@ -14,10 +14,10 @@ from starlette.types import Message, Scope
 from mcp_bindgen.http import HttpApp, HttpLimits, SseApp
 from mcp_bindgen.http.server import uvicorn_protocol
 from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
+from tests.harness.checked_connections import lone, refused, until
+from tests.harness.effort import each
+from tests.harness.http_wires import Wire, stateless, who, wires
 from tests.http.server.test_limits import MIB, Now, Oldest, Then
-from tests.support.checked_connections import lone, refused, until
-from tests.support.effort import each
-from tests.support.http_wires import Wire, stateless, who, wires
 
 TAKEN = 8 * MIB  # bytes: socket buffers on both sides take some of them before the server closes the connection
 

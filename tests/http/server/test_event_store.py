@@ -30,10 +30,10 @@ from mcp_bindgen.http.server.event_store import (
     page,
 )
 from mcp_bindgen.http.server.sqlite_file import SqliteThread
-from tests.support.checked_connections import refused
-from tests.support.commands import execute
-from tests.support.effort import examples
-from tests.support.redis_server import ANSWER_SECONDS
+from tests.harness.checked_connections import refused
+from tests.harness.commands import execute
+from tests.harness.effort import examples
+from tests.harness.redis_server import ANSWER_SECONDS
 
 Make = Callable[..., AbstractAsyncContextManager[EventStore]]
 AMPLE = StoreLimits()

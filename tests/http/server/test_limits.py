@@ -19,12 +19,12 @@ from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.intake import has_more_values
 from mcp_bindgen.http.server.sessions import key_of
 from mcp_bindgen.runtime import Limits
-from tests.support import any_revision
-from tests.support.any_revision import of_revision
-from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, lone, notification, request, until
-from tests.support.effort import cases, each
-from tests.support.failing_store import FailingStore
-from tests.support.http_wires import BOB, EVE, LATEST, Headers, Observed, Wire, in_session, stateless, who, wires
+from tests.harness import any_revision
+from tests.harness.any_revision import of_revision
+from tests.harness.checked_connections import INITIALIZED, STATELESS, initialize, lone, notification, request, until
+from tests.harness.effort import cases, each
+from tests.harness.failing_store import FailingStore
+from tests.harness.http_wires import BOB, EVE, LATEST, Headers, Observed, Wire, in_session, stateless, who, wires
 
 MIB = 1024 * 1024
 BEFORE = "2025-06-18"

@@ -18,10 +18,10 @@ from mcp_bindgen.http import HttpApp, MemoryEventStore, SseApp
 from mcp_bindgen.http.server import app as _probes
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import initialize
-from tests.support.effort import each
-from tests.support.http_wires import EVE, LATEST, Wires, who, wires
-from tests.support.processes import free_port
+from tests.harness.checked_connections import initialize
+from tests.harness.effort import each
+from tests.harness.http_wires import EVE, LATEST, Wires, who, wires
+from tests.harness.processes import free_port
 
 SECRET = "hunter2"
 POD = "10.20.30.40:8000"

@@ -23,10 +23,10 @@ from mcp_bindgen.http.server.request_log import RequestRecord
 from mcp_bindgen.runtime import Identity, log_format, logs
 from mcp_bindgen.runtime.log_format import JsonFormatter
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import lone, request
-from tests.support.commands import ROOT
-from tests.support.effort import each
-from tests.support.http_wires import BOB, EVE, Wires, stateless, who, wires
+from tests.harness.checked_connections import lone, request
+from tests.harness.commands import ROOT
+from tests.harness.effort import each
+from tests.harness.http_wires import BOB, EVE, Wires, stateless, who, wires
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"

@@ -10,9 +10,9 @@ import pytest
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import connect
-from tests.support.any_revision import Tools, of_revision
-from tests.support.effort import each
-from tests.support.http_wires import listening
+from tests.harness.any_revision import Tools, of_revision
+from tests.harness.effort import each
+from tests.harness.http_wires import listening
 
 SENT = {"X-Tenant": "blue", "Authorization": "Bearer secret", "DPoP": "secret", "Cookie": "secret"}
 

@@ -13,9 +13,9 @@ from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import ResourceServer, StaticTokens
 from mcp_bindgen.http import HttpApp, MemoryEventStore
 from mcp_bindgen.runtime import Identity, Server, SessionRequired, connect
-from tests.support import any_revision
-from tests.support.any_revision import of_revision
-from tests.support.checked_connections import (
+from tests.harness import any_revision
+from tests.harness.any_revision import of_revision
+from tests.harness.checked_connections import (
     STATEFUL,
     STATELESS,
     initialize,
@@ -26,8 +26,8 @@ from tests.support.checked_connections import (
     request,
     until,
 )
-from tests.support.effort import each
-from tests.support.http_wires import LATEST, Headers, Wire, Wires, in_session, listening, stateless, wires
+from tests.harness.effort import each
+from tests.harness.http_wires import LATEST, Headers, Wire, Wires, in_session, listening, stateless, wires
 
 KEY = "a-token-that-nobody-guesses"
 NEEDS = "needs a session, and this endpoint keeps none (sessions=False)"

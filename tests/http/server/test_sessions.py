@@ -28,11 +28,11 @@ from mcp_bindgen.http.server.sessions import SESSION, HttpSessions, SessionRegis
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, own, request, until
-from tests.support.effort import each
-from tests.support.exchanges import Exchange
-from tests.support.http_wires import BOTH, LATEST
-from tests.support.leaping_clock import leaping_clock
+from tests.harness.checked_connections import INITIALIZED, answer, initialize, notification, own, request, until
+from tests.harness.effort import each
+from tests.harness.exchanges import Exchange
+from tests.harness.http_wires import BOTH, LATEST
+from tests.harness.leaping_clock import leaping_clock
 
 PATIENCE = 60.0
 

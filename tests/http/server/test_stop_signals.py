@@ -16,10 +16,10 @@ from mcp_bindgen import v2026_07_28
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.app import leaving_on_stop
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import STATELESS, lone
-from tests.support.commands import ROOT
-from tests.support.http_wires import BOTH, listening
-from tests.support.processes import free_port, process
+from tests.harness.checked_connections import STATELESS, lone
+from tests.harness.commands import ROOT
+from tests.harness.http_wires import BOTH, listening
+from tests.harness.processes import free_port, process
 
 HEADERS = {"accept": BOTH, "mcp-protocol-version": STATELESS}
 NUMBER = signal.SIGTERM

@@ -15,12 +15,12 @@ from mcp_bindgen.http import HttpApp, SqliteEventStore, SseApp
 from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.runtime import ServerUnavailable, connect
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
-from tests.support.any_revision import Tools, of_revision
-from tests.support.checked_connections import initialize, refused
-from tests.support.effort import each
-from tests.support.failing_store import FailingStore
-from tests.support.http_wires import Wires, wires
-from tests.support.scripted_http_server import Heard, answer, ask, introduce, notification, request, serving, talking
+from tests.harness.any_revision import Tools, of_revision
+from tests.harness.checked_connections import initialize, refused
+from tests.harness.effort import each
+from tests.harness.failing_store import FailingStore
+from tests.harness.http_wires import Wires, wires
+from tests.harness.scripted_http_server import Heard, answer, ask, introduce, notification, request, serving, talking
 
 LATEST = "2025-11-25"
 

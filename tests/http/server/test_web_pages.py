@@ -12,13 +12,13 @@ from starlette.routing import Mount
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import JwtVerifier, ResourceServer, StaticTokens
 from mcp_bindgen.http import HttpApp, SseApp
-from tests.support.any_revision import Tools, of_revision
-from tests.support.browser import chromium
-from tests.support.checked_connections import initialize
-from tests.support.effort import each
-from tests.support.file_server import serving
-from tests.support.http_wires import BOTH, LATEST
-from tests.support.protected import running
+from tests.harness.any_revision import Tools, of_revision
+from tests.harness.browser import chromium
+from tests.harness.checked_connections import initialize
+from tests.harness.effort import each
+from tests.harness.file_server import serving
+from tests.harness.http_wires import BOTH, LATEST
+from tests.harness.protected import running
 
 PAGE, TOKEN = "https://app.example.com", "a-token-that-no-page-guesses"
 VERIFIERS = StaticTokens({TOKEN: "ada"}), JwtVerifier("https://issuer.example.com")  # the issuer is in the metadata

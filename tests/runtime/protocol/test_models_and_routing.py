@@ -51,9 +51,9 @@ from mcp_bindgen.v2026_07_28 import Client as StatelessClient
 from mcp_bindgen.v2026_07_28 import errors as stateless_errors
 from mcp_bindgen.v2026_07_28 import methods as stateless_methods
 from mcp_bindgen.v2026_07_28 import types as stateless
-from tests.support import meta_keys
-from tests.support.checked_connections import dispatch
-from tests.support.effort import each
+from tests.harness import meta_keys
+from tests.harness.checked_connections import dispatch
+from tests.harness.effort import each
 
 REVISIONS = ["v2024_11_05", "v2025_03_26", "v2025_06_18", "v2025_11_25", "v2026_07_28"]
 LIFECYCLE: set[str] = set(Store().semantics["lifecycle"])

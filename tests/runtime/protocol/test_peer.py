@@ -28,7 +28,7 @@ from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import types as stateless
 from mcp_bindgen.v2026_07_28.methods import SUBSCRIPTIONS_LISTEN
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     INITIALIZED,
     STATEFUL,
     STATELESS,
@@ -49,8 +49,8 @@ from tests.support.checked_connections import (
     spelled,
     takes,
 )
-from tests.support.effort import each, examples
-from tests.support.json_instances import Instances, of_definitions
+from tests.harness.effort import each, examples
+from tests.harness.json_instances import Instances, of_definitions
 
 LATEST = "2025-11-25"
 BATCHING = "2025-03-26"

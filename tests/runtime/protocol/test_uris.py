@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp_bindgen.auth.resource_server.policy import rule_keys
 from mcp_bindgen.http.server.access import operation_targets
 from mcp_bindgen.runtime.protocol.uris import canonical, followed_key, lineage
-from tests.support.effort import each
+from tests.harness.effort import each
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30) | st.text("aB:/?#[]@.%~2Fé\\ \t\x00", max_size=20)
 SEGMENTS = st.text("abcXYZ019-._~é", min_size=1, max_size=6).filter(lambda text: text not in (".", ".."))

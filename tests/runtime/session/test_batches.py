@@ -19,8 +19,8 @@ from mcp_bindgen.runtime import Identity, Limits
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.service import serve
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support import checked_connections as checked
-from tests.support.http_wires import wires
+from tests.harness import checked_connections as checked
+from tests.harness.http_wires import wires
 
 BATCHING = "2025-03-26"
 MOST = Limits().batch_members

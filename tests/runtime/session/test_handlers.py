@@ -19,7 +19,7 @@ from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.app.weather.base import ForecastContract
-from tests.support import checked_connections as checked
+from tests.harness import checked_connections as checked
 
 every = pytest.mark.parametrize("revision", [*checked.STATEFUL, checked.STATELESS])
 

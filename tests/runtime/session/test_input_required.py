@@ -20,9 +20,9 @@ from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.methods import CALL_TOOL
-from tests.support import checked_connections as checked
-from tests.support.effort import examples
-from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO
+from tests.harness import checked_connections as checked
+from tests.harness.effort import examples
+from tests.harness.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO
 
 LATEST = "2025-11-25"
 ALL: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}

@@ -18,8 +18,8 @@ from mcp_bindgen.runtime.threads import thread_limiter
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support import checked_connections as checked
-from tests.support.commands import execute
+from tests.harness import checked_connections as checked
+from tests.harness.commands import execute
 
 LATEST = "2025-11-25"
 LARGE = 100_000

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mcp_bindgen.runtime import CapabilityMissing, Context, NotAnswered, ProtocolError, Root, UnexpectedAnswer
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     STATEFUL,
     STATELESS,
     Raw,
@@ -30,7 +30,7 @@ from tests.support.checked_connections import (
     scripted,
     until,
 )
-from tests.support.effort import examples
+from tests.harness.effort import examples
 
 EVERY = [*STATEFUL, STATELESS]
 ASKING = ["2025-06-18", "2025-11-25", STATELESS]

@@ -26,7 +26,7 @@ from mcp_bindgen.v2025_11_25 import Client as Latest
 from mcp_bindgen.v2025_11_25 import Context, errors, methods
 from mcp_bindgen.v2025_11_25 import Server as LatestServer
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     INITIALIZED,
     STATEFUL,
     STATELESS,
@@ -45,7 +45,7 @@ from tests.support.checked_connections import (
     scripted,
     until,
 )
-from tests.support.leaping_clock import leaping_clock
+from tests.harness.leaping_clock import leaping_clock
 
 LATEST = "2025-11-25"
 LONG = 3600.0

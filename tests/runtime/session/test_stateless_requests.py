@@ -22,7 +22,7 @@ from mcp_bindgen.runtime.protocol.events import Answered, CancelRequested, Event
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.peer import Peer, State
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     INITIALIZED,
     STATEFUL,
     STATELESS,
@@ -47,9 +47,9 @@ from tests.support.checked_connections import (
     takes,
     until,
 )
-from tests.support.effort import each, examples
-from tests.support.json_instances import of_definitions
-from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
+from tests.harness.effort import each, examples
+from tests.harness.json_instances import of_definitions
+from tests.harness.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
 
 EVERY = [*STATEFUL, STATELESS]
 LATEST = STATEFUL[-1]

@@ -21,11 +21,11 @@ from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import Client, Server
 from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.harness import checked_connections as checked
+from tests.harness.forks import PYTHON
+from tests.harness.scripted_http_server import Heard, serving
 from tests.runtime.test_connecting import discovered, ends, listening
 from tests.runtime.test_connecting import server as echo
-from tests.support import checked_connections as checked
-from tests.support.forks import PYTHON
-from tests.support.scripted_http_server import Heard, serving
 
 ID = "io.modelcontextprotocol/subscriptionId"
 TOOLS = mcp.SubscriptionFilter(tools_list_changed=True)

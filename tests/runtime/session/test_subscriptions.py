@@ -19,9 +19,9 @@ from mcp_bindgen.runtime.session.server import attached
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support import checked_connections as checked
-from tests.support.checked_connections import refused
-from tests.support.meta_keys import SERVER_INFO, SUBSCRIPTION
+from tests.harness import checked_connections as checked
+from tests.harness.checked_connections import refused
+from tests.harness.meta_keys import SERVER_INFO, SUBSCRIPTION
 
 LATEST = "2025-11-25"
 EVERYTHING = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}

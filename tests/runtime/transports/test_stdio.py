@@ -30,7 +30,7 @@ from mcp_bindgen.runtime.transports.stdio import Lines, stdio
 from mcp_bindgen.v2025_11_25 import Client, Context
 from mcp_bindgen.v2025_11_25 import Server as LatestServer
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import (
+from tests.harness.checked_connections import (
     INITIALIZED,
     Raw,
     Recording,
@@ -44,9 +44,9 @@ from tests.support.checked_connections import (
     scripted,
     strictly,
 )
-from tests.support.commands import ROOT, execute
-from tests.support.forks import PYTHON
-from tests.support.processes import alive
+from tests.harness.commands import ROOT, execute
+from tests.harness.forks import PYTHON
+from tests.harness.processes import alive
 
 LATEST = "2025-11-25"
 ECHO = Path(__file__).parents[3] / "benchmarks" / "echo_server.py"

@@ -15,7 +15,7 @@ import pytest
 from mcp_bindgen.scaffold.upgrade import upgrade
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change, put, save
-from tests.support.commands import COMMAND, execute, inside, python, snapshot
+from tests.harness.commands import COMMAND, execute, inside, python, snapshot
 
 OLD, NEW = "v2025_11_25", "v2026_07_28"
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcp_bindgen.contract.code.regeneration import generate_contract
 from mcp_bindgen.emit.header import is_generated
 from mcp_bindgen.emit.python import naming
-from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 from mcp_bindgen.spec import BadInput, Store
-from tests.support.commands import execute, inside, save, snapshot
-from tests.support.effort import examples
-from tests.support.forks import PYTHON
-from tests.support.small_schemas import record
+from tests.harness.commands import execute, inside, save, snapshot
+from tests.harness.effort import examples
+from tests.harness.forks import PYTHON
+from tests.harness.small_schemas import record
 
 REVISIONS = list(Store().pins)
 OLD, NEW = "2025-11-25", "2026-07-28"

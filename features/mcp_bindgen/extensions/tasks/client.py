@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import anyio
 
+from mcp_bindgen.extension_abi import Extension, ExtensionRoutes
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import invalid_answer
@@ -15,8 +16,6 @@ from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, TOO_MANY_REQUEST
 from mcp_bindgen.runtime.protocol.extension import ExtensionResult
 from mcp_bindgen.runtime.protocol.methods import Request
 from mcp_bindgen.runtime.session.client import Client
-
-from ..abi import Extension, ExtensionRoutes
 
 CALL, GET, UPDATE, CANCEL = "tools/call", "tasks/get", "tasks/update", "tasks/cancel"
 

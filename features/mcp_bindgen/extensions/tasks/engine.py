@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from anyio import CapacityLimiter, Lock
 
+from mcp_bindgen.extension_abi import Extension, ExtensionRoutes
 from mcp_bindgen.http.server.access import operations
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
@@ -33,7 +34,6 @@ from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.stateless_server import missing_client_capability
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
-from ..abi import Extension, ExtensionRoutes
 from .record import TaskClient, TaskRecord, new_id, now
 from .service import RunningTask, StatusSender, Tasks, UnknownTask
 from .store import PAGE_SIZE

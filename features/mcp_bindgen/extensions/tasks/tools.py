@@ -9,10 +9,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+from mcp_bindgen.extension_abi import extension_of
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.session.rounds import InputRequired
-
-from ..abi import extension_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

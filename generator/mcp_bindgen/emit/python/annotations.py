@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 
 PLAIN = {"any": "Json", "string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
 """Any JSON and its scalars in signatures, where values are only passed on."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from mcp_bindgen.bridge.document import Model
-from mcp_bindgen.protocol.model import MetaKey, Sender
+from mcp_bindgen.conversion.document import Model
+from mcp_bindgen.ir.model import MetaKey, Sender
 from mcp_bindgen.runtime.abi import GENERATION
 from mcp_bindgen.spec import BadInput
 

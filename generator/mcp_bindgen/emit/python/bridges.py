@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 
-from mcp_bindgen.bridge.differences import Kind, Plan
-from mcp_bindgen.bridge.document import Model
-from mcp_bindgen.bridge.edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test, reach
-from mcp_bindgen.bridge.prefilters import prefilter
-from mcp_bindgen.protocol.naming import numbered
+from mcp_bindgen.conversion.differences import Kind, Plan
+from mcp_bindgen.conversion.document import Model
+from mcp_bindgen.conversion.edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test, reach
+from mcp_bindgen.conversion.prefilters import prefilter
+from mcp_bindgen.ir.naming import numbered
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import JSON_TYPES
 

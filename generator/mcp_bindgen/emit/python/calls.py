@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp_bindgen.protocol.model import (
+from mcp_bindgen.ir.model import (
     OTHER_SIDE,
     AnyValue,
     Array,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mcp_bindgen.protocol.model import Method, Object, Protocol, Ref, Type, Union
+from mcp_bindgen.ir.model import Method, Object, Protocol, Ref, Type, Union
 
 
 def _names() -> dict[str, str]:

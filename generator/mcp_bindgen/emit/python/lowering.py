@@ -11,18 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from mcp_bindgen.protocol.model import (
-    Definition,
-    ErrorCode,
-    Extension,
-    Field,
-    Method,
-    Object,
-    Protocol,
-    Type,
-    renamed,
-)
-from mcp_bindgen.protocol.naming import numbered, pascal
+from mcp_bindgen.ir.model import Definition, ErrorCode, Extension, Field, Method, Object, Protocol, Type, renamed
+from mcp_bindgen.ir.naming import numbered, pascal
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.pointer import join
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from mcp_bindgen.protocol.model import Array, Method, Need, Ref, Type
+from mcp_bindgen.ir.model import Array, Method, Need, Ref, Type
 
 from .calls import classes, walk
 from .lowered import PythonProtocol

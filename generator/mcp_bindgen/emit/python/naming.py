@@ -10,8 +10,8 @@ from unicodedata import normalize
 
 from pydantic import BaseModel
 
-from mcp_bindgen.protocol.model import Kind
-from mcp_bindgen.protocol.naming import numbered, pascal, unicode_words, words
+from mcp_bindgen.ir.model import Kind
+from mcp_bindgen.ir.naming import numbered, pascal, unicode_words, words
 from mcp_bindgen.spec import BadInput, DiagnosticContext
 
 _DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from keyword import iskeyword
 
-from mcp_bindgen.protocol.model import Extension, Method, Type
+from mcp_bindgen.ir.model import Extension, Method, Type
 from mcp_bindgen.spec import BadInput
 
 from . import calls

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 
-from mcp_bindgen.bridge.document import Model
-from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.conversion.document import Model
+from mcp_bindgen.ir import Protocol
 from mcp_bindgen.spec import BadInput, Diagnostic, Store
 
 from ..emitter import Bridges, Emitter, Options, Target

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Method, Sender
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import OTHER_SIDE, Field, Method, Sender
 
 from . import calls as protocol_calls
 from . import naming

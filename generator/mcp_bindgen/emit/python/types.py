@@ -22,7 +22,7 @@ from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
 from datamodel_code_generator.reference import FieldNameResolver
 from datamodel_code_generator.types import DataType
 
-from mcp_bindgen.protocol.model import (
+from mcp_bindgen.ir.model import (
     AnyValue,
     Array,
     Const,

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mcp_bindgen.bridge.steps import FILE as RULES
+from mcp_bindgen.conversion.steps import FILE as RULES
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.runtime.bindings import bindings_folder, unsafe
 from mcp_bindgen.spec import BadInput, DiagnosticContext, Pin, Store, sources

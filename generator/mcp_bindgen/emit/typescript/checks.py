@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Type, Union
 
 from .names import member
 

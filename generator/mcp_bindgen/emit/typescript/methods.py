@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import OTHER_SIDE, Method, Ref, Sender, Type, Union
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import OTHER_SIDE, Method, Ref, Sender, Type, Union
 
 from . import names as naming
 from .types import type_text

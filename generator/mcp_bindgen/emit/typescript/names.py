@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterable
 
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Kind
-from mcp_bindgen.protocol.naming import numbered, pascal
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import Kind
+from mcp_bindgen.ir.naming import numbered, pascal
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 INHERITED = frozenset(

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from mcp_bindgen.bridge.document import Model
+from mcp_bindgen.conversion.document import Model
 
 from ..emitter import Options
 from ..templates import render

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mcp_bindgen.bridge.document import Model
+from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.spec import BadInput
 
 from ..emitter import Emitter, Options

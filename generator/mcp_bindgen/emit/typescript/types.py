@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import (
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import (
     AnyValue,
     Array,
     Const,
@@ -21,7 +21,7 @@ from mcp_bindgen.protocol.model import (
     Union,
     is_implied,
 )
-from mcp_bindgen.protocol.naming import numbered
+from mcp_bindgen.ir.naming import numbered
 
 _SCALARS = {
     "string": "string",

@@ -6,7 +6,7 @@
 
 from typing import Final
 
-from mcp_bindgen.extensions.abi import Extension
+from mcp_bindgen.extension_abi import Extension
 from mcp_bindgen.v2026_07_28.revision import REVISION
 
 EXTENSION: Final = Extension(

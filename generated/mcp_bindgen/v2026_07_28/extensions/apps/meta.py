@@ -6,7 +6,7 @@
 
 from typing import Final, TypeAlias
 
-from mcp_bindgen.extensions.abi import MetaKey
+from mcp_bindgen.extension_abi import MetaKey
 
 from . import types
 

@@ -6,7 +6,7 @@
 
 from typing import Final
 
-from mcp_bindgen.extensions.abi import ExtensionRoutes
+from mcp_bindgen.extension_abi import ExtensionRoutes
 from mcp_bindgen.runtime.abi import Route
 
 from . import methods

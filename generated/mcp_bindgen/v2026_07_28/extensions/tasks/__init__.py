@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXTENSION", "Client", "Context", "Server", "dispatcher", "meta", "methods", "types"]
 
-require(5, __name__, "mcp-bindgen generate 2026-07-28 --extension tasks")
+require(6, __name__, "mcp-bindgen generate 2026-07-28 --extension tasks")
 
 if not TYPE_CHECKING:
     __getattr__ = lazy(

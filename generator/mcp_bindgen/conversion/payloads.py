@@ -1,0 +1,261 @@
+"""Plan the conversion of values from a type of one revision to a type of another revision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from mcp_bindgen.ir.assignability import Assignability
+from mcp_bindgen.ir.model import AnyValue, Array, Field, Map, Object, Protocol, Ref, Type, Union
+
+from .alternatives import Matching, alternatives, final, is_stated, kind, label
+from .differences import Difference, Kind, Outcome
+from .edits import Apply, Case, Cases, Each, Edit, Fill, Members, Named, Test, sequence
+from .rules import ANY, Path, Rule, Rules
+
+KEEP = Outcome()
+
+
+@dataclass
+class Payloads:
+    """Plans the conversion of values, each definition once.
+
+    Attributes:
+        source: The revision of the messages.
+        target: The revision that they are converted to.
+        rules: Path -> rule.
+        used: The paths whose rule was applied.
+        named: Definition -> edit, inner definitions first.
+    """
+
+    source: Protocol
+    target: Protocol
+    rules: Rules
+    used: set[Path] = field(default_factory=set[Path])
+    named: dict[Named, Edit] = field(default_factory=dict[Named, Edit])
+    _outcomes: dict[Named, Outcome] = field(default_factory=dict[Named, Outcome])
+
+    def answers(self, ours: tuple[Type, ...], theirs: tuple[Type, ...], path: Path) -> Outcome:
+        """Plan the result of a request and its alternatives.
+
+        Args:
+            ours: The result and its alternatives in the source.
+            theirs: The result and its alternatives in the target.
+            path: Path of the value.
+        """
+        result = self.outcome(ours[0], theirs[0], path)
+        others = [(one, self._alternative(one, one if one in theirs else None, path)) for one in ours[1:]]
+        differences = [*result.differences, *(one for _, outcome in others for one in outcome.differences)]
+        if result.edit is not None or any(outcome.edit for _, outcome in others):
+            tests = Matching(self.source, self.target)
+            cases = [
+                Case(tests.test(one, [other for other in ours if other != one]), done.edit) for one, done in others
+            ]
+            edit = Cases(tuple(cases), result.edit) if cases else result.edit
+        else:
+            edit = None
+        return Outcome(edit, tuple(dict.fromkeys(differences)))
+
+    def outcome(self, ours: Type, theirs: Type, path: Path) -> Outcome:
+        """Plan the conversion of a value: by the rule of its path, else by its parts."""
+        found = self._parts(ours, theirs, path)
+        unruled = [difference for difference in found.differences if difference.kind is Kind.NEEDS_RULE]
+        if (path in self.rules and found.differences) or ((ANY, *path[1:]) in self.rules and unruled):
+            worst = (unruled or [*found.differences])[0]
+            type_conflicts = [one for one in found.differences if one.kind is Kind.TYPE_CONFLICT and one.rule is None]
+            found = self._settled(self.difference(path, worst.kind, worst.description))
+            found = replace(found, differences=(*found.differences, *type_conflicts))
+        return replace(found, edit=sequence(*self._taken(path), found.edit))
+
+    def difference(self, path: Path, kind: Kind, description: str) -> Difference:
+        """Return a difference with its rule: the rule of its path, else the rule for any definition."""
+        stands = next((one for one in (path, (ANY, *path[1:])) if one in self.rules), None)
+        if stands is None:
+            return Difference(path, kind, description)
+        self.used.add(stands)
+        return Difference(path, kind, description, self.rules[stands])
+
+    def _settled(self, difference: Difference) -> Outcome:
+        """Return the edit by the rule of a difference; without the rule that it needs, it is refused."""
+        rule = difference.rule
+        if rule is None and difference.kind is Kind.NEEDS_RULE:
+            rule = Rule("refuse", difference.description)
+        is_applied = rule is not None and rule.action in ("refuse", "by") and not rule.at
+        return Outcome(Apply(rule, difference.path) if rule and is_applied else None, (difference,))
+
+    def _taken(self, path: Path) -> list[Edit]:
+        """Return the edits of rules of other paths that apply at `path`."""
+        applied = (rule for rule in self.rules.values() if rule.at == path)
+        return [Apply(rule, rule.path, self._required_text(rule.path)) for rule in applied]
+
+    def _required_text(self, path: Path) -> str:
+        """Return JSON text that every value with the difference contains; empty if there is no such text."""
+        owner = self.source.definitions.get(path[0])
+        member = "".join(path[1:2])
+        if owner is None or not isinstance(owner.type, Object) or owner.type.field(member) is None:
+            return ""
+        return f'"{member}":{"[" if path[-1] == "[]" else ""}'
+
+    # --- by the kind of type ----------------------------------------------------------------------------------
+
+    def _parts(self, ours: Type, theirs: Type, path: Path) -> Outcome:
+        match ours, self.target.resolve(theirs):
+            case _, AnyValue():
+                return KEEP
+            case _, Union():
+                return self._union(ours, theirs, path)
+            case Ref(name), _:
+                return self._definition(name, theirs, path)
+            case Union(), _:
+                return self._union(ours, theirs, path)
+            case Object() as one, Object() as other:
+                return self._members(one, other, path[0])
+            case Map(values), Object() as other:
+                return self._members(Object((), values), other, label(final(self.target, theirs)))
+            case Object() as one, Map(values):
+                return self._members(one, Object((), values), path[0])
+            case Map(values), Map(others):
+                return _each(self._parts(values, others, path), values=True)
+            case Array(items, constraints), Array(others, limits) if set(limits) <= set(constraints):
+                return _each(self._parts(items, others, path))
+            case one, other:
+                return KEEP if Assignability(self.target, self.source).accepts(other, one) else self._narrower(path)
+
+    def _narrower(self, path: Path) -> Outcome:
+        """Return the edit where the target accepts only some values; a rule of the path applies to all values."""
+        description = f"MCP {self.target.revision} does not take all values"
+        if path in self.rules:
+            return Outcome(None, (Difference(path, Kind.NEEDS_RULE, description),))
+        return self._settled(self.difference(path, Kind.NEEDS_RULE, description))
+
+    def _definition(self, name: str, theirs: Type, path: Path) -> Outcome:
+        """Plan the conversion of a definition, once for each definition of the target that it becomes."""
+        mine, other = self.source.definitions[name].type, final(self.target, theirs)
+        if not isinstance(mine, Object) or not isinstance(other, Ref):
+            return self._parts(mine, other, path if not isinstance(mine, Object) else (name,))
+        key = Named(name, other.name)
+        if key not in self._outcomes:
+            self._outcomes[key] = Outcome(key)  # a recursive definition refers to its own edit
+            found = self._parts(mine, self.target.definitions[other.name].type, (name,))
+            edit = sequence(*self._taken((name,)), found.edit)
+            if edit is not None:
+                self.named[key] = edit
+            self._outcomes[key] = Outcome(None if edit is None else key, found.differences)
+        return self._outcomes[key]
+
+    # --- objects ----------------------------------------------------------------------------------------------
+
+    def _members(self, ours: Object, theirs: Object, owner: str) -> Outcome:
+        parts: list[Members] = []
+        differences: list[Difference] = []
+        renamed: set[str] = set()
+        for one in ours.fields:
+            found = self._member(one, theirs, (owner, one.wire))
+            parts.append(found[0])
+            differences += found[1]
+            renamed |= {new for _, new in found[0].renames}
+            other = theirs.field(one.wire)
+            if other is not None and other.required and not one.required:
+                parts.append(self._wanted(other, owner, differences, replaces=False))
+        for other in theirs.fields:
+            if ours.field(other.wire) is None and other.wire not in renamed:
+                if other.required:
+                    parts.append(self._wanted(other, owner, differences, replaces=True))
+                elif ours.extra is not None and self._may_clash(ours.extra, other.type, owner):
+                    description = f"MCP {self.target.revision} types it"
+                    difference = self.difference((owner, other.wire), Kind.TYPE_CONFLICT, description)
+                    differences.append(difference)
+                    parts.append(_edited(other.wire, self._settled(difference)))
+        if theirs.extra is None and ours.extra is not None:
+            parts.append(Members(only=tuple(member.wire for member in theirs.fields)))
+        made = Members.joined(parts)
+        return Outcome(made if made != Members() else None, tuple(dict.fromkeys(differences)))
+
+    def _member(self, one: Field, theirs: Object, path: Path) -> tuple[Members, tuple[Difference, ...]]:
+        """Plan the conversion of a member of the source."""
+        if (other := theirs.field(one.wire)) is not None:
+            found = self.outcome(one.type, other.type, path)
+        elif theirs.extra is None or is_stated(self.source, one):
+            difference = self.difference(path, Kind.FILL, f"MCP {self.target.revision} does without")
+            found = self._settled(difference)
+            if difference.rule is None:
+                return Members(drops=(one.wire,)), found.differences
+        else:
+            found = self._settled(self.difference(path, Kind.IGNORED, f"MCP {self.target.revision} does not know it"))
+            rule = found.differences[0].rule
+            new = theirs.field(rule.value) if rule is not None and rule.action == "rename" else None
+            if new is not None:
+                inner = self.outcome(one.type, new.type, path)
+                differences = (*found.differences, *(one for one in inner.differences if one.path != path))
+                return replace(_edited(one.wire, inner), renames=((one.wire, new.wire),)), differences
+        return _edited(one.wire, found), found.differences
+
+    def _wanted(self, other: Field, owner: str, differences: list[Difference], *, replaces: bool) -> Members:
+        """Plan a member that the target requires and the source may omit."""
+        path, description = (owner, other.wire), f"MCP {self.target.revision} wants it"
+        if other.default is not None and path not in self.rules:
+            differences.append(Difference(path, Kind.FILL, description))
+            return Members(fills=(Fill(other.wire, other.default, replaces),))
+        difference = self.difference(path, Kind.NEEDS_RULE, description)
+        differences.append(difference)
+        if difference.rule is not None and difference.rule.action == "give":
+            return Members(fills=(Fill(other.wire, difference.rule.value, replaces),))
+        refusal = self._settled(difference).edit
+        if isinstance(refusal, Apply) and refusal.rule.action == "refuse":
+            return Members(wants=((other.wire, refusal),))
+        return Members()
+
+    def _may_clash(self, extra: Type, theirs: Type, owner: str) -> bool:
+        """Return True if unnamed members of the source may have values that the target does not accept there."""
+        resolved = self.target.resolve(theirs)
+        return not isinstance(resolved, AnyValue) and (isinstance(extra, AnyValue) or extra != resolved)
+
+    # --- unions -----------------------------------------------------------------------------------------------
+
+    def _union(self, ours: Type, theirs: Type, path: Path) -> Outcome:
+        """Plan the conversion of a union: each alternative becomes its counterpart in the target."""
+        mine, others = alternatives(self.source, ours), alternatives(self.target, theirs)
+        matching = Matching(self.source, self.target)
+        if len(mine) == 1:
+            match = matching.counterpart(mine[0], others)
+            return self._narrower(path) if match is None else self._parts(mine[0], match, path)
+        found = [(one, self._alternative(one, matching.counterpart(one, others), path)) for one in mine]
+        differences = tuple(dict.fromkeys(difference for _, outcome in found for difference in outcome.differences))
+        is_open = any(kind(self.source.resolve(one)) == "any" for one in mine)  # a test of its values cannot fail
+        cases: dict[Test, Edit | None] = {}
+        for one, outcome in sorted(found, key=lambda pair: kind(self.source.resolve(pair[0])) == "object"):
+            if outcome.edit is not None or is_open:
+                rest = [other for other, done in found if not _is_same(done.edit, outcome.edit)]
+                test = matching.test(one, rest)
+                cases[test] = cases.get(test) or outcome.edit
+        remainder = cases.pop(Test("any"), None)
+        edit = Cases(tuple(Case(test, edit) for test, edit in cases.items()), remainder)
+        return Outcome(edit if remainder or any(cases.values()) else None, differences)
+
+    def _alternative(self, one: Type, match: Type | None, path: Path) -> Outcome:
+        here = (*path, label(one))
+        if match is not None:
+            return self.outcome(one, match, here)
+        description = f"MCP {self.target.revision} has no {label(one)} here"
+        return self._settled(self.difference(here, Kind.NEEDS_RULE, description))
+
+
+def _each(inner: Outcome, *, values: bool = False) -> Outcome:
+    return replace(inner, edit=Each(inner.edit, values)) if inner.edit is not None else inner
+
+
+def _edited(member: str, outcome: Outcome) -> Members:
+    """Return the edit of a member, or its removal if the rule is `drop`."""
+    if any(
+        difference.rule is not None and difference.rule.action == "drop"
+        for difference in outcome.differences
+        if difference.path[1:] == (member,)
+    ):
+        return Members(drops=(member,))
+    return Members(edits=() if outcome.edit is None else ((member, outcome.edit),))
+
+
+def _is_same(one: Edit | None, other: Edit | None) -> bool:
+    """Return True if two edits do the same, wherever their rules stand."""
+    if isinstance(one, Apply) and isinstance(other, Apply):
+        return replace(one.rule, path=()) == replace(other.rule, path=())
+    return one == other

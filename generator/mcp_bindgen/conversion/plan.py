@@ -1,0 +1,82 @@
+"""Plan the conversion of all messages of a revision to an adjacent revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcp_bindgen.ir.model import Method, Object, Protocol
+
+from .differences import Conversion, Difference, Kind, Payload, Plan, Side
+from .edits import reach
+from .payloads import Payloads
+from .rules import ANY, ERROR, Rules
+
+
+def plan(source: Protocol, target: Protocol, rules: Rules) -> Plan:
+    """Plan the step from `source` to `target`."""
+    planner = Payloads(source, target, rules)
+    methods = _Methods(planner)
+    for method in source.methods:
+        methods.add(method)
+    errors, changed = _errors(planner)
+    differences = [*methods.gone, *changed, *(one for payload in methods.payloads for one in payload.differences)]
+    reached = {one for payload in methods.payloads for one in reach(payload.edit, planner.named)}
+    return Plan(
+        Side(source.revision, source.digest),
+        Side(target.revision, target.digest),
+        tuple(methods.payloads),
+        tuple(Conversion(key, edit) for key, edit in planner.named.items() if key in reached),
+        tuple(methods.gone),
+        errors,
+        tuple(dict.fromkeys(differences)),
+        tuple(rule for path, rule in rules.items() if path not in planner.used),
+    )
+
+
+class _Methods:
+    """Planner of methods, source beside target."""
+
+    def __init__(self, planner: Payloads) -> None:
+        self.payloads: list[Payload] = []
+        self.gone: list[Difference] = []
+        self._planner = planner
+        self._theirs = {method.name: method for method in planner.target.methods}
+
+    def add(self, method: Method) -> None:
+        """Plan a method."""
+        other, target = self._theirs.get(method.name), self._planner.target.revision
+        if other is None:
+            description = f"MCP {target} has no {method.name}"
+            self.gone.append(self._planner.difference((method.name,), Kind.IGNORED, description))
+            return
+        for sender in method.senders:
+            if sender not in other.senders:
+                description = f"in MCP {target} no {sender} sends {method.name}"
+                self.gone.append(self._planner.difference((method.name, sender), Kind.IGNORED, description))
+        self.payloads += self._payloads(method, other)
+
+    def _payloads(self, method: Method, other: Method) -> Iterator[Payload]:
+        if method.params is not None or other.params is not None:
+            none = Object(())
+            found = self._planner.outcome(method.params or none, other.params or none, (method.name, "params"))
+            yield Payload(method.name, "params", found.edit, found.differences)
+        if method.answers and other.answers:
+            found = self._planner.answers(method.answers, other.answers, (method.name, "result"))
+            yield Payload(method.name, "results", found.edit, found.differences)
+
+
+def _errors(planner: Payloads) -> tuple[dict[str, dict[int, int]], list[Difference]]:
+    """Return the changes of error codes, and the errors that only one side has."""
+    ours, theirs = ({one.name: one.code for one in side.errors} for side in (planner.source, planner.target))
+    codes: dict[str, dict[int, int]] = {}
+    differences: list[Difference] = []
+    for name in sorted(ours.keys() ^ theirs.keys()):
+        side = planner.target if name in ours else planner.source
+        difference = planner.difference((ERROR, name), Kind.IGNORED, f"MCP {side.revision} has no error {name}")
+        differences.append(difference)
+        if difference.rule is not None and difference.rule.action == "same_as":
+            same = difference.rule.value
+            before, after = (ours[name], theirs[same]) if name in ours else (ours[same], theirs[name])
+            for method in difference.rule.methods or (ANY,):
+                codes.setdefault(method, {})[before] = after
+    return codes, differences

@@ -1,0 +1,81 @@
+"""Adjacent revisions, and the steps between them in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from mcp_bindgen.ir import build
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.revisions import order
+
+from .differences import Plan
+from .plan import plan
+from .rules import Path as RulePath
+from .rules import Rule, Rules, read_rules
+
+FILE = "bridges.toml"
+"""The file with the rules, in the folder of the schemas, ours or the user's."""
+
+
+def pairs(store: Store, *, users: bool | str = False) -> Iterator[tuple[str, str]]:
+    """Return adjacent revisions, the older one first.
+
+    Revisions of the installation form a row, by date. A revision of the user branches off from it, so that an
+    import changes no step of the installation.
+
+    Args:
+        store: The revisions.
+        users: True for the pairs of the user's revisions, or the name of one of these; False for those of the
+            installation.
+    """
+    ours = [name for name in store.pins if not store.is_users(name)]
+    if not users:
+        yield from pairwise(ours)
+        return
+    for name in store.pins:
+        if store.is_users(name) and users in (True, name):
+            older = [other for other in ours if order(other) < order(name)]
+            yield (older[-1], name) if older else (name, ours[0])
+
+
+def plans(store: Store, *, users: bool | str = False, leaving: str | None = None) -> list[Plan]:
+    """Plan the steps between adjacent revisions, up and down.
+
+    Args:
+        store: The revisions.
+        users: As in `pairs`.
+        leaving: The only source to plan steps from; all sources by default.
+
+    Raises:
+        BadInput: A schema breaks a convention, or a file of rules says something that no plan would read.
+    """
+    adjacent = list(pairs(store, users=users))
+    rules = read_rules(rule_file(store, users=bool(users)))
+    return [
+        plan(
+            build(store.effective(source)),
+            build(store.effective(target)),
+            {**_renamed_back(rules, source, target), **rules.get((source, target), {})},
+        )
+        for older, newer in adjacent
+        for source, target in ((older, newer), (newer, older))
+        if leaving in (None, source)
+    ]
+
+
+def _renamed_back(rules: Mapping[tuple[str, str], Rules], source: str, target: str) -> Rules:
+    """Return the rules for renamed members that follow from the opposite step."""
+    found: dict[RulePath, Rule] = {}
+    for path, rule in rules.get((target, source), {}).items():
+        if rule.action == "rename":
+            back = (*path[:-1], rule.value)
+            found[back] = replace(rule, value=path[-1], path=back)
+    return found
+
+
+def rule_file(store: Store, *, users: bool = False) -> Path:
+    """Return the file in which the rules of steps stand, the installation's or the user's; it need not be there."""
+    return (store.users or store.root if users else store.root) / FILE

@@ -1,0 +1,402 @@
+"""`mcp-bindgen contract`: export, compare, derive, generate and check contracts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mcp_bindgen.cli.groups import Commands
+from mcp_bindgen.cli.options import (
+    SERVERS,
+    Check,
+    FailOn,
+    Failure,
+    Force,
+    Json,
+    Out,
+    ReportFormat,
+    Server,
+    Witness,
+    is_failure,
+)
+from mcp_bindgen.cli.output import print_json, print_report
+from mcp_bindgen.cli.terminal import say
+from mcp_bindgen.cli.terminal import write as write_text
+from mcp_bindgen.contract.comparison import report as contract_report
+from mcp_bindgen.contract.comparison.report import ContractPlaces
+from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
+from mcp_bindgen.contract.document import contract_of, read_contract, write
+from mcp_bindgen.contract.functions import document_of_app
+from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.contract.names import odd_tools
+from mcp_bindgen.report import LOCATED, Format, Report
+from mcp_bindgen.report.document import Section
+from mcp_bindgen.scaffold.project import Project
+from mcp_bindgen.spec import BadInput
+
+from .live import Connection, offers
+from .servers import named, public
+
+_FAILURES: Mapping[FailOn, Level] = {"any": Level.SAFE, "risky": Level.RISKY, "breaking": Level.BREAKING}
+"""Value of `--fail-on` -> the least level that fails."""
+
+contract = Commands("Export, compare, check and generate contracts: the tools, prompts and resources of a server.")
+
+Folder = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project's folder.")]
+Uses = Annotated[
+    Path | None,
+    typer.Option("--uses", metavar="DIR", help="Folder of a code base, to list its calls that break."),
+]
+Source = Annotated[str, typer.Argument(help=f"{SERVERS} The file of a contract works too.")]
+
+_DOCUMENTS = (".json", ".yaml", ".yml")
+
+
+def contract_at(source: str, connection: Connection, declare: str | None = None) -> Contract:
+    """Return the contract in a file, or of a live server.
+
+    Args:
+        source: A file, or the words that name a server.
+        connection: Options for the connection to a server.
+        declare: Client capabilities to declare, `NAME,NAME`.
+
+    Raises:
+        BadInput: There is no such file or server, or it does not give a contract.
+    """
+    return read_contract(Path(source)) if is_document(source) else offers(source, connection, declare)
+
+
+def is_document(source: str) -> bool:
+    """Return whether words name the file of a contract rather than a server."""
+    path = Path(source)
+    return path.suffix in _DOCUMENTS and (path.exists() or " " not in source) and "://" not in source
+
+
+def warn_of_names(contract: Contract) -> None:
+    """Print the tools with names that hosts may refuse."""
+    for name in odd_tools(tool.name for tool in contract.tools):
+        say(
+            f"warning: hosts may refuse the name of the tool {name!r}; use up to 128 of A-Z a-z 0-9 _ - and .", err=True
+        )
+
+
+def contract_changes(
+    comparison: ContractComparison,
+    *,
+    witness: bool = False,
+    new: Path | None = None,
+    uses: tuple[Section, list[dict[str, Any]]] | None = None,
+) -> Report:
+    """Return the report of a comparison.
+
+    Args:
+        comparison: The comparison.
+        witness: True to include examples.
+        new: File of the new contract, to show lines of it.
+        uses: The call sites of a code base that break, as a section and as JSON.
+    """
+
+    def document() -> Any:
+        places = ContractPlaces(new) if new is not None else contract_report.nowhere
+        found = contract_report.document(comparison, witness=witness, places=places)
+        return found if uses is None else replace(found, sections=[*found.sections, uses[0]])
+
+    def record() -> Any:
+        found = contract_report.record(comparison)
+        return found if uses is None else {**found, "uses": uses[1]}
+
+    return Report(document, record)
+
+
+@contract.command("export")
+def export(
+    server: Server,
+    out: Out = None,
+    check: Check = False,
+    *,
+    connection: Connection,
+) -> None:
+    """Write the contract of a server: every entry as the server sends it.
+
+    A module with an `App` is imported, not started, so options for connections such as `--timeout` have no effect.
+
+    Invalid entries are left out with a warning; `--strict` ends with exit code 1 instead.
+
+    Examples:
+
+    `mcp-bindgen contract export 'npx -y @modelcontextprotocol/server-everything' --out everything.json`
+
+    `mcp-bindgen contract export http://127.0.0.1:8000/mcp --out weather.yaml`
+
+    `mcp-bindgen contract export mcp.json#weather --revision 2025-06-18`
+
+    `mcp-bindgen contract export notes.py --out notes.yaml --check`
+    """
+    _name_out(out, check=check)
+    found = named(server)
+    app = None if found.module is None else document_of_app(found.module)
+    if app is not None:
+        contract_of(app, Path(server))
+        document: Mapping[str, Any] = app
+    else:
+        document = offers(server, connection).document
+    _write_or_check(document, out, check=check)
+
+
+def _name_out(out: Path | None, *, check: bool) -> None:
+    if check and out is None:
+        raise BadInput("--check needs a file to compare with", fix="give --out FILE")
+
+
+def _write_or_check(document: Mapping[str, Any], out: Path | None, *, check: bool) -> None:
+    """Write a document; or report how a file differs from it, and end with exit code 1."""
+    if not check or out is None:
+        text = write(document, out)
+        if out is None:
+            write_text(text)
+        return
+    there = read_contract(out)
+    if there.document == document:
+        say(f"{out} is up to date.")
+        return
+    from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
+
+    print_report(contract_changes(compare_contracts(there, contract_of(document))))
+    say(f"{out} is out of date; run the command without --check")
+    raise typer.Exit(1)
+
+
+@contract.command("diff")
+def diff(
+    old: Source,
+    new: Source,
+    format: ReportFormat = Format.TEXT,
+    out: Out = None,
+    witness: Witness = False,
+    fail_on: Failure = "breaking",
+    uses: Uses = None,
+    *,
+    connection: Connection,
+) -> None:
+    """Report the changes from one contract to another, and whether existing clients break.
+
+    With `--uses`, also the calls in a code base that break, through the typed client that `mcp-bindgen client` wrote
+    there.
+
+    Examples:
+
+    `mcp-bindgen contract diff everything.json 'npx -y @modelcontextprotocol/server-everything'`
+
+    `mcp-bindgen contract diff v1.yaml v2.yaml --format markdown --out changes.md`
+
+    `mcp-bindgen contract diff v1.yaml http://127.0.0.1:8000/mcp --fail-on risky`
+
+    `mcp-bindgen contract diff src/app/weather.contract.json v2.yaml --uses src`
+    """
+    from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
+
+    before, after = contract_at(old, connection), contract_at(new, connection)
+    comparison = compare_contracts(before, after)
+    found = None
+    if uses is not None:
+        from mcp_bindgen.contract.code import (
+            uses as contract_uses,  # the emitter and the rewriter of code take time to load
+        )
+
+        calls = contract_uses.broken_uses(before, after, comparison, uses)
+        found = contract_uses.use_section(calls, uses), [contract_uses.use_record(one) for one in calls]
+    file = Path(new) if format in LOCATED and is_document(new) else None
+    print_report(contract_changes(comparison, witness=witness, new=file, uses=found), format, out)
+    if is_failure(fail_on, (finding.level for finding in comparison.findings), _FAILURES):
+        raise typer.Exit(1)
+
+
+@contract.command("bump")
+def bump(
+    old: Source,
+    new: Source,
+    released: Annotated[
+        str | None,
+        typer.Option("--released", metavar="VERSION", help="Version of OLD; by default its contract states it."),
+    ] = None,
+    enforce: Annotated[
+        bool, typer.Option("--enforce", help="End with exit code 1 if the version in NEW is too low.")
+    ] = False,
+    json: Json = False,
+    *,
+    connection: Connection,
+) -> None:
+    """Print the version that Semantic Versioning demands for a changed contract, and the finding that decides.
+
+    A break, or a change without a proof that clients work, needs a new major version. Additions, wider arguments and
+    changed hints and defaults need a new minor version, other texts a new patch version. Below 1.0.0, breaks need a new
+    minor version and all other changes a patch.
+
+    Exit code 0 if a version was printed, 1 if `--enforce` finds the version of NEW too low, 2 for bad input.
+
+    Examples:
+
+    `mcp-bindgen contract bump v1.yaml v2.yaml`
+
+    `mcp-bindgen contract bump released.json http://127.0.0.1:8000/mcp --enforce`
+
+    `mcp-bindgen contract bump v1.yaml v2.yaml --released 1.4.2 --json`
+    """
+    from mcp_bindgen.contract.comparison.semver import Version, decisive  # the validator takes time to load
+
+    before, after = contract_at(old, connection), contract_at(new, connection)
+    stated = released or (before.info or {}).get("version")
+    if not isinstance(stated, str):
+        raise BadInput(f"{public(old)} states no version of its server", fix="give --released VERSION")
+    reason = decisive(before, after)
+    demanded = Version.of(stated).bumped(reason.part)
+    given = (after.info or {}).get("version")
+    if enforce and not isinstance(given, str):
+        raise BadInput(f"{public(new)} states no version of its server", fix="leave out --enforce")
+    is_enough = Version.of(given).follows(demanded) if isinstance(given, str) else None
+    if json:
+        facts = {"old": stated, "new": given, "demanded": str(demanded), "part": reason.part.name.lower()}
+        print_json({**facts, "rule": reason.rule or None, "reason": reason.sentence, "enough": is_enough})
+    else:
+        say(str(demanded))
+        say(f"{reason.part.name.lower()}: {reason.sentence}", err=True)
+    if enforce and not is_enough:
+        say(f"{public(new)} states version {given}; it must be {demanded} or higher", err=True)
+        raise typer.Exit(1)
+
+
+@contract.command("lower")
+def lower(
+    server: Source,
+    profile: Annotated[
+        str, typer.Option("--for", metavar="PROFILE", help="Profile of a model provider or host, or its TOML file.")
+    ],
+    format: ReportFormat = Format.TEXT,
+    out: Out = None,
+    *,
+    connection: Connection,
+) -> None:
+    """Show the tools that a model provider refuses or changes, and the edits of the contract that avoid it.
+
+    Exit code 1 if a tool is refused. `docs/how-to/lowering.md` explains the verdicts; `docs/reference/providers.md`
+    lists the profiles.
+
+    Examples:
+
+    `mcp-bindgen contract lower weather.yaml --for openai-strict`
+
+    `mcp-bindgen contract lower 'npx -y @modelcontextprotocol/server-everything' --for gemini --format json`
+
+    `mcp-bindgen contract lower weather.yaml --for claude-code --format github`
+    """
+    import mcp_bindgen.contract.lowering_report as report
+    import mcp_bindgen.lowering as lowering
+
+    try:
+        known = lowering.profile(profile)
+    except lowering.BadProfile as error:
+        raise BadInput(str(error)) from None
+    offered = contract_at(server, connection)
+    tools = [lowering.lower(tool.raw, known) for tool in offered.tools]
+    places = ContractPlaces(Path(server)).of_tool if format in LOCATED and is_document(server) else report.nowhere
+    print_report(
+        Report(lambda: report.document(tools, known, places), lambda: report.record(tools, known)), format, out
+    )
+    if any(one.schema is None for one in tools):
+        raise typer.Exit(1)
+
+
+@contract.command("from-module")
+def from_module(
+    module: Annotated[str, typer.Argument(metavar="MODULE", help="The import name of a module, or its FILE.py.")],
+    out: Out = None,
+    path: Annotated[
+        Path | None, typer.Option("--path", metavar="DIR", help="Folder to import from; by default the current one.")
+    ] = None,
+    check: Check = False,
+) -> None:
+    """Write the contract of a module's `App`, or of its public functions: one tool for each.
+
+    Types become schemas, defaults become defaults, and the sections of docstrings become descriptions. The return type
+    becomes the output schema: an object as it is, any other value except text under `result`.
+
+    Examples:
+
+    `mcp-bindgen contract from-module weather.tools --out contract.yaml`
+
+    `mcp-bindgen contract from-module tools --path src/weather --out contract.yaml --check`
+
+    `mcp-bindgen scaffold server weather --from-module tools` makes a server that calls them.
+    """
+    from mcp_bindgen.contract.functions import document_of_module
+
+    _name_out(out, check=check)
+    document = document_of_module(module, path)
+    warn_of_names(contract_of(document, Path(module)))
+    _write_or_check(document, out, check=check)
+    if out is not None and not check and path is None:
+        shown = shlex.join(["--contract", str(out), "--from-module", module])
+        say(f"Wrote {out}. For a server that calls the functions: mcp-bindgen scaffold server NAME {shown}")
+
+
+@contract.command("check")
+def check(project: Folder = Path(), format: ReportFormat = Format.TEXT, out: Out = None) -> None:
+    """List where a project breaks its contract: missing or mistyped methods, and files that are not up to date.
+
+    Examples:
+
+    `mcp-bindgen contract check`
+
+    `mcp-bindgen contract check --format github`
+
+    `mcp-bindgen contract check servers/weather --format json`
+    """
+    from mcp_bindgen.contract.code.check import check_contract, report
+
+    found = check_contract(project)
+    if (file := Project.read(project).contract) is not None:
+        warn_of_names(read_contract(file))
+    print_report(report(found), format, out)
+    if found:
+        raise typer.Exit(1)
+
+
+@contract.command("generate")
+def generate(
+    project: Folder = Path(),
+    force: Force = False,
+) -> None:
+    """Write the generated files of a project again, from its contract; edited files remain.
+
+    Methods that the contract requires and your class lacks are printed, ready to be pasted.
+
+    Examples:
+
+    `mcp-bindgen contract generate`
+
+    `mcp-bindgen contract generate servers/weather --force`
+    """
+    from mcp_bindgen.contract.code.regeneration import generate_contract
+    from mcp_bindgen.contract.code.server import unwritten
+
+    report = generate_contract(project, force=force)
+    for line in report.lines():
+        say(line)
+    found, stubs = Project.read(project), ""
+    if found.kind == "server" and found.contract is not None:
+        contract = read_contract(found.contract)
+        warn_of_names(contract)
+        stubs = unwritten(found, contract)
+    if stubs:
+        say()
+        say(f"Missing methods; paste them into your class below {found.source}:")
+        write_text(f"\n{stubs}\n")
+    if not report.complete:
+        raise typer.Exit(1)
+    if not report.written and not stubs:
+        say("Everything is up to date.")

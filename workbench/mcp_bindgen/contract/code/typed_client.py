@@ -1,0 +1,379 @@
+"""Generate a typed client of one server: a module with its models, and a class with a method for each entry."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mcp_bindgen.emit.python import naming, types
+from mcp_bindgen.emit.python.annotations import PLAIN, annotation, optional
+from mcp_bindgen.emit.python.environment import arguments_section, docstring, quoted
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.emit.python.style import style
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.constants import is_literal, values_of
+from mcp_bindgen.ir.model import Field, Map, Object, Ref, Type, Union, references
+from mcp_bindgen.ir.naming import class_name
+from mcp_bindgen.scaffold.ownership import Origin, stamp, stamp_json
+from mcp_bindgen.scaffold.rendering import noted, render
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.json import is_array, is_object
+
+from ..model import Contract, Entry
+from .package import COMMAND, TEMPLATES, answer, item
+from .python_contract import PythonContract, lower_contract
+
+MODULE = "client"
+"""The module of a typed client in a project."""
+
+LEFT_OUT = "leftOut"
+"""The member of the saved contract's stamp with the entries of the server that are not valid."""
+
+_ABSENT = "app.ABSENT"
+_MORE = [f"more{'_' * count}" for count in range(1000)]  # names of open members
+_KEYED = frozenset({"const", "enum", "nullable"})  # keywords that say more of a scalar than its type
+_SENT = {**PLAIN, "number": "float"}  # which is said of an int too, and nothing turns it into a float
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method of the client.
+
+    Attributes:
+        name: Its name.
+        signature: Its parameters after `self`.
+        returns: Annotation of its result.
+        doc: Its docstring, as source code.
+        body: The expression that it returns.
+        is_any: True if type checkers read the expression as `Any`.
+    """
+
+    name: str
+    signature: str
+    returns: str
+    doc: str
+    body: str
+    is_any: bool = False
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """A keyword argument.
+
+    Attributes:
+        name: Its name in the signature.
+        field: The field of the model that it stands for.
+        annotation: Its type.
+        default: Its default as source code; an optional argument that is left out is not sent.
+        nullable: Whether `None` is a value that is sent.
+    """
+
+    name: str
+    field: Field
+    annotation: str
+    default: str | None
+    nullable: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.annotation}" + (f" = {self.default}" if self.default else "")
+
+
+def client_files(
+    contract: Contract,
+    protocol: Protocol,
+    class_name: str,
+    module_name: str,
+    source: str,
+    command: str = COMMAND,
+) -> dict[str, str]:
+    """Return the module of a typed client, and beside it the contract that it was made of; both with our stamp.
+
+    Args:
+        contract: The contract of the server.
+        protocol: The revision that the client speaks.
+        class_name: The name of its class.
+        module_name: The name of its module.
+        source: The source of the contract.
+        command: The command that makes the files again.
+
+    Returns:
+        File name -> text.
+
+    Raises:
+        BadInput: The models of the contract cannot be written, or one has the name of the class.
+    """
+    contract = lower_contract(contract)
+    origin = Origin(source, (protocol.revision,), command)
+    client = _Client(contract, protocol)
+    methods = list(client.methods())
+    title = title_of(contract, module_name)
+    text = render(
+        "typed_client.py.jinja",
+        TEMPLATES,
+        words=docstring(f"A typed client of the server `{title}`: a method for each tool, prompt and resource.", 0),
+        class_name=class_name,
+        doc=docstring(f"Calls the server `{title}` over MCP {protocol.revision}."),
+        package=naming.package(protocol.revision),
+        models=types.body(_only(contract.types, client.used), types.CONTRACT),
+        methods=methods,
+    )
+    text = style(text)
+    if list(_bound(text)).count(class_name) > 1:
+        raise BadInput(f"the module has something else of the name {class_name!r}", fix="choose another name")
+    notes: dict[str, object] = {"class": class_name, "revision": protocol.revision}
+    notes |= {LEFT_OUT: contract.left_out} if contract.left_out else {}
+    return {
+        f"{module_name}.py": stamp(noted(text), origin),
+        saved_name(module_name): stamp_json(contract.document, origin, **notes),
+    }
+
+
+def client_package(contract: Contract, protocol: Protocol, class_name: str, source: str) -> dict[str, str]:
+    """Return the files of a package that holds a typed client, for a project; see `client_files`."""
+    files = client_files(contract, protocol, class_name, MODULE, source)
+    init = render(
+        "contract_init.py.jinja",
+        TEMPLATES,
+        doc=docstring(f"The typed client of `{title_of(contract, class_name)}`.", indent=0),
+        module=MODULE,
+        names=[class_name],
+        exported=[class_name],
+    )
+    return {"__init__.py": stamp(style(init), Origin(source, (protocol.revision,), COMMAND)), **files}
+
+
+def saved_name(module_name: str) -> str:
+    """Return the name of the saved contract beside the module of a typed client."""
+    return f"{module_name}.contract.json"
+
+
+def client_class(name: str) -> str:
+    """Return the name of a client's class: `everything` and `everything_client` -> `EverythingClient`."""
+    prefix = class_name(name)
+    return f"{prefix.removesuffix('Client') or prefix}Client"
+
+
+def title_of(contract: Contract, name: str) -> str:
+    """Return the name of the server in its contract, or else `name`."""
+    info = contract.info or {}
+    return str(info.get("title") or info.get("name") or name)
+
+
+class _Client:
+    """The methods of a client of a contract.
+
+    Args:
+        contract: The contract.
+        protocol: The revision that is spoken.
+
+    Attributes:
+        used: The models that the methods name.
+    """
+
+    def __init__(self, contract: PythonContract, protocol: Protocol) -> None:
+        self._contract = contract
+        self._types = lower(contract.types)
+        self.used: set[str] = set()
+        self._blocks = f"list[{annotation(item(protocol, 'tools/call', 'content'))}]"
+        self._prompted = f"types.{answer(protocol, 'prompts/get')}"
+        self._read = f"types.{answer(protocol, 'resources/read')}"
+        self._structured = protocol.field_of(Ref(answer(protocol, "tools/call")), "structuredContent") is not None
+        self._begins_tasks = any(method.name == "tools/call" and method.opt_in for method in protocol.methods)
+
+    def methods(self) -> Iterator[_Method]:
+        """Return the methods, in the order of the contract."""
+        yield from map(self._tool, self._contract.tools)
+        yield from map(self._prompt, self._contract.prompts)
+        yield from map(self._resource, self._contract.resources)
+        yield from map(self._template, self._contract.templates)
+
+    def _tool(self, tool: Entry) -> _Method:
+        signature, values, about = self._takes(tool)
+        call = f"await self.client.call_tool({quoted(tool.name)}, {values})"
+        typed = tool.output if self._structured else ""
+        self.used |= {typed} if typed else set()
+        return _Method(
+            name=self._contract.stub(tool),
+            signature=signature,
+            returns=typed or self._blocks,
+            doc=_doc(self._demanding(tool), about),
+            body=f"app.structured({call}, {typed})" if typed else f"app.succeeded({call}).content",
+            is_any=bool(typed) and not isinstance(self._types.definitions[typed].type, Object),
+        )
+
+    def _demanding(self, tool: Entry) -> str:
+        """Return the description of a tool, with a note for tools that run as tasks only."""
+        execution = tool.raw.get("execution")
+        if not is_object(execution) or execution.get("taskSupport") != "required":
+            return tool.summary
+        how = "call it with a client that extends the `Client` of the extension `tasks`, which waits for the result"
+        if self._begins_tasks:
+            how = "call it with `client.call_tool(..., task=...)`, which begins one"
+        return f"{tool.summary}\n\nThe server runs this tool as a task only, and refuses this call of it: {how}."
+
+    def _prompt(self, prompt: Entry) -> _Method:
+        arguments = self._arguments(prompt.arguments)
+        values = f", app.texts({_values(arguments)})" if arguments else ""
+        call = f"get_prompt({quoted(prompt.name)}{values})"
+        return self._method(prompt, arguments, self._prompted, prompt.summary, call)
+
+    def _resource(self, resource: Entry) -> _Method:
+        return self._method(resource, [], self._read, resource.summary, f"read_resource({quoted(resource.key)})")
+
+    def _template(self, template: Entry) -> _Method:
+        arguments = self._arguments(template.arguments)
+        uri = f"app.UriTemplate({quoted(template.key)}).expand({_values(arguments)})"
+        words = template.description or f"A resource `{template.key}`."
+        return self._method(template, arguments, self._read, words, f"read_resource({uri})")
+
+    def _method(self, entry: Entry, arguments: list[_Argument], returns: str, words: str, call: str) -> _Method:
+        return _Method(
+            name=self._contract.stub(entry),
+            signature=_signature(arguments),
+            returns=returns,
+            doc=_doc(words, arguments),
+            body=f"await self.client.{call}",
+        )
+
+    def _takes(self, tool: Entry) -> tuple[str, str, list[_Argument]]:
+        """Return the parameters of a tool's method, the expression of the sent value, and descriptions.
+
+        A union of objects is passed whole.
+        """
+        model = self._types.resolve(Ref(tool.arguments))
+        if not isinstance(model, Object):
+            whole = self._is_object(model)
+            self.used |= {tool.arguments} if whole else set()
+            annotated = tool.arguments if whole else "dict[str, Json]"
+            return f", arguments: {annotated}", "app.whole(arguments)", []
+        arguments = [
+            replace(argument, annotation=sent) if sent else argument
+            for argument in self._arguments(tool.arguments)
+            for sent in [_narrow(tool.raw["inputSchema"], argument)]
+        ]
+        signature, members = _signature(arguments), _members(arguments)
+        nullable = [quoted(argument.field.wire) for argument in arguments if argument.nullable]
+        if model.extra is not None and "additionalProperties" in tool.raw["inputSchema"]:
+            self.used.update(references(model.extra))
+            more = next(name for name in _MORE if name not in {argument.name for argument in arguments})
+            signature += f", **{more}: {annotation(model.extra, _SENT, prefix='')}"
+            members.append(f"**{more}")
+            nullable.append(f"*{more}")
+        last = f", nullable={{{', '.join(nullable)}}}" if nullable else ""
+        values = f"app.arguments({{{', '.join(members)}}}{last})" if members else "{}"
+        return signature, values, arguments
+
+    def _is_object(self, type: Type) -> bool:
+        """Return whether every value of `type` is an object."""
+        match self._types.resolve(type):
+            case Object() | Map():
+                return True
+            case Union(members):
+                return all(map(self._is_object, members))
+            case _:
+                return False
+
+    def _arguments(self, name: str) -> list[_Argument]:
+        """Return the fields of a model as arguments, mandatory arguments first."""
+        fields = sorted(
+            self._types.fields_of(Ref(name)), key=lambda field: not field.required or field.default is not None
+        )
+        taken = {"self", "app", *self._types.definitions}
+        return [self._argument(self._types.attribute(Ref(name), field.wire), field, taken) for field in fields]
+
+    def _argument(self, attribute: str, field: Field, taken: set[str]) -> _Argument:
+        name = naming.argument(attribute, frozenset())
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        self.used.update(references(field.type))
+        text = annotation(field.type, _SENT, prefix="")
+        nullable = self._types.accepts_null(field.type)
+        if field.required:
+            constant = None if field.default is None else repr(field.default)
+            return _Argument(name, field, text, constant, nullable)
+        if nullable:
+            return _Argument(name, field, f"{text} | app.Absent", _ABSENT, nullable)
+        return _Argument(name, field, optional(text), "None", nullable)
+
+
+def _narrow(schema: Any, argument: _Argument) -> str:
+    """Return a narrower annotation for values that are only sent; empty if there is none.
+
+    The models of a contract take `1.0` for the `1` of an `enum`, and lists of any length for a tuple without one; who
+    sends these need not.
+    """
+    stated = schema.get("properties", {}).get(argument.field.wire)
+    if not is_object(stated) or (argument.default or "None") not in ("None", _ABSENT):
+        return ""
+    absent = argument.annotation.rpartition(" | ")[2] if argument.default else ""
+    values = None if stated.get("nullable") is True else values_of(stated)
+    items = stated.get("prefixItems")
+    if values and all(map(is_literal, values)):
+        literals = dict.fromkeys(repr(value) for value in values if value is not None)
+        found = f"Literal[{', '.join(literals)}]" if literals else ""
+        nothing = "None" if None in values else ""
+        absent = "" if absent == nothing else absent
+        return " | ".join(filter(None, [found, nothing, absent]))
+    if is_array(items) and items and (stated.get("items") is False or stated.get("maxItems") == len(items)):
+        kinds = [
+            _SENT.get(str(item.get("type")), "") if is_object(item) and not _KEYED & item.keys() else ""
+            for item in items
+        ]
+        if all(kinds) and stated.get("minItems") == len(items):
+            return " | ".join(filter(None, [f"tuple[{', '.join(kinds)}]", absent]))
+    return ""
+
+
+def _only(types: Protocol, names: Iterable[str]) -> Protocol:
+    """Return the types that `names` need."""
+    wanted = types.reach(names)
+    kept = {name: definition for name, definition in types.definitions.items() if name in wanted}
+    return dataclasses.replace(types, definitions=kept)
+
+
+def _bound(text: str) -> Iterator[str]:
+    """Return the names that a module gives to something, each as often as it does."""
+    for node in ast.parse(text).body:
+        match node:
+            case ast.ImportFrom(names=names):
+                yield from (alias.asname or alias.name for alias in names)
+            case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                yield name
+            case _:
+                pass
+
+
+def _values(arguments: Iterable[_Argument]) -> str:
+    """Return a dictionary from the names on the wire to the arguments."""
+    return f"{{{', '.join(_members(arguments))}}}"
+
+
+def _members(arguments: Iterable[_Argument]) -> list[str]:
+    return [f"{quoted(argument.field.wire)}: {argument.name}" for argument in arguments]
+
+
+def _signature(arguments: Iterable[_Argument]) -> str:
+    found = ", ".join(map(str, arguments))
+    return f", *, {found}" if found else ""
+
+
+def _doc(description: str, arguments: Iterable[_Argument]) -> str:
+    """Return the docstring of a method, with a section for the arguments that have words."""
+    about = arguments_section({argument.name: _argument_doc(argument.field) for argument in arguments})
+    return docstring("\n\n".join(filter(None, [description, about])), indent=8)
+
+
+def _argument_doc(field: Field) -> str:
+    """Return the description of an argument, and the meaning of its absence."""
+    words = " ".join(field.doc.split())
+    if field.required or not field.fallback:
+        return words
+    default = json.dumps(json.loads(field.fallback), ensure_ascii=False)
+    return f"{words} (default of the server: {default})".lstrip()

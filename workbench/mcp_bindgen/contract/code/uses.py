@@ -1,0 +1,216 @@
+"""Find the call sites of a code base that a change of a contract breaks, through its typed clients.
+
+mypy checks the code twice, as `migrate` does: with the typed client of the old contract, where methods of broken
+entries are marked, and with the client of the new one. An error of the second run only is a certain break. A marked
+call without an error breaks for some values.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.migrate.checker import Diagnostic, check
+from mcp_bindgen.migrate.files import Module, parse, python_files
+from mcp_bindgen.migrate.overlay import mark, with_marks
+from mcp_bindgen.migrate.result import Place
+from mcp_bindgen.report.document import Finding, Findings, Section, code, literal
+from mcp_bindgen.report.document import Level as Severity
+from mcp_bindgen.report.document import Place as FilePlace
+from mcp_bindgen.spec import BadInput, Store
+
+from ..comparison.verdicts import ContractComparison, ContractFinding, Level
+from ..model import Contract
+from .client_module import ClientModule
+from .python_contract import lower_contract
+from .typed_client import client_files, saved_name
+
+_CALLED = re.compile(r"function [\w.]+\.(\w+)\.(\w+) is deprecated")
+_ARGUMENT = re.compile(r"(?:argument|variable) (?P<name>[\w-]+)")
+
+_SEEN_BY_CHECKER = frozenset({"field-removed-optional", "field-removed-required", "field-renamed"})
+"""Rules about members of results, with uses that are errors of the type checker."""
+
+
+@dataclass(frozen=True)
+class BrokenUse:
+    """Place in the code that a change breaks.
+
+    Attributes:
+        place: Place of the call, or of the use of its result.
+        call: Class and method of the typed client; empty if the place is no call.
+        is_certain: True if the type checker refuses it with the new client; else it depends on values.
+        reason: The change, or the error of the type checker.
+        rule: Rule of the finding; empty for an error of the type checker.
+    """
+
+    place: Place
+    call: str
+    is_certain: bool
+    reason: str
+    rule: str
+
+
+def broken_uses(old: Contract, new: Contract, comparison: ContractComparison, root: Path) -> list[BrokenUse]:
+    """Return the call sites below a folder that break, in the order of files and lines.
+
+    Args:
+        old: The contract of the typed client that the code uses.
+        new: The contract to compare with.
+        comparison: Their comparison.
+        root: The folder of the code.
+
+    Raises:
+        BadInput: There is no typed client of the server, or mypy is not installed.
+    """
+    paths = list(python_files(root))
+    clients = [one for one in map(_client, paths) if one is not None and _is_of(one.contract(), old)]
+    if not clients:
+        fix = "write one with: mcp-bindgen client --from SERVER --out FILE.py"
+        raise BadInput("there is no typed client of this server", file=root, fix=fix)
+    generated = {client.path for client in clients}
+    found = ((path, parse(path, path.read_bytes())) for path in paths if path not in generated)
+    modules = {path: module for path, module in found if isinstance(module, Module)}
+    uses = {use for client in clients for use in _Uses(client, old, new, comparison, root, modules).found()}
+    return sorted(uses, key=lambda use: (use.place.file, use.place.line, use.place.column, use.reason))
+
+
+def _client(path: Path) -> ClientModule | None:
+    if not path.with_name(saved_name(path.stem)).is_file():
+        return None
+    try:
+        return ClientModule.read(path)
+    except BadInput:
+        return None
+
+
+def _is_of(saved: Contract, old: Contract) -> bool:
+    """Return whether a saved contract is of the same server as another one."""
+    names = [(one.info or {}).get("name") for one in (saved, old)]
+    if all(names):
+        return names[0] == names[1]
+    ours, theirs = ({tool.name for tool in one.tools} for one in (saved, old))
+    return bool(ours & theirs)
+
+
+class _Uses:
+    """Uses of one typed client.
+
+    Args:
+        client: The module of the client.
+        old: The contract that it is of.
+        new: The new contract.
+        comparison: Their comparison.
+        root: The folder of the code.
+        modules: The files of the code.
+    """
+
+    def __init__(
+        self,
+        client: ClientModule,
+        old: Contract,
+        new: Contract,
+        comparison: ContractComparison,
+        root: Path,
+        modules: Mapping[Path, Module],
+    ) -> None:
+        self._client, self._root, self._modules = client, root, modules
+        self._contracts = old, new
+        self._protocol: Protocol = build(Store().effective(client.revision))
+        names = lower_contract(old)
+        broken: dict[tuple[str, str], list[ContractFinding]] = {}
+        for finding in comparison.findings:
+            if finding.level is Level.BREAKING:
+                broken.setdefault((finding.kind, finding.name), []).append(finding)
+        self._findings: dict[str, list[ContractFinding]] = {}
+        for entry in names.all_entries:
+            if found := broken.get((entry.kind, entry.key)):
+                self._findings[names.stub(entry)] = found
+
+    def found(self) -> Iterator[BrokenUse]:
+        """Yield the uses that break."""
+        before, after = (self._checked(contract, marks=index == 0) for index, contract in enumerate(self._contracts))
+        known = {(one.file, one.line, one.message) for one in before}
+        errors = [one for one in after if (one.file, one.line, one.message) not in known]
+        explained: set[Diagnostic] = set()
+        for one in before:
+            match = _CALLED.search(one.message) if one.code == "deprecated" else None
+            if match is None or match[1] != self._client.class_name or match[2] not in self._findings:
+                continue
+            module = self._modules[one.file]
+            call = _call_of(match[2], module.nodes.get((one.line, one.offset), ()))
+            last = one.line if call is None else call.end_lineno or one.line
+            own = [error for error in errors if error.file == one.file and one.line <= error.line <= last]
+            explained.update(own)
+            findings = self._findings[match[2]]
+            affecting = [finding for finding in findings if own or call is None or _may_affect(finding, call)]
+            if affecting:
+                place = module.tail(one.line, one.offset, match[2])
+                reason = "; ".join(finding.sentence for finding in affecting)
+                yield BrokenUse(place, ".".join(match.groups()), bool(own), reason, affecting[0].rule)
+        for error in errors:
+            if error not in explained and error.file in self._modules and error.code != "deprecated":
+                place = self._modules[error.file].place(error.line, error.offset)
+                yield BrokenUse(place, "", True, error.message, "")
+
+    def _checked(self, contract: Contract, *, marks: bool) -> Sequence[Diagnostic]:
+        """Return the errors in the code with the typed client of a contract."""
+        client = self._client
+        files = client_files(contract, self._protocol, client.class_name, client.path.stem, client.source)
+        text = files[client.path.name]
+        if marks:
+            tree = ast.parse(text)
+            for node in tree.body:
+                if isinstance(node, ast.ClassDef) and node.name == client.class_name:
+                    mark(node, self._findings, "deprecated('')")
+            text = with_marks(tree)
+        base = self._root if self._root.is_dir() else self._root.parent
+        name = client.path.relative_to(base).as_posix().removeprefix("src/")
+        code = {path: module.raw for path, module in self._modules.items()}
+        return check(code, self._root, {name: text}).diagnostics
+
+
+def _call_of(method: str, nodes: Sequence[ast.AST]) -> ast.Call | None:
+    """Return the call of a method among nodes that start at one place."""
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    return next((one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == method), None)
+
+
+def _may_affect(finding: ContractFinding, call: ast.Call) -> bool:
+    """Return whether a finding concerns a call that the type checker accepts: a passed argument, or its result."""
+    argument = _ARGUMENT.match(finding.place)
+    if argument is None:
+        return finding.rule not in _SEEN_BY_CHECKER
+    name = argument["name"].replace("-", "_")
+    passed = [keyword.arg for keyword in call.keywords]
+    return None in passed or any(one is not None and one.rstrip("_") == name.rstrip("_") for one in passed)
+
+
+def use_section(uses: Sequence[BrokenUse], root: Path) -> Section:
+    """Return the uses as a section of a report, with a section for each file."""
+    files = groupby(uses, key=lambda use: use.place.file)
+    inner = [Section(literal(file), [Findings(list(map(_finding, found)))]) for file, found in files]
+    return Section(f"Call sites in {literal(str(root))} that break: {len(uses) or 'none'}", inner)
+
+
+def _finding(use: BrokenUse) -> Finding:
+    effect = "breaks" if use.is_certain else "breaks for some values"
+    return Finding(
+        rule=use.rule or "type-error",
+        level=Severity.ERROR if use.is_certain else Severity.WARNING,
+        message=f"{code(use.call)} {effect}" if use.call else "breaks with the new client",
+        note=literal(use.reason),
+        place=FilePlace(use.place.file, line=use.place.line, column=use.place.column),
+    )
+
+
+def use_record(use: BrokenUse) -> dict[str, Any]:
+    """Return a use as JSON."""
+    facts = {"call": use.call or None, "certain": use.is_certain, "reason": use.reason, "rule": use.rule or None}
+    return {**asdict(use.place), **facts}

@@ -1,0 +1,306 @@
+"""Find all differences between two JSON Schemas, by place and keyword, with the rules of `diff` that describe them.
+
+References are followed: moving a schema to `$defs` is not a difference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_bindgen.app.dialects import NAMED, VALUES, draft, edited, in_one_dialect, modern
+from mcp_bindgen.diff.location import suffix
+from mcp_bindgen.diff.moves import akin
+from mcp_bindgen.diff.scalars import scalar_differences
+from mcp_bindgen.ir.model import Scalar
+from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
+from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, DIALECT, PROSE
+
+from ..references import Targets
+
+Schema = Mapping[str, Any]
+
+WORDS = PROSE | {"deprecated"}
+"""Prose."""
+
+HINTS = (ANNOTATIONS - WORDS) | {"format", "contentSchema"}
+"""Annotations that change the meaning of a value."""
+
+CHOICES = frozenset({"enum", "const"})
+"""Keywords that list values, which imply the type."""
+
+_NAMES = frozenset({"$id", "$anchor", "$dynamicAnchor", "$defs", "definitions", "additionalItems"})
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_UNIONS = ("anyOf", "oneOf")
+_DEFAULTS: Mapping[str, Any] = {"items": True, "additionalProperties": True}
+"""Keyword -> meaning if absent."""
+
+_TOGETHER = frozenset(
+    {"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "then"}
+)
+"""Keywords that depend on other ones of the same schema."""
+
+_ABSENT: Any = object()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference between two schemas.
+
+    Attributes:
+        place: Place as in `diff`: `.city`, `[]`, `{}`; empty at the top.
+        keyword: The keyword.
+        old: Old value as JSON or short description; empty if absent.
+        new: New value in the same form.
+        rule: Rule of `diff` that describes it, if one does.
+    """
+
+    place: str
+    keyword: str
+    old: str
+    new: str
+    rule: str = ""
+
+
+def differences(old: Schema, new: Schema) -> Iterator[Difference]:
+    """Yield the differences between two schemas, independent of the order of members and of the dialect."""
+    old, new = in_one_dialect(old, new)
+    if draft(old) != draft(new):
+        yield Difference("", "$schema", *(_json(schema.get("$schema", DIALECT)) for schema in (old, new)))
+    old, new = ({key: one for key, one in modern(side).items() if key != "$schema"} for side in (old, new))
+    yield from _Walk(old, new).schemas(old, new, "")
+
+
+class _Walk:
+    """Parallel walk through two documents; recursive schemas are visited once."""
+
+    def __init__(self, old: Schema, new: Schema) -> None:
+        self.targets = Targets(old), Targets(new)
+        self.seen: set[tuple[int, int]] = set()
+        self.known: dict[tuple[int, int], frozenset[str]] = {}
+        self.kept: list[Any] = []  # keeps ids of objects unique
+
+    def schemas(self, old: Any, new: Any, place: str) -> Iterator[Difference]:
+        """Compare two schemas."""
+        if (id(old), id(new)) in self.seen:
+            return
+        self.seen.add((id(old), id(new)))
+        self.kept += [old, new]
+        one, other = self.opened(old, 0), self.opened(new, 1)
+        if not CHOICES & (one.keys() | other.keys()):
+            rule = self.type_rule(one, other)
+            if rule is not None:
+                yield Difference(place, "type", described(one), described(other), rule)
+            if rule in ("", "type-changed"):
+                return  # the other keywords are not comparable
+        ruled = {"required"} if CHOICES & one.keys() and CHOICES & other.keys() else {"type", "required"}
+        for keyword in sorted((one.keys() | other.keys()) - _NAMES - ruled | {"properties"}):
+            absent = _DEFAULTS.get(keyword, _ABSENT)
+            was, now = one.get(keyword, absent), other.get(keyword, absent)
+            if keyword == "properties":
+                yield from self.members(one, other, place)
+            elif keyword in ("items", "additionalProperties", "$ref") and _are_schemas(was, now):
+                step = {"items": "[]", "additionalProperties": "{}", "$ref": ""}[keyword]
+                yield from self.schemas(was, now, place + step)
+            elif keyword in (*_UNIONS, "allOf") and is_array(was) and is_array(now):
+                yield from self.alternatives(keyword, was, now, place)
+            elif self.text(keyword, was, 0) != self.text(keyword, now, 1):
+                yield from _ruled(place, keyword, was, now)
+
+    def members(self, old: Schema, new: Schema, place: str) -> Iterator[Difference]:
+        """Compare the members of objects; a member of one side only may have a new name on the other side."""
+        ours, theirs = old.get("properties", {}), new.get("properties", {})
+        needed = [set(map(str, listed(side.get("required", [])))) for side in (old, new)]
+        renamed = self.renamed(
+            {name: ours[name] for name in ours if name not in theirs},
+            {name: theirs[name] for name in theirs if name not in ours},
+        )
+        for name in dict.fromkeys([*ours, *theirs, *sorted(needed[0] | needed[1])]):
+            here, was = place + suffix("field", name), renamed.get(name, name)
+            if name in renamed.values():
+                continue
+            if name in renamed:
+                yield Difference(here, "properties", was, name, "field-renamed")
+            if (was in ours) == (name in theirs):
+                if (was in needed[0]) != (name in needed[1]):
+                    rule = "field-became-required" if name in needed[1] else "field-became-optional"
+                    yield Difference(here, "required", "", "", rule)
+                yield from self.schemas(ours.get(was, True), theirs.get(name, True), here)
+                continue
+            is_gone = name in ours
+            open_side = (new if is_gone else old).get("additionalProperties", False)
+            word = "required" if name in needed[not is_gone] else "optional"
+            rule = f"field-removed-{word}" if is_gone else f"field-added-{word}"
+            if open_side is not False:
+                rule = "field-opened" if is_gone else "field-closed"
+            sides = (ours[name], open_side) if is_gone else (open_side, theirs[name])
+            was_said, now_said = map(described, sides)
+            yield Difference(here, "properties", was_said, now_said, rule)
+
+    def renamed(self, gone: Schema, come: Schema) -> dict[str, str]:
+        """Return new name -> old name of members with akin names and the same schema, if the pair is unique."""
+        close = [
+            (new, old)
+            for new, schema in come.items()
+            for old, other in gone.items()
+            if akin(old, new) and self.text("", other, 0) == self.text("", schema, 1)
+        ]
+        return {new: old for new, old in close if sum(new == pair[0] or old == pair[1] for pair in close) == 1}
+
+    def alternatives(self, keyword: str, old: list[Any], new: list[Any], place: str) -> Iterator[Difference]:
+        """Compare lists of schemas: remove common schemas, and pair the remaining ones."""
+        ours = [(self.text("", member, 0), member) for member in old]
+        theirs = [(self.text("", member, 1), member) for member in new]
+        before, after = (Counter(text for text, _ in side) for side in (ours, theirs))
+        texts = {text for text in before if text in after and (keyword != "oneOf" or before[text] == after[text])}
+        gone = [member for text, member in ours if text not in texts]
+        come = [member for text, member in theirs if text not in texts]
+        if len(gone) == len(come):
+            for was, now in zip(gone, come, strict=True):
+                yield from self.schemas(was, now, place)
+        else:
+            yield Difference(place, keyword, _json(gone), _json(come))
+
+    def type_rule(self, old: Schema, new: Schema) -> str | None:
+        """Return the rule for a change of JSON types, `""` for other forms of a type, or `None` for no change."""
+        one, other = self.kinds(old, 0), self.kinds(new, 1)
+        if one == other:
+            forms = [keyword in side for keyword in _UNIONS for side in (old, new)]
+            return None if forms[0::2] == forms[1::2] else ""
+        if one ^ other == frozenset({"null"}):
+            return "became-nullable" if "null" in other else "became-non-nullable"
+        if one ^ other == frozenset({"number"}) and "integer" in one & other:
+            return "integer-to-number" if "number" in other else "number-to-integer"
+        return "type-narrowed" if other < one else "type-widened" if one < other else "type-changed"
+
+    def kinds(self, node: Schema, side: int) -> frozenset[str]:
+        """Return the JSON types that an opened schema allows; numbers include integers."""
+        union = next((node[keyword] for keyword in _UNIONS if keyword in node), None)
+        if "type" not in node and union is not None:
+            return frozenset[str]().union(*(self.member_kinds(member, side) for member in union))
+        found = frozenset(map(str, listed(node["type"]))) if "type" in node else frozenset(JSON_TYPES)
+        return found | {"integer"} if "number" in found else found
+
+    def member_kinds(self, member: Any, side: int) -> frozenset[str]:
+        """Return the JSON types of a member of a union, which many unions may share."""
+        key = id(member), side
+        if key not in self.known:
+            self.known[key] = self.kinds(self.opened(member, side), side)
+        return self.known[key]
+
+    def opened(self, schema: Any, side: int) -> dict[str, Any]:
+        """Return a schema merged with the target of its reference; the target stays apart if keywords conflict."""
+        if not is_object(schema):
+            return {} if schema is True else {"not": {}}
+        found, seen = dict(schema), set[str]()
+        while (keyword := _referring(found)) is not None and found[keyword] not in seen:
+            seen.add(found[keyword])
+            target = self.targets[side].find(found[keyword])
+            rest = {key: value for key, value in found.items() if key != keyword}
+            if isinstance(target, bool):
+                target = self.opened(target, side)
+            if not is_object(target):
+                return found
+            both = rest.keys() | target.keys()
+            if rest.keys() & target.keys() - WORDS - HINTS or (rest.keys() - WORDS - HINTS and both & _TOGETHER):
+                return {**rest, "$ref": target}
+            found = {**target, **rest}
+        return found
+
+    def text(self, keyword: str, value: Any, side: int) -> str:
+        """Return a canonical form of a value, with the targets of its references."""
+        if value is _ABSENT:
+            return ""
+        if keyword in ("enum", "type") and is_array(value):
+            return json.dumps(sorted(json.dumps(one, sort_keys=True) for one in value))
+        found: dict[str, str] = {}
+        pending = [value]
+        while pending:
+            for reference in _references(pending.pop()):
+                if reference not in found:
+                    target = self.targets[side].find(reference)
+                    found[reference] = _plain("", target)
+                    pending.append(target)
+        return _plain(keyword, value) + json.dumps(found, sort_keys=True)
+
+
+def described(schema: Any) -> str:
+    """Return a schema in a few words: `array of string`, `"a" or "b"`, `any JSON`."""
+    if not is_object(schema):
+        return "nothing" if schema is False else "any JSON"
+    if CHOICES & schema.keys():
+        return " or ".join(map(_json, [schema["const"]] if "const" in schema else schema["enum"]))
+    if isinstance(reference := schema.get("$ref"), str):
+        return reference.rpartition("/")[2]
+    for keyword in _UNIONS:
+        if is_array(members := schema.get(keyword)):
+            return " or ".join(dict.fromkeys(map(described, members)))
+    texts = [
+        f"array of {described(schema['items'])}" if kind == "array" and "items" in schema else str(kind)
+        for kind in listed(schema.get("type", []))
+    ]
+    return " or ".join(texts) or "any JSON"
+
+
+def _ruled(place: str, keyword: str, old: Any, new: Any) -> Iterator[Difference]:
+    """Yield a difference between the values of a keyword, with its rule; lists of values differ by value."""
+    was, now = _json(old), _json(new)
+    if keyword == "default":
+        yield Difference(place, keyword, was or "nothing", now or "nothing", "default-changed")
+    elif keyword == "format" or keyword in CONSTRAINTS:
+        sides = (_limited(keyword, one) for one in (old, new))
+        for rule, before, after in scalar_differences(*sides):
+            yield Difference(place, keyword, before, after, rule)
+    elif keyword == "enum" and is_array(old) and is_array(new):
+        ours, theirs = (list(map(_json, values)) for values in (old, new))
+        yield from (Difference(place, keyword, one, "", "enum-value-removed") for one in ours if one not in theirs)
+        yield from (Difference(place, keyword, "", one, "enum-value-added") for one in theirs if one not in ours)
+    elif keyword == "const" and was and now:
+        yield Difference(place, keyword, was, now, "const-changed")
+    elif keyword == "additionalProperties" and new is False:
+        yield Difference(place, keyword, was, now, "additional-properties-closed")
+    elif keyword == "additionalProperties" and old is False:
+        yield Difference(place, keyword, was, now, "additional-properties-opened")
+    else:
+        yield Difference(place, keyword, was, now)
+
+
+def _limited(keyword: str, value: Any) -> Scalar:
+    """Return a scalar with one limit or format, if it is stated."""
+    if value is _ABSENT:
+        return Scalar("number")
+    return Scalar("number", (), value) if keyword == "format" else Scalar("number", ((keyword, value),))
+
+
+def _are_schemas(old: Any, new: Any) -> bool:
+    """Return whether both sides are comparable by keyword; a schema that allows nothing is not."""
+    return all(is_object(one) or one is True for one in (old, new)) and old is not new
+
+
+def _referring(schema: Schema) -> str | None:
+    """Return the keyword of the reference of a schema, if it has one."""
+    return next((keyword for keyword in _REFERENCES if isinstance(schema.get(keyword), str)), None)
+
+
+def _references(node: Any) -> Iterator[str]:
+    if is_object(node):
+        yield from (node[keyword] for keyword in _REFERENCES if isinstance(node.get(keyword), str))
+        for child in node.values():
+            yield from _references(child)
+    elif is_array(node):
+        for child in node:
+            yield from _references(child)
+
+
+def _plain(keyword: str, value: Any) -> str:
+    """Return the value of a keyword, or a schema, as JSON without descriptions, with sorted members."""
+    if keyword not in VALUES | WORDS:
+        value = edited(value, lambda _, one: [one.pop(word) for word in WORDS & one.keys()], names=keyword in NAMED)
+    return json.dumps(value, sort_keys=True)
+
+
+def _json(value: Any) -> str:
+    return "" if value is _ABSENT else json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,142 @@
+"""Servers for tests of agents: mocks of contracts, and replays of recordings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from . import Mock
+from .answers import answers_of
+from .contracts import ContractSource, contract_from
+
+_START = "import sys; from mcp_bindgen.cli import main; sys.argv[0] = 'mcp-bindgen'; sys.exit(main())"
+_START_SECONDS = 30.0
+
+
+def _command(*words: str) -> list[str]:
+    """Return the command line of `mcp-bindgen` in this environment."""
+    return [sys.executable, "-c", _START, *words]
+
+
+class MockServer:
+    """Mock of a contract, in this process and as a command; a context manager that stops it.
+
+    Args:
+        contract: The contract, its document, or the path of its file.
+        answers: Tool -> fixed answers, as the file of `mcp-bindgen mock --answers` has them.
+        seed: Selects other sample values.
+
+    Attributes:
+        app: The mock in this process: `async with Client.connect(server.app)`.
+
+    Raises:
+        BadInput: The contract cannot be read, or an answer does not fit it.
+        ValueError: The bindings of the contract's revision are not installed.
+    """
+
+    def __init__(self, contract: ContractSource, answers: Mapping[str, Any] | None = None, seed: int = 0) -> None:
+        self._contract, self._answers, self._seed = contract_from(contract), answers, seed
+        self.app: Mock = Mock(self._contract, seed=seed, answers=answers_of(dict(answers or {}), self._contract))
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def calls(self) -> Sequence[tuple[str, dict[str, Any]]]:
+        """The calls to `app` and `url` so far: name of the tool, and arguments."""
+        return self.app.calls
+
+    @cached_property
+    def command(self) -> Sequence[str]:
+        """The command line that serves the mock over stdio."""
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mcp-bindgen-")))
+        contract, answers = folder / "contract.json", folder / "answers.json"
+        contract.write_text(json.dumps(dict(self._contract.document)), "utf-8")
+        answers.write_text(json.dumps(dict(self._answers or {})), "utf-8")
+        return _command("mock", str(contract), "--seed", str(self._seed), "--answers", str(answers))
+
+    @cached_property
+    def url(self) -> str:
+        """The URL of the mock over Streamable HTTP on a free port of this machine; it is started at first use.
+
+        Raises:
+            ImportError: `mcp-bindgen[http]` is not installed.
+        """
+        thread = _HttpThread(self.app)
+        self._stack.callback(thread.stop)
+        return thread.url
+
+
+class ReplayServer:
+    """Server that answers as a recording of `mcp-bindgen tap --out` shows.
+
+    Args:
+        recording: Path of the recording.
+
+    Attributes:
+        command: The command line that serves the recording over stdio.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+
+    def __init__(self, recording: str | PathLike[str]) -> None:
+        path = Path(recording).resolve(strict=True)
+        self.command: Sequence[str] = _command("tap", "serve", str(path))
+
+
+class _HttpThread:
+    """HTTP server in a thread of its own.
+
+    Attributes:
+        url: Its URL.
+    """
+
+    def __init__(self, app: Mock) -> None:
+        try:
+            import uvicorn
+
+            from mcp_bindgen.http import HttpApp
+            from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
+        except ModuleNotFoundError as error:
+            raise ImportError(f"a mock over HTTP needs {error.name}: pip install 'mcp-bindgen[http]'") from None
+        quiet: Any = {"ws": "none", "log_config": None, "timeout_graceful_shutdown": 1}
+        config = uvicorn.Config(HttpApp(app), "127.0.0.1", 0, http=HttpProtocol, lifespan="on", **quiet)
+        self._server = uvicorn.Server(config)
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._thread.start()
+        if not self._started.wait(_START_SECONDS) or not self._server.started:
+            raise RuntimeError("the HTTP server of the mock did not start")
+        port: int = self._server.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}/mcp"
+
+    async def _serve(self) -> None:
+        serving = asyncio.create_task(self._server.serve())
+        try:
+            while not self._server.started and not serving.done():
+                await asyncio.sleep(0.01)
+        finally:
+            self._started.set()
+        await serving
+
+    def stop(self) -> None:
+        """Stop the server, and wait for the end of its thread."""
+        self._server.should_exit = True
+        self._thread.join()
