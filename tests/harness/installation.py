@@ -56,13 +56,26 @@ def wheel(folder: Path, source: Path) -> Path:
 
 def installed(folder: Path, built: Path) -> Installation:
     """Install a wheel in a separate environment that shares the dependencies of the current one."""
+    made = _empty(folder)
+    with zipfile.ZipFile(built) as files:
+        files.extractall(made.site)
+    (made.site / "shared.pth").write_text(f"{_site(Path(sys.executable))}\n", "utf-8")
+    return made
+
+
+def fresh(folder: Path, *requirements: str) -> Installation:
+    """Install requirements with their dependencies in an empty environment."""
+    made = _empty(folder)
+    execute(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", made.python, *requirements, code=0)
+    return made
+
+
+def _empty(folder: Path) -> Installation:
     venv.create(folder / "venv", symlinks=os.name != "nt")
     python = folder / "venv" / "bin" / "python"
+    return Installation(python, _site(python), folder / "home")
+
+
+def _site(python: Path) -> Path:
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site, shared = (
-        Path(subprocess.check_output([one, "-c", ask], text=True).strip()) for one in (str(python), sys.executable)
-    )
-    with zipfile.ZipFile(built) as files:
-        files.extractall(site)
-    (site / "shared.pth").write_text(f"{shared}\n", "utf-8")
-    return Installation(python, site, folder / "home")
+    return Path(subprocess.check_output([python, "-c", ask], text=True).strip())
