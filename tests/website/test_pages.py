@@ -8,10 +8,11 @@ import pytest
 from website.build import pages
 from website.markdown import Pages
 from website.programs import llms, navigation
-from website.reference import packages
+from website.reference import errors, packages
 from website.sources import handwritten
 
 from mcp_bindgen.diff.rules import RULES
+from tests.harness.commands import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +61,15 @@ def test_each_public_name_has_a_description(site: Pages) -> None:
                     r"^```.*?^```$|^##[^\n]*$|^(?:Type: )?`[^`]*`$", "", section, flags=re.DOTALL | re.MULTILINE
                 )
                 assert body.strip(), f"{page}: {section}"
+
+
+def test_the_errors_page_lists_each_package_that_raises_bad_input() -> None:
+    """Each folder beside a README of a wing counts, so that none is lost in a move."""
+    folders = [folder for readme in ROOT.glob("*/README.md") for folder in readme.parent.glob("mcp_bindgen/*/")]
+    raising = {
+        f"mcp_bindgen.{folder.name}"
+        for folder in folders
+        if any(re.search(r'\bBadInput\(\s*f?"', path.read_text("utf-8")) for path in folder.rglob("*.py"))
+    }
+    assert {"mcp_bindgen.spec", "mcp_bindgen.mock"} <= raising
+    assert set(re.findall(r"^## `(.+)` ", errors(), re.MULTILINE)) == raising
