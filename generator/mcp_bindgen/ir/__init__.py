@@ -1,4 +1,4 @@
-"""The protocol model: the meaning of a revision, independent of the form of its schema file."""
+"""The protocol model, the intermediate representation of a revision: its meaning, independent of its schema file."""
 
 from .build import build
 from .model import Protocol
