@@ -22,7 +22,7 @@ from tests.harness.commands import complaint
 from tests.harness.taps import JSON, URL, Scripted, event, in_memory, tapped, traced, violations
 from tests.interop.eavesdrop import Eavesdropper
 from tests.interop.everything import EVERYTHING
-from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
+from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, needed, node
 
 CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "echo"}}
 RESULT = {"jsonrpc": "2.0", "id": 7, "result": {"content": []}}
@@ -303,6 +303,8 @@ RANDOM = re.compile(rb"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}(_[\w-]+)?")
 async def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, tmp_path: Path) -> None:
     """The messages of each conversation are compared on both sides of the tap, and with a direct run."""
     words, path, (tool, arguments) = SERVERS[name]
+    if words[0] == node():
+        needed()
     port, out = free_port(), tmp_path / "trace.jsonl"
 
     from mcp import ClientSession  # imported late, as every worker imports this module

@@ -28,6 +28,7 @@ from tests.harness.commands import COMMAND, PATIENCE, ROOT, complaint, inside
 from tests.harness.forks import INSTALLED, PYTHON
 from tests.harness.taps import traced
 from tests.interop.everything import EVERYTHING, FILESYSTEM
+from tests.interop.processes import needed, node
 
 ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
 
@@ -431,8 +432,8 @@ def test_the_time_to_redact_a_text_grows_with_its_length_only(part: str) -> None
 PYTHON_TIME = str(INSTALLED.with_name("mcp-server-time"))
 FOREIGN = {
     "time": ([PYTHON_TIME], "get_current_time", {"timezone": "Europe/Oslo"}),
-    "everything": (["node", str(EVERYTHING), "stdio"], "echo", {"message": "hi"}),
-    "filesystem": (["node", str(FILESYSTEM), "FOLDER"], "list_allowed_directories", {}),
+    "everything": ([node(), EVERYTHING, "stdio"], "echo", {"message": "hi"}),
+    "filesystem": ([node(), FILESYSTEM, "FOLDER"], "list_allowed_directories", {}),
 }
 
 
@@ -444,6 +445,8 @@ def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, t
     from mcp.client.stdio import stdio_client
 
     words, tool, arguments = FOREIGN[name]
+    if words[0] == node():
+        needed()
     assert shutil.which(words[0]) is not None, words[0]
     server = [str(tmp_path) if word == "FOLDER" else word for word in words]
     recorder_of = [PYTHON, str(ROOT / "tests" / "interop" / "tap.py")]
