@@ -28,6 +28,9 @@ EVERYTHING = [
 ]
 """Variants: a server and a client, each with and without a contract."""
 
+FOREIGN = "'npx -y @modelcontextprotocol/server-everything'"
+"""Server that the next steps of a client name, as a word of a shell."""
+
 PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_COMPILE": "1"}
 """Environment variables that make `pip` quicker."""
 
@@ -79,7 +82,9 @@ def test_the_printed_next_steps_run_in_a_shell(
         assert f"    {lines[2].replace('python -m pip', '.venv/bin/pip')}\n" in readme
     else:
         del lines[2]
-    script = "\n".join(lines).replace("COMMAND-OR-URL", shlex.quote(shlex.join(SDK_SERVER)))
+        assert lines[0].endswith(FOREIGN)
+        lines[0] = lines[0].removesuffix(FOREIGN) + shlex.quote(shlex.join(SDK_SERVER))  # needs neither node nor npm
+    script = "\n".join(lines)
     path = os.pathsep.join([str(fresh_environment(out / name / ".venv") / "bin"), os.environ["PATH"]])
     done = execute("bash", "-eu", "-c", script, cwd=tmp_path, PATH=path, **PIP, code=0)
     assert " passed" in done.stdout
