@@ -23,6 +23,7 @@ from ruamel.yaml import YAML
 from mcp_bindgen.cli.app import app
 from tests.harness.commands import ROOT, SOURCE_ROOTS, execute
 from tests.harness.pages import LANGUAGES, Block, Command, blocks, commands, follow, modules
+from tests.interop.processes import needed
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = {page.relative_to(ROOT).as_posix().removeprefix("docs/"): page for page in PAGES}
@@ -61,6 +62,8 @@ NOT_RUN = {
 @pytest.mark.full
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_the_commands_of_a_page_print_the_shown_output(name: str, tmp_path: Path) -> None:
+    if any(command.starts_npm_package for block in RUN[name] for command in commands(block)):
+        needed()
     follow(NAMES[name], tmp_path)
 
 
@@ -130,6 +133,13 @@ def test_the_blocks_and_commands_of_a_page_are_parsed(tmp_path: Path) -> None:
     assert list(commands(found[2])) == [Command("one", "1\n..."), Command("two", "")]
     assert list(commands(found[3])) == [Command("fetch"), Command("send")]
     assert list(modules(page)) == ["\n\n\nx = 1\n", "\n" * 7 + "y\n"]
+
+
+def test_commands_that_start_npm_packages_are_found() -> None:
+    assert Command("mcp-bindgen lock 'npx -y @example/server@1'").starts_npm_package
+    assert Command("cd x && npx -y server | cat").starts_npm_package
+    assert not Command("mcp-bindgen install 'npx -y server' --dry-run").starts_npm_package
+    assert not Command("mcp-bindgen lock server.py").starts_npm_package
 
 
 def test_ports_times_and_ids_may_differ() -> None:

@@ -35,6 +35,7 @@ from pathlib import Path
 from unittest import mock
 
 from mcp_bindgen.cli.app import run
+from tests.interop.processes import node
 
 from .commands import ROOT
 from .forks import PYTHON
@@ -96,6 +97,11 @@ class Command:
     def is_installation(self) -> bool:
         """True if the command installs packages, which the test environment already has."""
         return self.line.startswith("pip install")
+
+    @property
+    def starts_npm_package(self) -> bool:
+        """True if the command starts a server of an npm package; a dry run of `install` starts nothing."""
+        return re.search(r"\bnpx\b(?!.* --dry-run\b)", self.line) is not None
 
     @property
     def is_plain(self) -> bool:
@@ -189,7 +195,8 @@ class _Reader:
         foreign = ("COLUMNS", "FORCE_COLOR", "MCP_BINDGEN_HOME", "XDG_DATA_HOME")
         plain = {name: value for name, value in os.environ.items() if name not in foreign}
         home = {"HOME": str(self._folder / ".home"), "XDG_CACHE_HOME": str(Path.home() / ".cache")}
-        folders = Path(PYTHON).parent, Path(sys.executable).parent, ROOT / "tests/harness/bin", plain["PATH"]
+        programs = ROOT / "tests/harness/bin", Path(node()).parent  # the first has an `npx` without the network
+        folders = Path(PYTHON).parent, Path(sys.executable).parent, *programs, plain["PATH"]
         self._shell = subprocess.Popen(
             ["bash"],
             cwd=self._folder,
