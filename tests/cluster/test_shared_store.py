@@ -35,7 +35,6 @@ from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.streams import LISTEN_STREAM
 from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
-from mcp_bindgen.runtime import run as serve
 from mcp_bindgen.runtime.session import client as client_module
 from mcp_bindgen.runtime.session.service import Served
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -551,52 +550,6 @@ async def test_dpop_proofs_are_counted_per_key_and_refused_above_the_limits(
         for number in range(20):
             await added(f"sybil{number}", 1)
         assert redis.client.zcard("mcp-bindgen:proofs") <= 14
-
-
-PROGRAM = """
-import sys
-from mcp_bindgen.runtime import run
-from mcp_bindgen.v2025_11_25 import Server, types as mcp
-
-class Tools(Server):
-    info = mcp.Implementation(name="tools", version="1")
-
-run(Tools())
-"""
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("kind", ["redis", "sqlite"])
-def test_the_store_option_restores_sessions_after_a_restart(redis: RedisServer, tmp_path: Path, kind: str) -> None:
-    where = redis.url if kind == "redis" else str(tmp_path / "sessions.db")
-    session: str | None = None
-    for turn in range(2):  # the second process restores the session
-        port = free_port()
-        command = [sys.executable, "-c", PROGRAM, "--http", f"127.0.0.1:{port}", "--store", where]
-        with process(command, port, tmp_path / f"{turn}.log"), httpx2.Client(timeout=20) as client:
-            url = f"http://127.0.0.1:{port}/mcp"
-            if session is None:
-                session = client.post(url, headers=HEADERS, json=initialize(LATEST)).headers["mcp-session-id"]
-            response = client.post(url, headers=headers(session, None), json=PING)
-            assert response.status_code == 200, response.text
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--store", "x.db"], "--store is for --http"),
-        (["--http", "127.0.0.1:0", "--store", "ftp://x"], "redis:"),
-        (["--http", "127.0.0.1:0", "--store", "/no/such/folder/x.db"], "/no/such/folder/x.db"),
-    ],
-)
-def test_an_unusable_store_is_reported_in_one_line(
-    options: list[str], reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["server.py", *options])
-    with pytest.raises(SystemExit) as ended:
-        serve(Tools())
-    assert ended.value.code == 2
-    assert reason in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_store_url_with_another_scheme_is_refused() -> None:

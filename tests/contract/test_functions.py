@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.functions import document_of_module, tool_of
 from mcp_bindgen.spec import BadInput
-from tests.harness.commands import complaint, execute, inside
+from tests.harness.commands import complaint, inside
 
 WEATHER = '''
 """The weather, as a team would write it down first."""
@@ -285,38 +283,3 @@ def test_a_missing_module_is_reported(folder: Path) -> None:
     said = complaint("contract", "from-module", "no_such_module", "--path", folder)
     assert said == f"error: there is no module 'no_such_module' in {folder}; see --path"
     assert "is no folder" in complaint("contract", "from-module", "x", "--path", folder / "nowhere")
-
-
-# --- modules as servers ---------------------------------------------------------------------------------------
-
-TOOLS = "def double(number: int) -> int:\n    return 2 * number\n\n\n"
-ITSELF = "import sys\nfrom mcp_bindgen.app import run\nrun(sys.modules[__name__])\n"
-OTHER = "import plain\nfrom mcp_bindgen.app import run\nrun(plain)\n"
-WITH_APP = "from mcp_bindgen.app import App\napp = App('sums')\n@app.tool\n"
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("files", "name"),
-    [
-        ({"main.py": TOOLS + ITSELF}, "main"),
-        ({"main.py": OTHER, "plain.py": TOOLS}, "plain"),
-        ({"main.py": OTHER, "plain.py": WITH_APP + TOOLS}, "sums"),
-    ],
-)
-def test_a_module_of_functions_is_served(folder: Path, files: dict[str, str], name: str) -> None:
-    for file, text in files.items():
-        (folder / file).write_text(text, "utf-8")
-    server = shlex.join([sys.executable, str(folder / "main.py")])
-    here = ("--env", f"PYTHONPATH={os.environ.get('PYTHONPATH', '')}")
-    done = inside("call", server, "tools/call", "double", '{"number": 4}', "--json", *here)
-    assert (done.returncode, json.loads(done.stdout)["structuredContent"]) == (0, {"result": 8}), done.stderr
-    assert json.loads(inside("contract", "export", server, *here).stdout)["serverInfo"]["name"] == name
-
-
-@pytest.mark.full
-def test_serving_a_module_without_functions_is_refused(folder: Path) -> None:
-    (folder / "plain.py").write_text("x = 1\n", "utf-8")
-    (folder / "main.py").write_text(OTHER, "utf-8")
-    done = execute(sys.executable, folder / "main.py", code=1)
-    assert done.stderr.endswith("the module 'plain' has no public function; write one, or list it in __all__\n")

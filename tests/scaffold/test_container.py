@@ -17,9 +17,6 @@ import httpx2
 import pytest
 from ruamel.yaml import YAML
 
-from mcp_bindgen.http.transport import open_store, setting
-from mcp_bindgen.runtime import run
-from mcp_bindgen.v2025_11_25 import Server
 from tests.harness.checked_connections import INITIALIZED, initialize, request
 from tests.harness.commands import ROOT, inside
 from tests.harness.http_wires import BOTH
@@ -135,52 +132,6 @@ def test_the_manifest_starts_the_same_image_with_redis(
     records = [json.loads(line) for line in (tmp_path / "log").read_text("utf-8").splitlines()]
     assert any(one.get("tool") == "greet" for one in records)
     assert not any("exception" in one for one in records)
-
-
-def test_a_store_url_comes_from_file_or_environment_and_errors_hide_its_password(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    secret = tmp_path / "url"
-    secret.write_text("redis://:pa:ss@127.0.0.1:1:x\n", "utf-8")
-    assert setting("MCP_STORE") is None
-    monkeypatch.setenv("MCP_STORE_FILE", str(secret))
-    found = setting("MCP_STORE")
-    assert found == "redis://:pa:ss@127.0.0.1:1:x"
-    with pytest.raises(ValueError, match="malformed") as caught:
-        open_store(found)
-    assert "pa" not in str(caught.value)
-    monkeypatch.setenv("MCP_STORE", "events.db")
-    assert setting("MCP_STORE") == "events.db"
-    monkeypatch.delenv("MCP_STORE")
-    monkeypatch.setenv("MCP_STORE_FILE", str(tmp_path / "missing"))
-    with pytest.raises(ValueError, match="MCP_STORE_FILE"):
-        setting("MCP_STORE")
-    secret.write_text("\n", "utf-8")
-    monkeypatch.setenv("MCP_STORE_FILE", str(secret))
-    with pytest.raises(ValueError, match="is empty"):
-        setting("MCP_STORE")
-
-
-@pytest.mark.parametrize("where", ["redis:/:pw@host", "user:pw@host:6379", ":pw@host:6379"])
-def test_a_malformed_store_url_is_refused_and_not_taken_as_a_file(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="malformed") as caught:
-        open_store(where)
-    assert "pw" not in str(caught.value)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("where", "is_told"), [("redis://:pw@127.0.0.1:1", True), ("redis://127.0.0.1:1", False)])
-def test_a_password_in_the_arguments_logs_a_warning_without_it(
-    where: str, is_told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["server", "--http", "no address", "--store", where])
-    with pytest.raises(SystemExit, match="2"):
-        run(Server())
-    assert ("MCP_STORE" in caplog.text) == is_told
-    assert "pw" not in caplog.text
 
 
 def test_no_page_or_example_puts_a_secret_on_a_command_line() -> None:

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import logging
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from mcp_bindgen.http import HttpApp, SseApp
 from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.origin_policy import LOOPBACK, OriginPolicy
 from mcp_bindgen.http.server.serve import hosts_for
-from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.harness.checked_connections import initialize
-from tests.harness.commands import ROOT
 from tests.harness.effort import each
-from tests.harness.forks import PYTHON
-from tests.harness.http_wires import BOTH, wires
-from tests.harness.processes import free_port, process
+from tests.harness.http_wires import wires
 
 NAME = "mcp.example.com"
-PROGRAM = """
-from mcp_bindgen.runtime import run
-from tests.http.server.test_allowed_hosts import Named
-run(Named())
-"""
 
 
 class Named(Server):
@@ -159,63 +144,3 @@ def test_a_refused_host_is_logged_with_its_fix_and_log_lines_are_limited(
     monkeypatch.setattr("time.monotonic", lambda: later)
     assert (status(policy, "wiki.example"), len(caplog.messages)) == (421, 11)
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
-
-
-def test_a_server_behind_a_proxy_accepts_its_public_name(tmp_path: Path) -> None:
-    port = free_port()
-    command = [PYTHON, "-c", PROGRAM, "--http", f"127.0.0.1:{port}", "--allowed-host", NAME]
-    with (
-        process(command, port, tmp_path / "server.log") as server,
-        httpx2.Client(headers={"accept": BOTH}, base_url=f"http://127.0.0.1:{port}", timeout=20) as http,
-    ):
-        page = {"host": NAME, "origin": f"https://{NAME}"}
-        for headers, expected in ((page, 200), ({"host": f"{NAME}:8443"}, 200), ({"host": "wiki.example"}, 421)):
-            answer = http.post("/mcp", json=initialize("2025-11-25"), headers=headers)
-            assert answer.status_code == expected, answer.text
-        server.terminate()
-        assert server.wait(10) == 0
-    log = (tmp_path / "server.log").read_text("utf-8")
-    assert "the host 'wiki.example' is not allowed" in log
-    assert NAME not in log
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["--http", "127.0.0.1:0", "--allowed-host", "https://a"], "not a host: 'https://a'"),
-        (["--sse", "127.0.0.1:0", "--allowed-origin", "a b"], "not a host: 'a b'"),
-        (["--allowed-host", NAME], "--allowed-host is for --http and --sse"),
-        (["--log-format", "xml"], "invalid choice: 'xml'"),
-    ],
-)
-def test_an_invalid_option_is_reported_in_one_line(
-    words: list[str], problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["named", *words])
-    with pytest.raises(SystemExit, match="2"):
-        run(Named())
-    assert problem in capsys.readouterr().err.splitlines()[-1]
-
-
-@pytest.mark.parametrize("way", ["--http", "--sse"])
-def test_a_port_in_use_is_reported_in_one_line(
-    way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        monkeypatch.setattr(sys, "argv", ["named", way, address])
-        with pytest.raises(SystemExit, match="2"):
-            run(Named())
-    reason = "address already in use; choose another port or address"
-    assert capsys.readouterr().err.endswith(f": error: cannot listen on {address}: {reason}\n")
-
-
-@pytest.mark.full
-def test_a_server_on_a_public_address_logs_how_to_allow_hosts() -> None:
-    command = [sys.executable, "-c", PROGRAM, "--http", "0.0.0.0:0"]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        assert "listening on" in server.stderr.readline()
-        assert "--allowed-host" in server.stderr.readline()
-        server.terminate()
-        assert server.wait(10) == 0

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -21,7 +18,6 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.harness.checked_connections import initialize
 from tests.harness.effort import each
 from tests.harness.http_wires import EVE, LATEST, Wires, who, wires
-from tests.harness.processes import free_port
 
 SECRET = "hunter2"
 POD = "10.20.30.40:8000"
@@ -132,35 +128,3 @@ async def test_the_probes_of_a_mounted_application_are_below_the_mount_point() -
     transport = httpx2.ASGITransport(app=Starlette(routes=[Mount("/tools", app)], lifespan=app.lifespan))
     async with httpx2.AsyncClient(transport=transport, base_url=f"http://{POD}") as client:
         assert ((await client.get("/tools/readyz")).text, (await client.get("/readyz")).status_code) == ("ok\n", 404)
-
-
-PROGRAM = """
-import sys
-from mcp_bindgen.runtime import run
-from mcp_bindgen.v2025_11_25 import Server, types as mcp
-
-class Tools(Server):
-    info = mcp.Implementation(name="tools", version="1")
-
-sys.argv[1:] = ["--http", "127.0.0.1:{port}", "--no-sessions"]
-run(Tools())
-"""
-
-
-@pytest.mark.full
-async def test_the_command_line_serves_without_sessions_and_with_probes() -> None:
-    port = free_port()
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM.replace("{port}", str(port))], stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    try:
-        assert b"listening" in await asyncio.to_thread(process.stderr.readline)
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-            assert (await client.get("/readyz", headers={"host": POD})).text == "ok\n"
-            assert (await client.get("/sse")).status_code == 404
-            headers = {"accept": "application/json, text/event-stream"}
-            begun = await client.post("/mcp", json=initialize(LATEST), headers=headers)
-            assert (begun.status_code, "mcp-session-id" in begun.headers) == (200, False)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.stderr.close()
-        await asyncio.to_thread(process.wait, 10)

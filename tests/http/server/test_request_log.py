@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +21,6 @@ from mcp_bindgen.runtime import Identity, log_format, logs
 from mcp_bindgen.runtime.log_format import JsonFormatter
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.harness.checked_connections import lone, request
-from tests.harness.commands import ROOT
 from tests.harness.effort import each
 from tests.harness.http_wires import BOB, EVE, Wires, stateless, who, wires
 
@@ -275,27 +271,3 @@ async def test_requests_are_not_logged_by_default(caplog: pytest.LogCaptureFixtu
     async with wires(HttpApp(Tools())) as http:
         assert "x-request-id" not in (await tell(http, lone(1, "tools/list"))).headers
     assert not [one for one in caplog.records if one.name == "mcp_bindgen.requests"]
-
-
-@pytest.mark.full
-@each("way", [["--log-format", "json"], []])
-async def test_each_line_of_an_example_is_json(way: list[str]) -> None:
-    """Run an example with the option or the environment variable, call it, and parse each log line."""
-    command = [sys.executable, ROOT / "examples" / "weather_server.py", "--http", "127.0.0.1:0", *way]
-    variables = {} if way else {"MCP_LOG_FORMAT": "json"}
-    with subprocess.Popen(
-        list(map(str, command)), stderr=subprocess.PIPE, text=True, env=os.environ | variables
-    ) as server:
-        assert server.stderr is not None
-        url = json.loads(server.stderr.readline())["message"].removeprefix("listening on ")
-
-        async with v2025_11_25.Client.connect(url) as client:
-            await client.call_tool("forecast", {"city": "Oslo"})
-        server.send_signal(signal.SIGTERM)
-        rest = [json.loads(line) for line in server.stderr.read().splitlines()]
-        assert server.wait(10) == 0
-    (called,) = [one for one in rest if one.get("tool") == "forecast"]
-    assert (
-        called.items() >= {"method": "tools/call", "status": 200, "remote": "127.0.0.1", "http_method": "POST"}.items()
-    )
-    assert {one["logger"] for one in rest} == {"mcp_bindgen.requests"}
