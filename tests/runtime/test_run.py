@@ -71,6 +71,11 @@ def test_an_invalid_option_is_reported_in_one_line(
     assert problem in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_an_unknown_keyword_is_an_error() -> None:
+    with pytest.raises(TypeError, match=r"run\(\) got an unexpected keyword argument 'nothing'"):
+        run(Named(), nothing=1)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize("way", ["--http", "--sse"])
 def test_a_port_in_use_is_reported_in_one_line(
     way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
