@@ -44,7 +44,6 @@ from tests.harness.commands import execute
 from tests.harness.effort import each, examples
 from tests.harness.http_wires import LATEST, stateless, who, wires
 from tests.harness.issuer import Prover
-from tests.harness.processes import free_port, process
 from tests.harness.redis_server import ANSWER_SECONDS, RedisServer
 from tests.runtime.test_connecting import listening
 
