@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import re
 import shlex
+import shutil
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -14,18 +16,31 @@ from mcp_bindgen.spec.keywords import DIALECT
 from tests.harness.commands import Done, execute, inside, save, snapshot
 from tests.harness.forks import PYTHON
 from tests.harness.next_revision import BASIS, FACTS, NAME, next_revision
+from tests.harness.shared import filled
 
 pytestmark = pytest.mark.full
 
 
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of imported revisions with the next revision, which all processes of a run share."""
+    return filled(tmp_path_factory, import_next_revision, "next-revision") / "home"
+
+
+def import_next_revision(folder: Path) -> None:
+    (folder / "facts.toml").write_text(FACTS, "utf-8")
+    file = save(folder / "next.json", next_revision())
+    words = ("schema", "import", NAME, file, "--status", "draft", "--semantics", folder / "facts.toml")
+    with mock.patch("mcp_bindgen.emit.python.installation.is_checkout", return_value=False):
+        inside(*words, code=0, MCP_BINDGEN_HOME=str(folder / "home"))
+
+
 @pytest.fixture
-def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def author(imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of an author who has imported the next revision, outside of a checkout."""
+    shutil.copytree(imported, tmp_path / "home")
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("mcp_bindgen.emit.python.installation.is_checkout", lambda: False)
-    (tmp_path / "facts.toml").write_text(FACTS, "utf-8")
-    file = save(tmp_path / "next.json", next_revision())
-    inside("schema", "import", NAME, file, "--status", "draft", "--semantics", tmp_path / "facts.toml", code=0)
     return tmp_path
 
 
