@@ -297,7 +297,17 @@ def flows(old: Protocol, new: Protocol) -> Iterator[tuple[Message, str, Sender, 
                 yield known, f"{known}: result", reply, method.result.name, other.result.name
 
 
-PAIRS = cases(permutations(REVISIONS, 2), quick=[*pairwise(REVISIONS), *pairwise(REVISIONS[::-1])])
+NEXT = [*pairwise(REVISIONS), *pairwise(REVISIONS[::-1])]
+FARTHEST = [(REVISIONS[0], REVISIONS[-1]), (REVISIONS[-1], REVISIONS[0])]
+PAIRS = [
+    *cases([*NEXT, *FARTHEST], quick=NEXT),
+    *(
+        pytest.param(*pair, marks=pytest.mark.slow)
+        for pair in permutations(REVISIONS, 2)
+        if pair not in NEXT + FARTHEST
+    ),
+]
+"""Other pairs compare changes that two revisions next to each other, or the first and the last one, compare as well."""
 SHAPES = ("field-", "type-", "const-", "enum-", "union-", "constraint-", "became-", "number-", "integer-")
 """Prefixes of rules about types."""
 

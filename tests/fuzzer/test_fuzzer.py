@@ -12,7 +12,7 @@ import pytest
 from mcp_bindgen.runtime.protocol.peer import Peer
 from tests.harness.checked_connections import notification, request
 from tests.harness.commands import ROOT, execute
-from tests.harness.effort import cases, examples
+from tests.harness.effort import cases, each, examples
 
 from .checker import Checker
 from .failure import Violation
@@ -32,7 +32,7 @@ def every(count: int) -> list[Any]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("trial", every(examples(1_000, 20_000)), ids=str)
+@pytest.mark.parametrize("trial", every(examples(1_000, 12_000)), ids=str)
 def test_each_request_gets_one_response_and_no_other_message_is_sent(trial: Trial) -> None:
     run(trial)
 
@@ -66,7 +66,7 @@ def test_the_checker_counts_the_outstanding_responses() -> None:
     assert not found.outstanding
 
 
-@pytest.mark.parametrize("data", [b"{", b"[]", b"null", b'{"id":"\\ud800"}', b'{"id":NaN}', b'{"id":true}', b"\xff"])
+@each("data", [b"{", b"[]", b"null", b'{"id":"\\ud800"}', b'{"id":NaN}', b'{"id":true}', b"\xff"])
 def test_a_message_without_an_id_gets_at_most_one_error(data: bytes) -> None:
     found = judge(data)
     assert not found.outstanding

@@ -126,7 +126,7 @@ def check(receiver: m.Protocol, sender: m.Protocol, wide: m.Type, narrow: m.Type
 
 
 @pytest.mark.full
-@settings(max_examples=examples(300, 3000))
+@settings(max_examples=examples(300, 1600))
 @given(pairs(FLAT))
 def test_an_assignable_type_accepts_every_value_of_the_sender(pair: Pair) -> None:
     empty = m.Protocol("next", "stateless", "", {}, ())
