@@ -249,6 +249,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.full
 def test_the_first_broadcast_imports_other_revisions_beside_the_event_loop(redis: RedisServer) -> None:
     ran = execute(sys.executable, "-c", FIRST_BROADCAST, redis.url, code=0)
     imported = dict(line.split() for line in ran.stdout.splitlines())

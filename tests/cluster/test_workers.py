@@ -151,6 +151,7 @@ async def test_our_client_completes_requests_of_several_rounds(two: Cluster) -> 
                 tasks.start_soon(one)
 
 
+@pytest.mark.full
 async def test_subscribed_clients_at_any_worker_are_notified_of_changes(two: Cluster) -> None:
     wanted = mcp.SubscriptionFilter(tools_list_changed=True)
     clients = [New() for _ in range(10)]

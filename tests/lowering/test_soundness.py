@@ -11,6 +11,7 @@ import pytest
 from mcp_bindgen.lowering import RULES, Effect, Lowered, Profile, Verdict, lower, names, profile
 from tests.lowering.judge import Tally, judged
 from tests.lowering.schemas import Schemas
+from tests.support.effort import selection
 
 PROFILES = [profile(name) for name in names()]
 
@@ -19,7 +20,7 @@ PROFILES = [profile(name) for name in names()]
 def test_no_random_value_contradicts_a_verdict(known: Profile) -> None:
     tally = Tally()
 
-    for seed in range(25):
+    for seed in range(selection(15, 25)):
         rng = random.Random(f"{seed} {known.name}")
         assert not list(judged(Schemas(rng).tool(), known, rng, 12, tally)), seed
     assert tally.arguments > 20
@@ -117,4 +118,4 @@ ODD: dict[str, dict[str, Any]] = {
 def test_no_value_contradicts_a_verdict_on_an_odd_schema(members: dict[str, Any]) -> None:
     tool = {"name": "tool", "inputSchema": {"type": "object", **members}}
     for known in PROFILES:
-        assert not list(judged(tool, known, random.Random(1), 100, Tally())), known.name
+        assert not list(judged(tool, known, random.Random(1), selection(30, 100), Tally())), known.name

@@ -14,6 +14,7 @@ import pytest
 from mcp_bindgen.testing import connected
 from mcp_bindgen.v2026_07_28 import Context
 from tests.harness.commands import inside
+from tests.harness.effort import cases
 from tests.migrate.migrated import reader_after, reader_before, shop_after, shop_before
 
 FOLDER = Path(__file__).parent / "migrated"
@@ -126,7 +127,7 @@ def test_advice_for_the_client() -> None:
     assert hints["Client.on_list_roots"] == "Take ListRootsRequestParams."
 
 
-@pytest.mark.parametrize("name", ["shop_before", "reader_before"])
+@pytest.mark.parametrize("name", cases(["shop_before", "reader_before"], quick=["shop_before"]))
 def test_no_advice_tells_code_to_send_fields_that_it_reads(name: str) -> None:
     """No advice tells code to send members that it reads, nor uses a wire name instead of the Python name."""
     for (_, used), use in advice(FOLDER / f"{name}.py").items():

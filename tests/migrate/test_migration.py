@@ -113,6 +113,7 @@ def test_uses_are_found_for_each_form_of_import_and_positional_calls(tmp_path: P
     assert found == {code: [f"{where} types.JSONRPCError"] for code, where in expected.items()}
 
 
+@pytest.mark.full
 def test_a_positional_argument_that_became_keyword_only_is_reported(tmp_path: Path) -> None:
     draft, facts = tmp_path / "draft.json", tmp_path / "facts.toml"
     save(draft, {"$defs": dict(Store().effective("2025-11-25").definitions)})
@@ -127,6 +128,7 @@ def test_a_positional_argument_that_became_keyword_only_is_reported(tmp_path: Pa
     assert found == ["3:33 Client.call_tool(arguments=)", "4:11 "], "`*more` gets no name: the checker's message stays"
 
 
+@pytest.mark.full
 def test_an_incompatible_override_is_reported_at_its_name(tmp_path: Path) -> None:
     code = (
         "from mcp_bindgen.v2025_11_25 import Context, Server, types as mcp\nclass Own(Server):\n"
@@ -319,6 +321,7 @@ def test_the_cache_of_a_run_that_failed_is_removed(tmp_path: Path, monkeypatch: 
     assert [*(tmp_path / "mcp-bindgen" / "mypy").iterdir()] == []
 
 
+@pytest.mark.full
 def test_texts_of_the_same_size_and_second_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     write = Path.write_bytes
@@ -439,6 +442,7 @@ def test_code_without_the_old_bindings_is_not_reported_as_migrated(tmp_path: Pat
     assert json.loads(inside("migrate", OLD, NEW, tmp_path, "--format", "json").stdout)["found"] is False
 
 
+@pytest.mark.full
 def test_advice_depends_on_the_side_that_contains_the_code(tmp_path: Path) -> None:
     call = "await ctx.list_roots(); print(params.task); return mcp.CallToolResult(content=[])"
     (tmp_path / "code.py").write_text(

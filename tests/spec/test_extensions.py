@@ -457,6 +457,7 @@ def test_methods_and_definitions_are_listed_with_their_origin() -> None:
     assert f"{TASKS} extends 2026-07-28 and not 2025-11-25" in wrong.stderr
 
 
+@pytest.mark.full
 def test_versions_of_an_extension_are_compared(tmp_path: Path) -> None:
     same = inside("diff", "tasks@2026-07-28", "tasks@draft", "--fail-on", "any", code=0)
     assert same.stdout.startswith("MCP tasks@2026-07-28 -> tasks@draft\n")

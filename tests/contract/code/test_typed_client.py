@@ -476,6 +476,7 @@ def test_no_text_of_a_contract_becomes_code(evil: Path) -> None:
     assert not (evil / "marker").exists()
 
 
+@pytest.mark.full
 def test_packages_of_a_hostile_contract_pass_ruff(evil: Path) -> None:
     execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", evil, code=0)
 

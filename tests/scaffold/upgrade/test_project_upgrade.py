@@ -196,6 +196,7 @@ def test_an_upgrade_and_a_downgrade_restore_the_project(tmp_path: Path) -> None:
     assert snapshot(folder) == before
 
 
+@pytest.mark.full
 def test_a_capability_that_the_new_revision_lacks_is_left(tmp_path: Path) -> None:
     test = "from mcp_bindgen.v2025_03_26 import Client\n\nassert Client().server_capabilities['completions']\n"
     folder = project(tmp_path / "weather", '"2025-03-26"', tests__test_server=test)
@@ -203,6 +204,7 @@ def test_a_capability_that_the_new_revision_lacks_is_left(tmp_path: Path) -> Non
     assert left in upgraded(folder, to="2024-11-05", code=1)
 
 
+@pytest.mark.full
 def test_an_upgrade_to_the_same_revision_changes_nothing(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather", src__weather__old="from mcp_bindgen.v2025_06_18 import types\n")
     before = snapshot(folder)
