@@ -15,7 +15,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_bindgen.http import http, sse
+from mcp_bindgen.http import event_stream, http, sse
 from mcp_bindgen.http.client import transport as client_module
 from mcp_bindgen.runtime import AuthorizationError, ConnectionClosed, ProtocolError, connect
 from mcp_bindgen.runtime.pauses import Pauses
@@ -781,7 +781,11 @@ AWAY, DENIED = AuthorizationError("the issuer answered 503", is_temporary=True),
         ([], [521, 599]),
     ],
 )
-async def test_the_get_stream_is_opened_again_after_a_new_login(failures: list[Any], statuses: list[int]) -> None:
+async def test_the_get_stream_is_opened_again_after_a_new_login(
+    failures: list[Any], statuses: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "_RETRY", 0.01)
+
     async def get(heard: Heard) -> None:
         turn = len(script.called("GET"))
         if statuses[turn - 1 : turn] not in ([], [200]):
@@ -1064,8 +1068,8 @@ async def test_the_http_client_of_the_caller_is_used_and_stays_open() -> None:
 HERE = "http://here.example/mcp"
 
 
-@pytest.mark.parametrize("opened", [http, sse])
-@pytest.mark.parametrize(
+@each("opened", [http, sse])
+@each(
     ("url", "headers", "said"),
     [
         (HERE, {"Authorization": "Bearer s3cret\n"}, "a header has characters that are not allowed"),
