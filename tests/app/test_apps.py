@@ -32,6 +32,7 @@ from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.session.service import lifespans
 from tests.app.serving import client_of, served
 from tests.harness.checked_connections import STATEFUL, STATELESS, bindings, connected, refused, until
+from tests.harness.effort import each
 
 EVERY = [*STATEFUL, STATELESS]
 
@@ -318,7 +319,7 @@ class Size(enum.Enum):
     ANY = math.inf
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "hint", "options", "member"),
     [
         ("tool", Size, {}, "inputSchema"),
@@ -378,7 +379,7 @@ Versions = dict[str, Annotated[First | Second, Field(discriminator="version")] |
 TAGS, NUMBERS = "Input should have one of these as kind: 'cat', 'dog', 'hound'", "as v: '1', '2'"
 
 
-@pytest.mark.parametrize(
+@each(
     ("hint", "value", "problem"),
     [
         (Pet, {"kind": "cat"}, ""),
@@ -518,7 +519,7 @@ MERGING: list[tuple[Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "merged", "distinct"), MERGING)
+@each(("kind", "merged", "distinct"), MERGING)
 async def test_values_that_python_would_merge_are_refused(kind: Any, merged: Any, distinct: Any) -> None:
     """A conversion must not silently drop members of objects or items of arrays."""
     app = App("merging")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.app import Complexity
+from tests.support.effort import each
 
 SCHEMAS = (
     *("not", "if", "then", "else", "items", "contains", "additionalItems", "unevaluatedItems"),
@@ -16,7 +17,7 @@ LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies")
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "form"),
     [*((word, "schema") for word in SCHEMAS), *((word, "list") for word in LISTS), *((word, "map") for word in MAPS)],
 )

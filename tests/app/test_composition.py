@@ -37,6 +37,7 @@ from mcp_bindgen.runtime import Identity, ProtocolError, Server
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.testing import connected
 from tests.harness.checked_connections import refused
+from tests.harness.effort import each
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -162,8 +163,8 @@ SPELLINGS = {
 """First part of a URI -> other spellings of it."""
 
 
-@pytest.mark.parametrize("uri", ["note://vault/secret", "note://vault/{name}"])
-@pytest.mark.parametrize("prefix", ["", "Books", "books"])
+@each("uri", ["note://vault/secret", "note://vault/{name}"])
+@each("prefix", ["", "Books", "books"])
 async def test_middleware_gets_one_spelling_of_a_uri(package: Any, uri: str, prefix: str) -> None:
     inner, outer, seen = App("inner"), App("outer"), list[str]()
 

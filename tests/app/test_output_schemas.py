@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-import pytest
-
 from mcp_bindgen.app import OutputSchemas, UnexpectedResult
 from tests.harness.checked_connections import STATELESS, bindings, connected, refused
+from tests.harness.effort import each
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
 REMOTE = {"type": "object", "properties": {"n": {"$ref": "https://example.com/schema"}}}
@@ -51,8 +50,8 @@ def server(revision: str, content: Any, is_error: bool) -> Any:
     return Careless()
 
 
-@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", STATELESS])
-@pytest.mark.parametrize(("name", "content", "is_error", "message"), RESULTS)
+@each("revision", ["2025-06-18", "2025-11-25", STATELESS])
+@each(("name", "content", "is_error", "message"), RESULTS)
 async def test_results_are_validated_against_the_listed_output_schemas(
     revision: str, name: str, content: Any, is_error: bool, message: str | None
 ) -> None:

@@ -44,7 +44,8 @@ from tests.harness.checked_connections import (
     request,
     running,
 )
-from tests.harness.commands import ROOT, SOURCE_ROOTS, execute, python, save
+from tests.harness.commands import ROOT, execute, python, save
+from tests.harness.effort import each
 from tests.harness.small_schemas import tangled
 
 EVERY = [*STATEFUL, STATELESS]
@@ -280,7 +281,7 @@ async def test_invalid_arguments_are_refused_with_all_problems(revision: str) ->
     assert weather.asked == []
 
 
-@pytest.mark.parametrize(("said", "told"), [(None, EVERY[3:]), ("result", EVERY), ("protocol", [])])
+@each(("said", "told"), [(None, EVERY[3:]), ("result", EVERY), ("protocol", [])])
 async def test_revision_and_option_decide_if_argument_errors_are_results(
     said: Literal["result", "protocol"] | None, told: list[str], revision: str
 ) -> None:
@@ -378,7 +379,7 @@ async def test_structured_content_must_match_the_contract(
     assert "InvalidResult: the tool 'get-forecast'" in caplog.text
 
 
-@pytest.mark.parametrize(
+@each(
     "wire",
     [
         {"content": [], "structuredContent": {"summary": "s", "temperatures": [1]}, "_meta": {"x": None}},
@@ -418,7 +419,7 @@ def test_the_number_of_reported_problems_is_limited() -> None:
     assert len(problems({"items": {"type": "string"}}, list(range(10)))) == 10
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "value"),
     [
         ({"items": {"type": "string"}}, [0] * 500_000),
@@ -437,8 +438,8 @@ def test_large_invalid_arguments_give_short_problem_reports(schema: Any, value: 
     assert "secret" not in text
 
 
-@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
-@pytest.mark.parametrize("below", ["", "not", "items"])
+@each("keyword", ["anyOf", "oneOf", "allOf"])
+@each("below", ["", "not", "items"])
 def test_a_schema_with_exponential_validation_cost_is_refused(keyword: str, below: str) -> None:
     too_complex = "the schema is too complex: a value can take more than 100000 steps"
     with pytest.raises(errors.InvalidResult, match=too_complex):

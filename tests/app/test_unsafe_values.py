@@ -128,22 +128,24 @@ async def test_a_template_below_a_prefix_refuses_unsafe_values() -> None:
     assert files.seen == ["../b"]
 
 
+COMPLETED: list[tuple[str, Mapping[str, str]]] = [
+    *(("../", {}), ("/etc", {}), ("a", {"other": "a/../b"}), ("C:\\", {}), ("%2e%2e/", {}), ("a\0", {})),
+    ("a", {"other": "\n"}),
+]
+
+
 @pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
 @pytest.mark.parametrize("maker", ["app", "contract", "mount"])
-@pytest.mark.parametrize(("value", "known"), [("../", {}), ("/etc", {}), ("a", {"other": "a/../b"}), ("C:\\", {}),
-                                              ("%2e%2e/", {}), ("a\0", {}), ("a", {"other": "\n"})])  # fmt: skip
-async def test_completion_refuses_unsafe_values(
-    maker: str, revision: str, value: str, known: Mapping[str, str]
-) -> None:
+async def test_completion_refuses_unsafe_values(maker: str, revision: str) -> None:
     files = Files()
-    argument, context = {"name": "name", "value": value}, {"arguments": known}
-    server = MAKERS[maker](files)
-    async with served(server, revision if maker != "contract" else "2025-11-25") as client:
+    async with served(MAKERS[maker](files), revision if maker != "contract" else "2025-11-25") as client:
         ref = {"type": "ref/resource", "uri": TEMPLATES["query"]}
-        error = await refused(client.complete(ref, argument, context=context))
-        assert (error.code, "control character" in error.message, files.seen) == (-32602, True, [])
-        await client.complete({**ref, "uri": TEMPLATES["open"]}, argument, context=context)
-        assert files.seen == [value]
+        for value, known in COMPLETED:
+            argument, context = {"name": "name", "value": value}, {"arguments": known}
+            error = await refused(client.complete(ref, argument, context=context))
+            assert (value, error.code, "control character" in error.message, files.seen) == (value, -32602, True, [])
+            await client.complete({**ref, "uri": TEMPLATES["open"]}, argument, context=context)
+            assert files.seen.pop() == value
 
 
 @pytest.mark.parametrize("maker", ["app", "mount"])

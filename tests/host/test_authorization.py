@@ -28,6 +28,7 @@ from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2026_07_28 import Client as Stateless
 from tests.harness.authorization_world import CALLBACK, agree, visit
 from tests.harness.checked_connections import refused
+from tests.harness.effort import each
 from tests.harness.guarded import Guarded, guarded
 from tests.harness.processes import free_port
 
@@ -272,7 +273,7 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("auth", "said"), BAD, ids=lambda part: "" if isinstance(part, str) else json.dumps(part))
+@each(("auth", "said"), BAD)
 def test_invalid_auth_settings_are_refused_in_one_line(auth: Any, said: str) -> None:
     headers = {} if auth else {"headers": {"authorization": "Bearer x"}}
     with pytest.raises(BadConfig) as caught:
@@ -317,7 +318,7 @@ SECRETS: dict[str, Any] = {"client_id": "a", "client_secret": "hidden", "issuer"
 PROVIDER: dict[str, Any] = {"provider": "e", "provider_client_id": "f", "provider_client_secret": "hidden"}
 
 
-@pytest.mark.parametrize(
+@each(
     "settings",
     [
         AuthSettings(),

@@ -18,6 +18,7 @@ from mcp_bindgen.contract.functions import document_of_app
 from mcp_bindgen.lock import LockedServer, LockStatus, Snapshot
 from mcp_bindgen.lock.verdict import judge
 from tests.harness.commands import ROOT
+from tests.harness.effort import each
 from tests.interop.processes import MODULES, needed, node
 from tests.lock.pairs import Pair, Schema, breaks, pairs
 
@@ -166,7 +167,7 @@ def test_each_schema_change_gets_its_verdict(old: Schema, new: Schema, status: s
         require_witness(pair, found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("member", "value", "status"),
     [
         ("mimeType", "text/html;profile=mcp-app", "COMPATIBLE"),
@@ -226,7 +227,7 @@ DATE: Schema = {"type": "string", "format": "date"}
 DAY = "1999-12-31"
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "is_proven"),
     [
         (DATE | {"const": DAY}, {"type": "integer"}, False),

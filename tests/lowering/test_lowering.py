@@ -17,6 +17,7 @@ from mcp_bindgen.lowering.profiles import violations
 from mcp_bindgen.v2025_11_25 import types as old
 from mcp_bindgen.v2026_07_28 import types as new
 from tests.harness.commands import execute
+from tests.harness.effort import each
 
 CLOSED = {"type": "object", "additionalProperties": False}
 TEXT = {"type": "string"}
@@ -37,7 +38,7 @@ def lowered(profile: str, /, root: dict[str, Any] | None = None, **properties: A
     return lower({"name": "tool", "inputSchema": schema}, profile)
 
 
-@pytest.mark.parametrize(
+@each(
     ("profile", "schema", "rules", "arguments", "encoded"),
     [
         ("openai-strict", MAP, {"map-to-entries"}, {"a": 1}, [{"key": "a", "value": 1}]),
@@ -284,7 +285,7 @@ BOUNDS = {"type": "integer", "minimum": 1, "exclusiveMinimum": False, "maximum":
 PAIR = {"type": "array", "items": [TEXT, {"type": "integer"}], "minItems": 2, "additionalItems": False}
 
 
-@pytest.mark.parametrize(
+@each(
     ("root", "good", "bad"),
     [
         (DRAFT_04 | {"properties": {"a": BOUNDS}}, [1, 4], [0, 5]),
@@ -299,7 +300,7 @@ PAIR = {"type": "array", "items": [TEXT, {"type": "integer"}], "minItems": 2, "a
                      "definitions": {"x": TEXT}}, ["a"], [1]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("known", names())
+@each("known", names())
 def test_a_schema_of_an_older_dialect_keeps_its_meaning(
     known: str, root: dict[str, Any], good: list[Any], bad: list[Any]
 ) -> None:
@@ -340,8 +341,8 @@ def nested(levels: int) -> dict[str, Any]:
 HOSTILE = ("\ud800", ["\ud800"], {"\ud800": 1}, float("nan"), nested(100_000), b"a", 10**5000)
 
 
-@pytest.mark.parametrize("known", names())
-@pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
+@each("known", names())
+@each("value", HOSTILE)
 def test_hostile_arguments_of_a_model_are_invalid_arguments(known: str, value: Any) -> None:
     properties: dict[str, Any] = {"any": {}, "tree": {"$ref": "#/$defs/tree"}, "set": {"uniqueItems": True}, "map": MAP}
     properties["union"] = {"anyOf": [MAP, {"not": TEXT}]}

@@ -25,6 +25,7 @@ from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.report.document import Document, Paragraph, Section, code
 from mcp_bindgen.spec import Diagnostic, Store
 from tests.harness.commands import Done, bindgen, inside, save
+from tests.harness.effort import each
 from tests.harness.small_schemas import draft
 
 STORE = Store()
@@ -160,7 +161,7 @@ def test_two_names_in_a_row_are_two_spans_of_code() -> None:
     assert shown.endswith("\n\n`a`&#8203;`` b` <img> `c ``\n")
 
 
-@pytest.mark.parametrize("format", Format)
+@each("format", Format)
 def test_a_character_that_changes_the_order_of_text_is_visible_in_all_formats(format: Format) -> None:
     whole, name = between(*STEPS[0]), "a\u202eb"
     bad = tuple(replace(finding, subject=name, group=name, old=name, new=name) for finding in whole.findings)

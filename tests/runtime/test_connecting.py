@@ -55,7 +55,7 @@ from tests.harness.checked_connections import (
     until,
 )
 from tests.harness.commands import ROOT, inside
-from tests.harness.effort import cases
+from tests.harness.effort import cases, each
 from tests.harness.forks import PYTHON
 from tests.harness.scripted_http_server import Heard, Server, serving
 
@@ -301,7 +301,7 @@ STRANGE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("odd", STRANGE)
+@each("odd", STRANGE)
 async def test_any_other_answer_to_the_probe_starts_a_handshake(odd: Reply) -> None:
     async with played(replying(odd, then="2025-03-26")) as (client, sent):
         assert client.revision == "2025-03-26"
@@ -751,7 +751,7 @@ NOTHING: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("target", "message"), NOTHING)
+@each(("target", "message"), NOTHING)
 async def test_an_invalid_target_is_an_error(target: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         async with connect(Entry.read(target) if isinstance(target, dict) else target, *CLIENTS):
@@ -939,7 +939,7 @@ async def test_a_stateless_server_that_refuses_the_probe_over_http_gets_no_hands
 NO_SESSION = {"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "no id"}}
 
 
-@pytest.mark.parametrize(
+@each(
     "odd",
     [
         lambda heard: heard.json(NO_SESSION, 400),

@@ -137,7 +137,7 @@ CHANGES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("value", "name"), rows(CHANGES), ids=str)
+@each(("value", "name"), rows(CHANGES))
 def test_a_proof_with_wrong_claims_or_headers_is_refused(
     server: Protected, mine: Holder, value: Any, name: str
 ) -> None:

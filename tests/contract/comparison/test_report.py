@@ -16,7 +16,9 @@ from mcp_bindgen.contract.comparison.places import differences
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.report import Format, Page, Report, render
+from mcp_bindgen.report import contract as report
 from tests.harness.commands import shuffled
+from tests.harness.effort import each
 from tests.harness.small_schemas import Schema, tangled
 
 TEXT: Schema = {"type": "string"}
@@ -418,7 +420,7 @@ MAPS: list[Schema] = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_member_named_like_a_keyword_is_compared(name: str) -> None:
     plain = record(a=TEXT, b=TEXT, **{name: TEXT})
     for case in MAPS:
@@ -454,7 +456,7 @@ ACTIVE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("dialect", "schema"), ACTIVE)
+@each(("dialect", "schema"), ACTIVE)
 def test_a_keyword_that_a_new_dialect_makes_active_is_breaking(dialect: str, schema: Schema) -> None:
     old, new = forecast(schema | {"$schema": dialect}), forecast(schema)
     assert compared(old, new).breaking

@@ -24,6 +24,7 @@ from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps
 from mcp_bindgen.v2026_07_28.extensions.apps import meta, types
 from tests.harness.checked_connections import connected
+from tests.harness.effort import each
 
 UI = "io.modelcontextprotocol/ui"
 HOST = {"extensions": {UI: {"mimeTypes": ["text/html;profile=mcp-app"]}}}
@@ -40,7 +41,7 @@ def tool(name: str, meta: dict[str, Any] | None = None) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object"}, **({} if meta is None else {"_meta": meta})}
 
 
-@pytest.mark.parametrize("capabilities", NO_HOSTS)
+@each("capabilities", NO_HOSTS)
 def test_a_client_without_app_support_gets_tools_without_apps(capabilities: dict[str, Any]) -> None:
     plain, linked = tool("plain"), tool("linked", {**tool_meta("ui://x/y"), "com.example/own": 1})
     tools = [plain, linked, tool("hidden", tool_meta("ui://x/y", ["app"]))]
@@ -67,9 +68,7 @@ def test_an_app_uri_without_the_ui_scheme_is_refused(uri: str) -> None:
 DOMAINS = ["example.com", "https://example.com/path", "https://example.com; script-src *", "https://example.com *", "*"]
 
 
-@pytest.mark.parametrize(
-    "domain", [*DOMAINS, "https://*", "'unsafe-eval'", "data:", "javascript://x", "https://a\nb", ""]
-)
+@each("domain", [*DOMAINS, "https://*", "'unsafe-eval'", "data:", "javascript://x", "https://a\nb", ""])
 def test_domains_that_are_no_origins_are_refused_and_left_out_of_policies(domain: str) -> None:
     with pytest.raises(ValueError, match="no origin"):
         resource_meta(connect_domains=[domain])

@@ -16,6 +16,7 @@ from mcp_bindgen.extensions.skills import BadSkill, SkillEntry, SkillRefused, Sk
 from mcp_bindgen.extensions.skills.folder import MOST_BYTES, MOST_FILES, BadFrontmatter, page, parse_frontmatter
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.harness.checked_connections import refused
+from tests.harness.effort import each
 
 HEAD = "---\nname: {}\ndescription: Does something\n---\n"
 NAMED = "name: a\ndescription: c\n"
@@ -197,9 +198,7 @@ async def test_a_host_reads_skill_files_on_demand_and_once() -> None:
     assert client.reads[1:] == [f"{ROOT}/references/A%20B.md"]
 
 
-@pytest.mark.parametrize(
-    "path", ["../pdf2/SKILL.md", "/etc/passwd", "..", ".", "", "references", "skill://other/SKILL.md", "new.md"]
-)
+@each("path", ["../pdf2/SKILL.md", "/etc/passwd", "..", ".", "", "references", "skill://other/SKILL.md", "new.md"])
 async def test_a_host_reads_only_files_that_the_skill_entry_lists(path: str) -> None:
     client = Server({**FILES, f"{ROOT}/new.md": b"New", "skill://other/SKILL.md": b"x"})
     await refused((await load_skill(client, entry())).read(path), SkillRefused)
@@ -241,9 +240,7 @@ RESOURCES: list[Any] = [
 CHANGES: list[dict[str, Any]] = [{"frontmatter": None}, {"frontmatter": {"name": "other", "description": "x"}}]
 
 
-@pytest.mark.parametrize(
-    "changes", [*({"resources": one} for one in RESOURCES), *CHANGES, {"uri": f"{ROOT}/README.md"}]
-)
+@each("changes", [*({"resources": one} for one in RESOURCES), *CHANGES, {"uri": f"{ROOT}/README.md"}])
 def test_an_entry_that_breaks_a_rule_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SkillRefused):
         SkillEntry(entry(**changes))

@@ -190,8 +190,8 @@ ELSEWHERE = [
 
 
 @both
-@pytest.mark.parametrize("place", ELSEWHERE)
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@each("place", ELSEWHERE)
+@each("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_sends_no_data_to_another_origin(opened: Open, place: str, status: int) -> None:
     """Neither POSTs nor the GET of HTTP+SSE send headers or messages to the target of a redirect."""
     seen, opening = list[httpx2.URL](), list[bool]()

@@ -20,6 +20,7 @@ from mcp_bindgen.v2025_11_25 import Client, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.app.weather.base import ForecastContract
 from tests.harness import checked_connections as checked
+from tests.harness.effort import each
 
 every = pytest.mark.parametrize("revision", [*checked.STATEFUL, checked.STATELESS])
 
@@ -41,7 +42,7 @@ def helper(self: Any) -> None: ...
 # --- names of handlers ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("side", "name", "function", "meant"),
     [
         ("Server", "list_promts", handler, "list_prompts"),
@@ -64,7 +65,7 @@ def test_a_misspelt_handler_is_an_error_when_its_class_is_created(
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "function"),
     [
         ("_list_promts", handler),

@@ -21,7 +21,7 @@ from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.methods import CALL_TOOL
 from tests.harness import checked_connections as checked
-from tests.harness.effort import examples
+from tests.harness.effort import each, examples
 from tests.harness.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO
 
 LATEST = "2025-11-25"
@@ -362,7 +362,7 @@ MODEL = {"model": "m", "role": "assistant", "content": {"type": "text", "text": 
 NO_ANSWERS: list[Any] = [5, None, {}, {"action": "perhaps"}, {"action": "accept", "content": 5}, {"roots": []}, MODEL]
 
 
-@pytest.mark.parametrize("responses", [5, "x", [], [ADA], *({"name": one} for one in [*NO_ANSWERS, {"result": ADA}])])
+@each("responses", [5, "x", [], [ADA], *({"name": one} for one in [*NO_ANSWERS, {"result": ADA}])])
 async def test_invalid_input_responses_are_refused(responses: object) -> None:
     async with checked.played(AsksNow()) as (client, _):
         answered = await call(client, "one", inputResponses=responses)

@@ -30,7 +30,7 @@ from tests.harness.checked_connections import (
     scripted,
     until,
 )
-from tests.harness.effort import examples
+from tests.harness.effort import each, examples
 
 EVERY = [*STATEFUL, STATELESS]
 ASKING = ["2025-06-18", "2025-11-25", STATELESS]
@@ -174,7 +174,7 @@ async def test_ask_sends_no_form_that_the_revision_cannot_express() -> None:
 
 
 @asking
-@pytest.mark.parametrize("kind", [Deep, dict[str, str], list[str], Literal[1, 2], Callable, int | str, tuple[int, int]])
+@each("kind", [Deep, dict[str, str], list[str], Literal[1, 2], Callable, int | str, tuple[int, int]])
 async def test_ask_refuses_types_that_no_form_can_express(revision: str, kind: Any) -> None:
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind))
     assert asked == []
@@ -469,7 +469,7 @@ async def test_a_server_sends_only_requests_that_the_client_declared(
         assert not asked
 
 
-@pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
+@each(("wire", "declared", "lacking"), CASES)
 async def test_a_client_refuses_requests_without_a_declared_capability(
     wire: Any, declared: Any, lacking: str | None
 ) -> None:

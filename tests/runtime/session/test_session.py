@@ -45,6 +45,7 @@ from tests.harness.checked_connections import (
     scripted,
     until,
 )
+from tests.harness.effort import each
 from tests.harness.leaping_clock import leaping_clock
 
 LATEST = "2025-11-25"
@@ -387,7 +388,7 @@ SCOPES = {fail_after: "too slow", move_on_after: "True", at_once: "True", in_tur
 SCOPES |= {native: "[1, 2]", shielded: "alive"}
 
 
-@pytest.mark.parametrize("tool", SCOPES)
+@each("tool", SCOPES)
 async def test_structured_concurrency_works_in_handlers(tool: Any) -> None:
     async with connected(Latest(), toolbox(tool)) as connection:
         for _ in range(3):

@@ -21,6 +21,7 @@ from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.harness import checked_connections as checked
 from tests.harness.checked_connections import refused
+from tests.harness.effort import each
 from tests.harness.meta_keys import SERVER_INFO, SUBSCRIPTION
 
 LATEST = "2025-11-25"
@@ -100,7 +101,7 @@ def heard(recording: checked.Recording, id_: object) -> list[str]:
     return [message["method"] for message in mine[1:]]
 
 
-@pytest.mark.parametrize("id_", [1, 0, "1", "", "é", -5, 10**20])
+@each("id_", [1, 0, "1", "", "é", -5, 10**20])
 async def test_notifications_follow_the_acknowledgement_and_have_the_subscription_id(id_: Any) -> None:
     server = Prompts()
     async with checked.played(server) as (client, recording):
@@ -111,7 +112,7 @@ async def test_notifications_follow_the_acknowledgement_and_have_the_subscriptio
         assert heard(recording, id_) == [TOOLS, PROMPTS, RESOURCES, UPDATED]
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "agreed", "expected"),
     [
         ({}, {}, []),
