@@ -78,11 +78,11 @@ class Peer:
     alone: bool = False
 
     def few(self, over: str) -> Sequence[str]:
-        """Return the revisions for a shorter test: a subset if each conversation needs processes of its own.
+        """Return the revisions for a shorter test: a subset over HTTP+SSE, and if each conversation has its own server.
 
         All transports together still cover every revision; a peer with a single transport is tested in all revisions.
         """
-        apart = self.alone or over == "stdio"
+        apart = self.alone or over == "stdio" or (over == "sse" and "http" not in self.absent)
         return FEW[over] if apart and len(self.absent) < 2 else TRANSPORTS[over]
 
     async def reports(self, over: str, revisions: Sequence[str] = ()) -> list[Report]:

@@ -88,7 +88,7 @@ def check(folder: Path, new: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("old", "new"), [pair for pair in NEIGHBOURS if pair[0] < pair[1]])
+@pytest.mark.parametrize(("old", "new"), [pair for pair in NEIGHBOURS if "2025-06-18" <= pair[0] < pair[1]])
 def test_a_server_can_be_upgraded_to_the_next_revision(old: str, new: str, tmp_path: Path) -> None:
     check(scaffold("server", tmp_path / "weather", "--revision", old), new)
 
