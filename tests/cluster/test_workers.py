@@ -96,11 +96,11 @@ class Raw:
         return workers, answer
 
 
-async def a_thousand_calls(url: str) -> None:
+async def many_calls(url: str, turns: int) -> None:
     async with connect(url, New) as client:
 
         async def several(number: int) -> None:
-            for turn in range(50):
+            for turn in range(turns):
                 said = f"{number} {turn}"
                 assert await text(client, "echo", text=said) == said
 
@@ -111,7 +111,7 @@ async def a_thousand_calls(url: str) -> None:
 
 @pytest.mark.full
 async def test_a_thousand_concurrent_calls_succeed(two: Cluster) -> None:
-    await a_thousand_calls(two.url)
+    await many_calls(two.url, 50)
 
 
 @pytest.mark.full
@@ -185,10 +185,10 @@ async def test_progress_notifications_pass_through_nginx_without_delay(two: Clus
 @pytest.mark.full
 async def test_calls_succeed_after_a_worker_dies(tmp_path: Path) -> None:
     with cluster(tmp_path) as three:
-        await a_thousand_calls(three.url)
+        await many_calls(three.url, 5)
         three.workers[0].kill()
         three.workers[0].wait()
-        await a_thousand_calls(three.url)
+        await many_calls(three.url, 20)
 
 
 # --- ASGI servers ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tests.harness.effort import cases, examples
 from .mutations import mutated
 from .traffic import traffic
 
-MUTATIONS = examples(1_000, 9_000)
+MUTATIONS = examples(1_000, 8_000)
 BUSY = "busy"
 """Id of a request that is in flight throughout the test."""
 

@@ -32,7 +32,7 @@ def every(count: int) -> list[Any]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("trial", every(examples(1_000, 12_000)), ids=str)
+@pytest.mark.parametrize("trial", every(examples(1_000, 8_000)), ids=str)
 def test_each_request_gets_one_response_and_no_other_message_is_sent(trial: Trial) -> None:
     run(trial)
 

@@ -104,7 +104,7 @@ def test_verdicts_on_mutated_tools_of_examples_are_correct() -> None:
 def test_verdicts_on_mutated_tools_of_published_servers_are_correct(record_property: Any) -> None:
     tools = [*of_examples(), *of_published_servers()]
     assert len(tools) > 50
-    for count, seed in ((200, 2), (100, 20261126)):
+    for count, seed in ((100, 2), (100, 20261126)):
         outcomes = judged(tools, count, seed)
         record_property(f"outcomes of {count}", dict(outcomes))
         print(count, dict(outcomes))

@@ -16,7 +16,7 @@ from mcp_bindgen.contract.comparison.inclusion import included
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison
 from mcp_bindgen.contract.document import contract_of
 from tests.harness.commands import shuffled
-from tests.harness.effort import cases, selection
+from tests.harness.effort import selection
 from tests.harness.json_instances import Instances
 from tests.harness.small_schemas import Schema, record
 
@@ -149,7 +149,7 @@ def refused_example(dice: Dice, sender: Schema, receiver: Schema) -> tuple[Any, 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("batch", cases(range(2), quick=[0]))
+@pytest.mark.parametrize("batch", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_break_in_random_contracts_is_found(batch: int) -> None:
     breaks = 0
     for seed in range(batch * 150, batch * 150 + 150):
