@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.app import Complexity
-from tests.support.effort import each
+from tests.harness.effort import each
 
 SCHEMAS = (
     *("not", "if", "then", "else", "items", "contains", "additionalItems", "unevaluatedItems"),

@@ -44,7 +44,7 @@ from tests.harness.checked_connections import (
     request,
     running,
 )
-from tests.harness.commands import ROOT, execute, python, save
+from tests.harness.commands import ROOT, SOURCE_ROOTS, execute, python, save
 from tests.harness.effort import each
 from tests.harness.small_schemas import tangled
 

@@ -13,7 +13,7 @@ import pytest
 from mcp_bindgen.app.search import search
 from mcp_bindgen.host import Host
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.effort import each
+from tests.harness.effort import each
 
 
 def tool(name: str, description: str = "", **arguments: str) -> dict[str, Any]:

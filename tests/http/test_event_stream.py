@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.http.event_stream import KEEP_ALIVE, Event, EventDecoder, encode
 from mcp_bindgen.runtime.protocol.transport import Oversized
-from tests.support.effort import each
+from tests.harness.effort import each
 
 
 def feed(data: bytes, sizes: list[int], limit: int = 10_000) -> tuple[EventDecoder, list[Any]]:

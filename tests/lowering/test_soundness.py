@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.lowering import RULES, Effect, Lowered, Profile, Verdict, lower, names, profile
+from tests.harness.effort import selection
 from tests.lowering.judge import Tally, judged
 from tests.lowering.schemas import Schemas
-from tests.support.effort import selection
 
 PROFILES = [profile(name) for name in names()]
 

@@ -29,6 +29,7 @@ from tests.harness.effort import cases, each
 from tests.harness.forks import INSTALLED, PYTHON
 from tests.harness.taps import traced
 from tests.interop.everything import EVERYTHING, FILESYSTEM
+from tests.interop.processes import needed, node
 
 ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
 

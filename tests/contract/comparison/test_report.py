@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.app.inclusion import Answer
-from mcp_bindgen.contract.comparison import inclusion
-from mcp_bindgen.contract.comparison import report as report
+from mcp_bindgen.contract.comparison import inclusion, report
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.places import differences
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.report import Format, Page, Report, render
-from mcp_bindgen.report import contract as report
 from tests.harness.commands import shuffled
 from tests.harness.effort import each
 from tests.harness.small_schemas import Schema, tangled
