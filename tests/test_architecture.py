@@ -182,6 +182,12 @@ def test_the_import_contracts_cover_every_package() -> None:
     assert set(settings["root_packages"]) == {f"{NAMESPACE}.{name}" for name in PACKAGES}
     contracts = {one["type"]: one for one in settings["contracts"]}
     layers, circles = contracts["layers"], contracts["acyclic_siblings"]
+    (alone,) = [one for one in settings["contracts"] if one["name"] == "The generator stands on the runtime alone"]
+    wings = {f"{NAMESPACE}.{name}": wing for name, wing in PACKAGES.items()}
+    assert set(alone["source_modules"]) == {name for name, wing in wings.items() if wing == "generator"}
+    assert set(alone["forbidden_modules"]) == {
+        name for name, wing in wings.items() if wing in ("features", "workbench")
+    }
     assert {name for layer in layers["layers"] for name in layer.split(" | ")} == set(settings["root_packages"])
     assert set(circles["ancestors"]) == set(settings["root_packages"])
 
@@ -195,14 +201,14 @@ def test_every_list_of_source_roots_in_pyproject_has_all_of_them() -> None:
     assert {name.removesuffix(f"/{NAMESPACE}") for name in wheel["only-include"]} == folders
     assert set(wheel["sources"]) == set(pyright["extraPaths"]) == folders
     assert {*tools["coverage"]["run"]["source"], "generated"} == folders
-    more = [
-        tools["mypy"]["files"],
-        tools["mypy"]["mypy_path"],
-        pyright["include"],
-        pyright["strict"],
-        tools["ruff"]["src"],
-    ]
-    assert [listed for listed in more if not folders <= {*listed}] == []
+    more = {
+        "mypy.files": tools["mypy"]["files"],
+        "mypy.mypy_path": tools["mypy"]["mypy_path"],
+        "pyright.include": pyright["include"],
+        "pyright.strict": pyright["strict"],
+        "ruff.src": tools["ruff"]["src"],
+    }
+    assert {setting: missing for setting, listed in more.items() if (missing := folders - {*listed})} == {}
 
 
 @pytest.mark.parametrize("wing", WINGS)

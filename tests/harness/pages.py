@@ -4,7 +4,7 @@ A page runs in an empty folder, from its first block to its last:
 
 - A block below a line that ends with a file name, "Save this as `server.py`:", is saved.
 - The commands of a `console` block begin with `$ `; each prints the lines below it. A line `...` matches any lines,
-  and `...` in a line matches any text. Ports, times and random ids may differ everywhere (`VARYING`).
+  and `...` in a line matches any text. Ports, times, random ids and numbers of files may differ everywhere (`VARYING`).
 - The commands of a `bash` block run, and their output is not compared. `$CHECKOUT` is the folder of this checkout. A
   foreground server is stopped after it has printed its address.
 - A command must succeed, unless the next one is `echo $?`.
@@ -47,6 +47,7 @@ VARYING = {
     "PORT": r"(?<=127\.0\.0\.1:)\d+",
     "TIME": r"\b\d+(\.\d+)? ?(ms|s|seconds)\b|^ *\d+\.\d{3}(?= [<>] )|\b\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)",
     "ID": r"\b[0-9a-f]{16,}\b",
+    "FILES": r"\b\d+ files\b",
 }
 """Patterns of output that varies between runs."""
 LANGUAGES = {"bash", "console", "json", "mermaid", "python", "text", "toml", "typescript", "yaml"}

@@ -42,6 +42,7 @@ from mcp_bindgen.ir.model import (
 from mcp_bindgen.ir.passes import PASSES, BuildState
 from mcp_bindgen.runtime import Client, Context, Server
 from mcp_bindgen.spec import BadInput, DiagnosticContext, EffectiveSchema, ExtensionSchema, Schema, Store, extend
+from tests.harness.commands import ROOT
 from tests.harness.small_schemas import record, ref, union
 
 STORE = Store()
@@ -109,6 +110,12 @@ def protocol(revision: str) -> Protocol:
 def test_every_pass_is_tested_here() -> None:
     used = re.findall(r"\w+", Path(__file__).read_text("utf-8").partition("# ---")[2])
     assert {step.__name__ for step in PASSES} <= {*used}
+
+
+def test_every_pass_is_described() -> None:
+    page = (ROOT / "docs" / "explanation" / "generator.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", page, re.MULTILINE)
+    assert {step.__name__ for step in PASSES} <= {name for row in rows for name in re.findall(r"\w+", row)}
 
 
 @pytest.mark.full

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,13 +77,13 @@ class Emitter:
         emit: The function.
 
     Attributes:
-        templates: Template that `--templates` may replace -> its purpose.
+        templates: Names of the templates that `--templates` may replace.
         made_with: Distributions; the text depends on their versions.
         modules: Packages; the text depends on their code, beside the code of the emitter.
         record: Path in a package for a record of its inputs, so that unchanged packages are not generated again.
     """
 
-    templates: Mapping[str, str] = {}
+    templates: Collection[str] = ()
     made_with: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     record: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from keyword import iskeyword
+from pathlib import Path
 
 from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.ir import Protocol
@@ -23,30 +24,17 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
     return bridges.emit(model, options) if model.bridges else bindings.emit(model, options)
 
 
-TEMPLATES = {
-    "__init__.py.jinja": "imports on first use",
-    "client.py.jinja": "`Client`: typed calls, and stubs of handlers",
-    "dispatcher.py.jinja": "routes from methods to stubs",
-    "errors.py.jinja": "error codes",
-    "methods.py.jinja": "descriptors of methods",
-    "revision.py.jinja": "facts of the revision",
-    "server.py.jinja": "`Server`: stubs of handlers, and `Context`: typed calls",
-    "stubs.jinja": "macros for calls and stubs, used by client and server",
-    "types.py.jinja": "frame of the module of types; the classes have a fixed form",
-    "extension/__init__.py.jinja": "imports on first use, of an extension",
-    "extension/client.py.jinja": "`Client` of an extension",
-    "extension/dispatcher.py.jinja": "routes of an extension",
-    "extension/extension.py.jinja": "facts of an extension",
-    "extension/meta.py.jinja": "keys of `_meta` and settings of an extension",
-    "extension/server.py.jinja": "`Server` and `Context` of an extension",
-}
-"""Template that a user may replace -> its purpose."""
+_TEMPLATES = Path(__file__).with_name("templates")
 
 
 class PythonEmitter(Emitter):
     """Writer of typed Python packages."""
 
-    templates = TEMPLATES
+    templates = frozenset(
+        path.relative_to(_TEMPLATES).as_posix()
+        for pattern in ("*.jinja", "extension/*.jinja")
+        for path in _TEMPLATES.glob(pattern)
+    )
     made_with = ("datamodel-code-generator", "jinja2", "pydantic", "ruff")
     modules = ("mcp_bindgen.runtime",)
     record = "__pycache__/mcp-bindgen.json"

@@ -12,22 +12,6 @@ from mcp_bindgen.spec import BadInput
 
 from ..emitter import Emitter, Options
 
-TEMPLATES = {
-    "client.ts.jinja": "handlers of clients, and calls to servers",
-    "errors.ts.jinja": "error codes",
-    "index.ts.jinja": "exports of the package",
-    "methods.ts.jinja": "table of methods",
-    "package.json.jinja": "description of the package for npm",
-    "sdk.ts.jinja": "adapters for the official SDK; the same text in all packages",
-    "server.ts.jinja": "handlers of servers, and calls to clients",
-    "stubs.jinja": "macros for handlers and calls, used by client and server",
-    "tsconfig.json.jinja": "options of the compiler",
-    "types.ts.jinja": "types",
-    "validation.ts.jinja": "elements of validators; the same text in all packages",
-    "validators.ts.jinja": "validators of all definitions",
-}
-"""Template that a user may replace -> its purpose."""
-
 _NAME = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 
 
@@ -41,7 +25,7 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
 class TypeScriptEmitter(Emitter):
     """Writer of npm packages."""
 
-    templates = TEMPLATES
+    templates = frozenset(path.name for path in Path(__file__).with_name("templates").glob("*.jinja"))
     made_with = ("jinja2",)
 
     def check_package(self, name: str) -> None:
