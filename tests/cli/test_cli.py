@@ -548,3 +548,60 @@ def test_ctrl_c_during_imports_is_silent(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt", "utf-8")
     done = shell("bindgen diff 2025-06-18 2025-11-25", tmp_path, PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+# --- commands of other packages -------------------------------------------------------------------------------
+
+PLUGIN = '''
+from mcp_bindgen.cli.table import Command
+
+COMMANDS = ROWS
+
+def greet(name: str) -> None:
+    """Greet somebody."""
+    print(f"Hello, {name}!")
+'''
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("rows", "words", "code", "says"),
+    [
+        ('[Command("greet", "Acme", "acme")]', ("greet", "Ada"), 0, "Hello, Ada!"),
+        ('[Command("greet", "Acme", "acme")]', ("--help",), 0, "Greet somebody."),
+        ('[Command("greet", "Acme", "acme")]', ("greet",), 2, "Missing argument 'NAME'"),
+        (
+            '[Command("call", "Acme", "acme")]',
+            ("--help",),
+            0,
+            "the command call of acme is left out: its name is taken",
+        ),
+        ('[Command("check", "Acme", "acme")]', ("check", "--help"), 0, "its name is taken"),
+        ('[Command("greet", "Acme", "missing")]', ("--help",), 0, "Cannot be loaded."),
+        (
+            '[Command("greet", "Acme", "missing")]',
+            ("greet",),
+            2,
+            "of missing cannot be loaded: No module named 'missing'",
+        ),
+        (
+            '[Command("other", "Acme", "acme")]',
+            ("other",),
+            2,
+            "cannot be loaded: module 'acme' has no attribute 'other'",
+        ),
+        ("5", ("methods", "2025-11-25"), 0, "an entry point of acme is left out: 5 is no Command"),
+        ('("hello",)', ("--help",), 0, "an entry point of acme is left out: 'hello' is no Command"),
+        ("1 / 0", ("--help",), 0, "the table of commands acme of acme is left out: division by zero"),
+    ],
+)
+def test_commands_of_another_package(rows: str, words: tuple[str, ...], code: int, says: str, tmp_path: Path) -> None:
+    """Its module comes first on the path, as a folder of `PYTHONPATH` does."""
+    metadata = tmp_path / "acme-1.0.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0.0\n", "utf-8")
+    (metadata / "entry_points.txt").write_text("[mcp_bindgen.commands]\nacme = acme:COMMANDS\n", "utf-8")
+    (tmp_path / "acme.py").write_text(PLUGIN.replace("ROWS", rows), "utf-8")
+    done = execute(INSTALLED, *words, PYTHONPATH=str(tmp_path))
+    assert (done.returncode, says in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

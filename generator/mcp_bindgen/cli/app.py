@@ -32,14 +32,16 @@ class AllCommands(HelpGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperGroup(name=name) for names in by_heading().values() for name in names}
+        self._table = installed()
+        self._headings = by_heading(self._table.values())
+        self.commands = {name: TyperGroup(name=name) for names in self._headings.values() for name in names}
         self._is_listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, or `None` if there is none of that name; for lists of commands, only its description."""
         if cmd_name not in self.commands:
             return None
-        command = installed()[cmd_name]
+        command = self._table[cmd_name]
         if self._is_listing:
             return TyperGroup(name=cmd_name, help=_description(command), rich_help_panel=command.heading)
         return _load(command)
@@ -64,16 +66,18 @@ class AllCommands(HelpGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings, for plain help."""
-        for heading, names in by_heading().items():
+        for heading, names in self._headings.items():
             self.write_section(ctx, formatter, heading, names)
 
 
 def _description(command: Command) -> str:
     """Return the text with which the module of a command describes it, without an import of the module."""
-    spec = find_spec(command.module)
-    assert spec is not None
-    assert spec.origin is not None
-    for node in ast.parse(Path(spec.origin).read_bytes()).body:
+    try:
+        spec = find_spec(command.module)
+        nodes = ast.parse(Path(spec.origin).read_bytes()).body if spec is not None and spec.origin is not None else []
+    except Exception:  # any error of a foreign package; its command says it when it is used
+        nodes = []
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=found) if found == command.name:
                 return ast.get_docstring(node) or ""
@@ -83,12 +87,18 @@ def _description(command: Command) -> str:
                     return str(texts[0].value)
             case _:
                 pass
-    raise LookupError(command.name)
+    return "Cannot be loaded."
 
 
 @cache
 def _load(command: Command) -> Any:
-    found = getattr(import_module(command.module), command.name)
+    try:
+        found = getattr(import_module(command.module), command.name)
+    except Exception as error:  # any error of a foreign module
+        if command.module.startswith(f"{__name__.partition('.')[0]}."):
+            raise
+        problem = f"the command {command.name} of {command.module} cannot be loaded: {error}"
+        raise BadInput(problem, fix="repair or uninstall the package that has it") from None
     alone = typer.Typer(rich_markup_mode=MARKUP)
     if isinstance(found, typer.Typer):
         alone.add_typer(found, name=command.name, rich_help_panel=command.heading)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from mcp_bindgen.runtime.entry_points import EntryPoints
 from mcp_bindgen.runtime.logs import log
@@ -57,20 +56,22 @@ OWN = (
 """Commands of the compiler."""
 
 
-@cache
 def installed() -> Mapping[str, Command]:
-    """Return name -> command, of the compiler and of all installed packages; the first command of a name counts."""
+    """Return name -> command, of the compiler and of all installed packages; no package takes a name of ours."""
     found = {one.name: one for one in OWN}
-    for distribution, contributed in EntryPoints[Sequence[Command]]("mcp_bindgen.commands", "commands").objects:
-        for one in contributed:
-            if found.setdefault(one.name, one) is not one:
+    contributed = EntryPoints[object]("mcp_bindgen.commands", "table of commands").objects
+    for distribution, rows in sorted(contributed, key=lambda one: one[0] != "mcp-bindgen"):
+        for one in rows if isinstance(rows, Sequence) else [rows]:
+            if not isinstance(one, Command):
+                log.warning("an entry point of %s is left out: %r is no Command", distribution, one)
+            elif found.setdefault(one.name, one) is not one:
                 log.warning("the command %s of %s is left out: its name is taken", one.name, distribution)
     return found
 
 
-def by_heading() -> Mapping[str, Sequence[str]]:
-    """Return heading -> names of all commands, in the order of `--help`."""
+def by_heading(commands: Iterable[Command]) -> Mapping[str, Sequence[str]]:
+    """Return heading -> names of commands, in the order of `--help`."""
     found: dict[str, list[str]] = {heading: [] for heading in _HEADINGS}
-    for one in installed().values():
+    for one in commands:
         found.setdefault(one.heading, []).append(one.name)
     return {heading: names for heading, names in found.items() if names}

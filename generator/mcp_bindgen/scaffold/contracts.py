@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
 
-from mcp_bindgen.runtime.entry_points import EntryPoints
 from mcp_bindgen.spec import BadInput
 
 from .plan import ProjectContract
@@ -32,16 +32,19 @@ class Contracts(Protocol):
         ...
 
 
-_INSTALLED = EntryPoints[Contracts]("mcp_bindgen.contracts", "reader of contracts")
-
-
 def contracts() -> Contracts:
     """Return the reader of contracts.
 
     Raises:
-        BadInput: None is installed.
+        BadInput: None is installed, or several are.
+        ImportError: It cannot be imported.
     """
-    found = _INSTALLED.only()
-    if found is None:
+    found = entry_points(group="mcp_bindgen.contracts")
+    if not found:
         raise BadInput("contracts need the workbench, which is not installed", fix="install all of mcp-bindgen")
-    return found
+    if len(found) > 1:
+        names = ", ".join(sorted(point.value for point in found))
+        raise BadInput(f"several packages read contracts: {names}", fix="uninstall all but one")
+    (point,) = found
+    loaded: Contracts = point.load()
+    return loaded

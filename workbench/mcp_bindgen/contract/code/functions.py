@@ -14,7 +14,7 @@ from mcp_bindgen.spec import BadInput
 
 from ..functions import functions_of_module
 
-_TAKEN = ("app", "contract", "models", "protection", "server")
+_TAKEN = ("__main__", "app", "contract", "models", "protection", "server")
 """The modules of a project, and the imports of its server's module."""
 
 OTHERWISE = "functions"
