@@ -8,11 +8,11 @@ from functools import cache, cached_property, partial
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.base import fields_filled_in
+from mcp_bindgen.runtime.model.base import fields_filled_in, fields_of
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
@@ -292,11 +292,6 @@ class Bridge:
 def plain(value: object) -> Any:
     """Return params or a result in wire form; None becomes an empty object."""
     return {} if value is None else jsonrpc.plain(value)
-
-
-def fields_of(kind: object) -> dict[str, Any]:
-    """Return the fields of a model by their Python names; none for another type."""
-    return dict(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
 
 
 def implementation(revision: Revision, value: object) -> Any:

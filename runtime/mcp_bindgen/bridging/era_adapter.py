@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from pydantic import BaseModel, ValidationError
 
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.base import optional, wire_name
+from mcp_bindgen.runtime.model.base import fields_of, optional, wire_name
 from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
@@ -27,7 +27,7 @@ from mcp_bindgen.runtime.protocol.stateless import ROUND
 from mcp_bindgen.runtime.protocol.uris import followed_key
 from mcp_bindgen.runtime.session.client import Client
 
-from .converter import fields_of, implementation, plain
+from .converter import implementation, plain
 
 Answer = Callable[[dict[str, Any], Client], Awaitable[dict[str, Any]]]
 """Answers a request, given its params in wire form and the wire client with its options; returns the wire form."""
@@ -351,7 +351,7 @@ def with_sender(work: Handle, revision: Revision, method: Request[Any, Any, Any]
         revision: The revision of the handler.
         method: The method of the handler.
     """
-    kind = fields_of(method.params)["meta"].annotation
+    kind: Any = fields_of(method.params)["meta"].annotation
     known: WeakKeyDictionary[Negotiated, tuple[str | None, Any]] = WeakKeyDictionary()
 
     async def handle(params: Any, ctx: Any) -> Any:

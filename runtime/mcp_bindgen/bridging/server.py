@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import to_json
 
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.base import Model, optional, wire_name
+from mcp_bindgen.runtime.model.base import Model, fields_of, optional, wire_name
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.model.scalars import Json
 from mcp_bindgen.runtime.model.validation import problems
@@ -37,7 +37,7 @@ from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .chain import LossReport, NotConvertible
-from .converter import Bridge, fields_of, implementation, plain
+from .converter import Bridge, implementation, plain
 from .era_adapter import following, sender_meta, with_sender, without_rounds
 
 
@@ -214,7 +214,7 @@ class BridgedRoute(Route):
     @cached_property
     def _era_members(self) -> list[str]:
         """The members that belong to the era of the wire revision, and are not converted."""
-        known = {} if self.bridge.same_era else fields_of(self.method.params)
+        known: Mapping[str, object] = {} if self.bridge.same_era else fields_of(self.method.params)
         return [wire_name(name) for name in _ERA_FIELDS if name in known]
 
     def read(self, data: bytes | str | None) -> Any:
