@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from anyio import to_thread
 
 from mcp_bindgen.http.client.authorization import Attempt, Authorizer
+from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
@@ -113,7 +114,7 @@ class AuthSettings:
             if member not in ("type", *_MEMBERS[kind]):
                 known = ", ".join(_MEMBERS[kind])
                 raise ValueError(f"{member!r} is no setting of the type {kind}; there are {known}")
-        names = {one.name: _camel(one.name) for one in fields(cls)}
+        names = {one.name: wire_name(one.name) for one in fields(cls)}
         found: dict[str, Any] = {name: _checked(wire, value) for name, wire in names.items() if wire in value}
         found["type"] = kind
         for member in _NEEDED.get(kind, ()):
@@ -128,7 +129,7 @@ class AuthSettings:
 
     def written(self) -> dict[str, Any]:
         """Return the settings as a JSON object that `read` takes."""
-        found = {_camel(one.name): getattr(self, one.name) for one in fields(self)}
+        found = {wire_name(one.name): getattr(self, one.name) for one in fields(self)}
         known = {name: found[name] for name in ("type", *_MEMBERS[self.type])}
         return {name: [*value] if name == "scopes" else value for name, value in known.items() if value is not None}
 
@@ -255,11 +256,6 @@ class AuthSettings:
         if secret is None:
             return KnownClient(id_ or "", issuer, redirect_uri)
         return ClientSecret(id_ or "", issuer, redirect_uri, secret)
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return "".join([first, *map(str.capitalize, rest)])
 
 
 def _checked(member: str, value: Mapping[str, Any]) -> Any:
