@@ -6,7 +6,6 @@ Messages between the two clients are converted.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -21,6 +20,7 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel
 from pydantic_core import from_json
 
+from mcp_bindgen.runtime.concurrency import resolved
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
@@ -209,9 +209,7 @@ class ClientBridge:
             return {}
         typed = self._bridge.incoming.params(ours.method, wire, losses)
         scope = RequestScope(self.home.link, self.session.origin, request_id, self.negotiated)
-        answer = self.home.handler(self._bridge.home, ours)(scope, typed)
-        if inspect.isawaitable(answer):
-            answer = await answer
+        answer = await resolved(self.home.handler(self._bridge.home, ours)(scope, typed))
         if not isinstance(theirs, Request):
             return {}
         return answer if ours.is_custom else self._bridge.outgoing.result(theirs, plain(answer), losses)

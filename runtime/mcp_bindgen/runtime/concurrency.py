@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import math
 import os
@@ -55,6 +56,11 @@ def begin(work: Coroutine[Any, Any, T], variables: Variables | None = None) -> t
     except StopIteration as done:
         return done.value, None
     return None, resume(work, trap, variables)
+
+
+async def resolved(value: T | Awaitable[T]) -> T:
+    """Return a value, or await it first if it is awaitable, as the result of a function that may be `async def`."""
+    return cast(T, await value if inspect.isawaitable(value) else value)
 
 
 def is_being_cancelled() -> bool:

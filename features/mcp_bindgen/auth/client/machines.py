@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from uuid import uuid4
 from joserfc import jwt
 from joserfc.jwk import Key, import_key
 
+from mcp_bindgen.runtime.concurrency import resolved
 from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
@@ -97,8 +97,7 @@ class _Attempt:
 
 async def read_secret(secret: Secret) -> str:
     """Return a secret, from its function if it has one."""
-    found = secret if isinstance(secret, str) else secret()
-    return await found if inspect.isawaitable(found) else found
+    return await resolved(secret if isinstance(secret, str) else secret())
 
 
 PrivateKey = str | bytes | Mapping[str, Any]

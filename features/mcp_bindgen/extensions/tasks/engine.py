@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from anyio import CapacityLimiter, Lock
 
 from mcp_bindgen.extension_abi import Extension, ExtensionRoutes
 from mcp_bindgen.http.server.access import operations
-from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.concurrency import background_tasks, resolved
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.protocol import errors, jsonrpc
@@ -262,8 +261,7 @@ class ServerEngine(Server):
         Raises:
             InvalidParams: It names more tasks than `TaskLimits.max_followed`.
         """
-        found = super().agree(wanted, ctx)
-        agreed = await found if inspect.isawaitable(found) else found
+        agreed = await resolved(super().agree(wanted, ctx))
         ids = _followed(agreed)
         if not ids:
             return agreed

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
 from functools import cache, wraps
 from typing import Any, Protocol, TypeAlias, cast
 
-from mcp_bindgen.runtime.concurrency import Turn
+from mcp_bindgen.runtime.concurrency import Turn, resolved
 from mcp_bindgen.runtime.model.base import optional, wire_fields
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.access import Identity, InsufficientScope, Operation, followed_by, report_refusal
@@ -191,8 +190,7 @@ class GuardedService(Service):
 
         async def checked_in_turns(scope: RequestScope, params: object, asked: Sequence[Operation]) -> Any:
             await self.authorize_all(scope.origin.identity, dispatcher.revision.name, asked)
-            answer = handler(scope, params)
-            return await answer if inspect.isawaitable(answer) else answer
+            return await resolved(handler(scope, params))
 
         @wraps(handler)
         def checked(scope: RequestScope, params: object) -> Any:

@@ -5,12 +5,11 @@ MCP 2025-03-26 to 2025-11-25, "Transports": Session Management, which is optiona
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from mcp_bindgen.runtime.concurrency import Turn, begin
+from mcp_bindgen.runtime.concurrency import Turn, begin, resolved
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope
@@ -153,8 +152,7 @@ class Sessionless:
 
 async def _initialize(revision: Revision, handler: Handler, scope: RequestScope, params: object) -> Any:
     """Answer `initialize`, and declare only capabilities that need no session."""
-    answer = handler(scope, params)
-    wire = jsonrpc.plain(await answer if inspect.isawaitable(answer) else answer)
+    wire = jsonrpc.plain(await resolved(handler(scope, params)))
     return {**wire, "capabilities": _without_flags(wire["capabilities"], revision)}
 
 

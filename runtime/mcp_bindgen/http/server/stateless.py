@@ -6,7 +6,6 @@ of events. A client that disconnects cancels the request.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -17,7 +16,7 @@ from typing import Any
 
 from anyio import CapacityLimiter
 
-from mcp_bindgen.runtime.concurrency import begin
+from mcp_bindgen.runtime.concurrency import begin, resolved
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
@@ -208,8 +207,7 @@ class StatelessRequests:
                     check_params(schema, getattr(params, rule.arguments), call.headers)
             except HeaderMismatch as error:
                 raise _mismatch(dispatcher.revision, str(error)) from None
-            answer = handler(scope, params)
-            return await answer if inspect.isawaitable(answer) else answer
+            return await resolved(handler(scope, params))
 
         return checked
 
