@@ -231,23 +231,25 @@ class Relay(KeepsHandlers, Server):
                 call.cancel()
             raise
 
-    async def follow(self, uri: str, ctx: RelayContext) -> None:
+    async def follow(self, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
         """Subscribe to a resource; raise `SessionRequired` for a request without a session."""
         upstream = self.upstream_of(ctx)
         if upstream is None:
             raise SessionRequired(methods.SUBSCRIBE)
         try:
-            await upstream.follow(uri)
+            await upstream.follow(params.uri)
         except anyio.get_cancelled_exc_class():  # the client has disconnected
             self._release(ctx.link)
             raise
+        return {}
 
-    async def leave(self, uri: str, ctx: Context) -> None:
+    async def leave(self, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
         """End the subscription to a resource, and the connection of a subscription that is over."""
         upstream = self.upstreams.of_link(ctx.link)
         if upstream is not None:
-            await upstream.leave(uri)
+            await upstream.leave(params.uri)
             self._release(ctx.link)
+        return {}
 
     def _release(self, link: Link) -> None:
         """End the connection of a subscription that has not begun, or is over."""
@@ -281,8 +283,8 @@ class _Followers:
     def __init__(self, relay: Relay) -> None:
         self.capabilities: Mapping[str, Any] = {}
         self.handlers: Mapping[str, Handle] = {
-            methods.SUBSCRIBE: partial(_subscribe, relay),
-            methods.UNSUBSCRIBE: partial(_unsubscribe, relay),
+            methods.SUBSCRIBE: relay.follow,
+            methods.UNSUBSCRIBE: relay.leave,
         }
 
 
@@ -380,20 +382,10 @@ async def _set_level(self: Relay, params: _LevelParams, ctx: RelayContext) -> Ma
     return {}
 
 
-async def _subscribe(self: Relay, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
-    await self.follow(params.uri, ctx)
-    return {}
-
-
-async def _unsubscribe(self: Relay, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
-    await self.leave(params.uri, ctx)
-    return {}
-
-
 _HANDLERS: Mapping[str, Callable[..., Awaitable[Any]]] = {
     methods.SET_LEVEL: _set_level,
-    methods.SUBSCRIBE: _subscribe,
-    methods.UNSUBSCRIBE: _unsubscribe,
+    methods.SUBSCRIBE: Relay.follow,
+    methods.UNSUBSCRIBE: Relay.leave,
 }
 """Requests that leave state in the connection."""
 
