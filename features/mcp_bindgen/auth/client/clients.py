@@ -15,7 +15,7 @@ from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from ..challenges import basic_credentials
-from ..fetch import Fetched, is_loopback
+from ..fetch import Fetched, Fetcher, is_loopback
 from ..metadata import ServerMetadata
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -116,21 +116,28 @@ def client_metadata(url: str, name: str, redirect_uris: list[str]) -> dict[str, 
     }
 
 
-def registration_request(server: ServerMetadata, name: str, redirect_uri: str | None) -> dict[str, Any]:
-    """Return the body of a registration request (RFC 7591, section 2).
+async def register(
+    fetcher: Fetcher, endpoint: str, server: ServerMetadata, name: str, redirect_uri: str | None
+) -> dict[str, Any]:
+    """Register a client (RFC 7591) and return the record for the store; see `load_client`.
 
-    It names no scopes: some servers would restrict the client to them.
+    The request names no scopes: some servers would restrict the client to them.
 
     Args:
+        fetcher: Sends the request.
+        endpoint: The registration endpoint.
         server: The authorization server.
         name: Name of the client for users.
         redirect_uri: Redirect URI; `None` for logins on another device.
+
+    Raises:
+        AuthorizationError: The server rejects the registration, or its response cannot be used.
     """
     host = urlsplit(redirect_uri or "").hostname or ""
     method = next((one for one in _PREFERRED if one in server.auth_methods), None)
     if method is None:
         raise AuthorizationError(f"{server.issuer} registers no clients that authenticate with a secret or not at all")
-    return {
+    wanted = {
         "client_name": name,
         "application_type": "native" if redirect_uri is None or is_loopback(host) else "web",
         "grant_types": ["authorization_code" if redirect_uri else DEVICE_GRANT, "refresh_token"],
@@ -138,6 +145,7 @@ def registration_request(server: ServerMetadata, name: str, redirect_uri: str | 
         "redirect_uris": [redirect_uri] if redirect_uri else [],
         "response_types": ["code"] if redirect_uri else [],
     }
+    return read_registration(server, await fetcher.post_json(endpoint, wanted), redirect_uri, method)
 
 
 def read_registration(

@@ -18,15 +18,7 @@ from ..keyring_store import default_store
 from ..metadata import ServerMetadata
 from ..store import Key, put
 from .authorizer import TokenSource
-from .clients import (
-    DEVICE_GRANT,
-    ClientSecret,
-    KnownClient,
-    is_document_url,
-    load_client,
-    read_registration,
-    registration_request,
-)
+from .clients import DEVICE_GRANT, ClientSecret, KnownClient, is_document_url, load_client, register
 from .login import AuthorizationRequest, Browser, DeviceLogin, Login, device_code
 from .tokens import Grant, Options, TokenRefused, TokenRequest
 
@@ -211,9 +203,7 @@ class OAuth(TokenSource):
         server, key = request.server, Key(request.server.issuer, "", self._client_name)
         before = await self.store.load(key)
         known = load_client(server.issuer, before)
-        wanted = registration_request(server, self._client_name, redirect_uri)
-        response = await request.endpoints.fetcher.post_json(endpoint, wanted)
-        record = read_registration(server, response, redirect_uri, wanted["token_endpoint_auth_method"])
+        record = await register(request.endpoints.fetcher, endpoint, server, self._client_name, redirect_uri)
         if known is not None:  # its tokens may still be in use
             await put(self.store, Key(server.issuer, "", known.id), before)
         if not await self.store.replace(key, before, record):  # another login was first
