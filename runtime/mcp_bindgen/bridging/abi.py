@@ -16,6 +16,7 @@ from .chain import Conversion as Conversion
 from .chain import Convert, LossReport, RuleContext
 from .chain import Ruling as Ruling
 from .chain import Step as Step
+from .chain import sequence as sequence
 
 Test: TypeAlias = Callable[[Any], bool]
 
@@ -102,17 +103,6 @@ def cases(*pairs: tuple[Test, Convert], rest: Convert | None = None) -> Convert:
 def keep(value: object, losses: LossReport) -> Any:
     """Leave a value unchanged."""
     return value
-
-
-def sequence(*edits: Convert) -> Convert:
-    """Edit the same value several times."""
-
-    def convert(value: object, losses: LossReport) -> Any:
-        for edit in edits:
-            value = edit(value, losses)
-        return value
-
-    return convert
 
 
 def later(edit: Callable[[], Convert]) -> Convert:

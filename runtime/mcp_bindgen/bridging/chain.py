@@ -260,12 +260,18 @@ def _compose(conversions: list[Conversion]) -> Conversion | None:
     prefilters = [one.prefilter for one in conversions]
     united = tuple(dict.fromkeys(piece for prefilter in prefilters for piece in prefilter)) if all(prefilters) else ()
 
-    def convert(value: Any, losses: LossReport) -> Any:
-        for one in conversions:
-            value = one.convert(value, losses)
+    return Conversion(sequence(*(one.convert for one in conversions)), united)
+
+
+def sequence(*edits: Convert) -> Convert:
+    """Edit the same value several times."""
+
+    def convert(value: object, losses: LossReport) -> Any:
+        for edit in edits:
+            value = edit(value, losses)
         return value
 
-    return Conversion(convert, united)
+    return convert
 
 
 def chain(source: str, target: str) -> Chain | None:
