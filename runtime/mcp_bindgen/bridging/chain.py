@@ -216,15 +216,9 @@ class Chain:
             self._conversions[key] = _compose([row[method] for row in rows if method in row])
         return self._conversions[key]
 
-    def absent(self, method: str, sender: str | None = None) -> str | None:
-        """Return why a method of the first revision has no counterpart in the last, or None if it has.
-
-        Args:
-            method: The method.
-            sender: The sender, `client` or `server`, if methods count that only the other side may still send.
-        """
-        gone = ({**step.absent, **step.unsent.get(sender or "", {})} for step in self.steps)
-        return next((methods[method] for methods in gone if method in methods), None)
+    def absent(self, method: str) -> str | None:
+        """Return why a method of the first revision has no counterpart in the last, or None if it has."""
+        return next((step.absent[method] for step in self.steps if method in step.absent), None)
 
     def error(self, method: str, code: int) -> int:
         """Return the error code of the last revision for a code of the first."""
