@@ -238,12 +238,11 @@ class FileStore(SharedStore):
 
     async def _write(self, key: Key, record: Record | None) -> None:
         path = self._path(key)
-        temporary: Path | None = None
+        temporary = self.folder / ".new"
         try:
             if record is None:
                 path.unlink(missing_ok=True)
                 return
-            temporary = self.folder / ".new"
             temporary.unlink(missing_ok=True)  # of a killed process: the lock admits one writer at a time
             file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, 0o600)
             with os.fdopen(file, "w", encoding="utf-8") as opened:
@@ -252,9 +251,8 @@ class FileStore(SharedStore):
                 os.fsync(opened.fileno())
             temporary.replace(path)
         except OSError as error:
-            if temporary is not None:
-                with suppress(OSError):
-                    temporary.unlink()
+            with suppress(OSError):
+                temporary.unlink()
             raise _unusable(path, error) from None
 
     def _path(self, key: Key) -> Path:
