@@ -33,9 +33,7 @@ _MAX_HEADER_CHARACTERS = 8192
 _MAX_NONCES = 2  # nonces that a server may request for one request
 _MAX_RENEWALS = 2  # new tokens for one request
 _MAX_STEP_UPS = 2  # requests for more scopes by one request; three logins with the first
-_REPEAT_SECONDS = (
-    60.0  # in which no second token with the same scopes is requested because the server refuses the first
-)
+_REPEAT_SECONDS = 60.0  # until a second token with the same scopes is requested because the server refuses the first
 _LOGIN_NOTICE_SECONDS = 1.0  # until the log names the login of another process
 _LOGIN_WAIT_SECONDS = 120.0  # for the login of another process
 

@@ -71,14 +71,12 @@ def parse_signed(text: bytes) -> Signed | None:
     found = _COMPACT.fullmatch(text)
     if found is None:
         return None
-    try:
+    with suppress(ValueError):
         header, payload, signature = (urlsafe_b64decode(part + b"=" * (-len(part) % 4)) for part in found.groups())
         members, claims = parse_json(header), parse_json(payload)
-    except ValueError:
-        return None
-    return (
-        Signed(members, claims, text[: found.end(2)], signature) if is_object(members) and is_object(claims) else None
-    )
+        if is_object(members) and is_object(claims):
+            return Signed(members, claims, text[: found.end(2)], signature)
+    return None
 
 
 def check_header(header: Mapping[str, Any], types: tuple[str, ...], allow: tuple[str, ...] = ()) -> None:
