@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,12 +43,12 @@ class KeyringStore(SharedStore):
 
     async def load(self, key: Key) -> Record | None:
         """Return a record."""
-        found = await _in_thread(partial(self._get, key.digest))
+        found = await _in_thread(self._get, key.digest)
         return found if is_object(found) else None
 
     async def keys(self) -> Sequence[Key]:
         """Return the keys of all records."""
-        found = await _in_thread(partial(self._get, _INDEX))
+        found = await _in_thread(self._get, _INDEX)
         keys = map(Key.load, found) if is_array(found) else ()
         return sorted(key for key in keys if key is not None)
 
@@ -59,9 +58,9 @@ class KeyringStore(SharedStore):
         return [AuthorizationError(f"the keyring's record for {one} is damaged: log in again") for one in lost]
 
     async def _write(self, key: Key, record: Record | None) -> None:
-        await _in_thread(partial(self._set, key.digest, record))
+        await _in_thread(self._set, key.digest, record)
         keys = [one for one in await self.keys() if one != key] + ([key] if record is not None else [])
-        await _in_thread(partial(self._set, _INDEX, [asdict(one) for one in keys]))
+        await _in_thread(self._set, _INDEX, [asdict(one) for one in keys])
 
     def _get(self, name: str) -> Any:
         head = self._backend.get_password(SERVICE, name)
@@ -87,10 +86,10 @@ class KeyringStore(SharedStore):
                 self._backend.delete_password(SERVICE, f"{name}.{number}" if number else name)
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
+async def _in_thread(work: Callable[..., T], *arguments: object) -> T:
     """Call the keyring, which blocks, in a thread."""
     try:
-        return await to_thread.run_sync(work)
+        return await to_thread.run_sync(work, *arguments)
     except Exception as error:  # backends let errors of D-Bus and of the system through; their texts may hold secrets
         raise AuthorizationError(f"the keyring cannot be used: {type(error).__name__}") from None
 
