@@ -102,10 +102,7 @@ class Stored(Generic[T]):
                 `set`. The value of the block is not kept.
         """
         key = self._key(ctx)
-        lock = self._locks.get(key)
-        if lock is None:
-            lock = self._locks[key] = anyio.Lock()
-        async with lock:
+        async with self._locks.setdefault(key, anyio.Lock()):
             if self._shared is None:
                 value = self._value(await self._load(key))
                 yield value

@@ -363,9 +363,7 @@ class StoredLogin:
 
     def authorizer(self, url: str) -> _Authorizer:
         """Return the authorizer of a server, the same object each time."""
-        if url not in self._authorizers:
-            self._authorizers[url] = _Authorizer(url, self)
-        return self._authorizers[url]
+        return self._authorizers.setdefault(url, _Authorizer(url, self))
 
     async def make(self, url: str) -> Authorizer:
         """Return the real authorizer of a server.

@@ -195,8 +195,7 @@ class ServerEngine(Server):
         agreed.declared = {"client": record.client.capabilities, "server": self._capabilities}
         if record.client.info is not None:
             agreed.peer_info = revision.types.Implementation.model_validate(record.client.info)
-        threads = self._threads.get(record.principal) or CapacityLimiter(_THREADS_PER_PRINCIPAL)
-        self._threads[record.principal] = threads
+        threads = self._threads.setdefault(record.principal, CapacityLimiter(_THREADS_PER_PRINCIPAL))
         link = TaskLink(running, agreed, threads)
 
         async def run(params: Any) -> Any:
