@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache, partial, reduce, wraps
 from time import monotonic
 from types import ModuleType
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -234,9 +234,7 @@ async def threaded(ctx: Context, work: Callable[[], Any]) -> Any:
 
 def _depends(annotation: TypeForm) -> Depends | None:
     """Return the dependency of an annotation, or None."""
-    origin: object = get_origin(annotation)
-    extra = get_args(annotation)[1:] if origin is Annotated else ()
-    return next((one for one in extra if isinstance(one, Depends)), None)
+    return next((one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Depends)), None)
 
 
 def is_context(annotation: TypeForm) -> bool:
@@ -622,8 +620,7 @@ def _known(**members: object) -> dict[str, Any]:
 
 def _own(annotation: TypeForm, attribute: str) -> Any:
     """Return an attribute that `Annotated` gives a type, such as its description; else None."""
-    origin: object = get_origin(annotation)
-    extra = get_args(annotation)[1:] if origin is Annotated else ()
+    extra = getattr(annotation, "__metadata__", ())
     return next(filter(None, (getattr(about, attribute, None) for about in reversed(extra))), None)
 
 

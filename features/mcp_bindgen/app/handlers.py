@@ -331,14 +331,13 @@ class BoundContract:
             add = self.add if file.uri in self.skills.entries else self.bind
             add(self.handler(HandlerSpec("resource", file.uri), self.skills.resource(file), _reader(file)))
 
-    def remove(self, kind: Kind, name: str) -> BoundHandler:
-        """Remove an entry and return its handler; raise `KeyError` if there is none."""
+    def remove(self, kind: Kind, name: str) -> None:
+        """Remove an entry; raise `KeyError` if there is none."""
         handler = self.handlers[kind].pop(_key(kind, name))
         for entries in self.resource_rules.values():
             entries[:] = [entry for entry in entries if entry is not handler.entry]
         self.templates = [pair for pair in self.templates if pair[1] is not handler]
         self.catalog.document[KINDS[kind].member].remove(handler.entry)
-        return handler
 
     def knows(self, uri: str, offers: Callable[[BoundHandler], bool] = lambda _: True) -> bool:
         """Return True if a URI belongs to a resource or matches a template, of those that are offered."""
