@@ -33,6 +33,7 @@ from anyio import AsyncContextManagerMixin
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
+import mcp_bindgen.lock as locks  # its classes need the validator, and load when they are used
 from mcp_bindgen.runtime.connecting import connect
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
@@ -52,7 +53,6 @@ from .configuration import BadConfig, Entry, entry, read
 from .watch import StderrTail, Watch
 
 if TYPE_CHECKING:
-    import mcp_bindgen.lock as locks
     from mcp_bindgen.auth.client.login import Login
     from mcp_bindgen.auth.store import Store
     from mcp_bindgen.lowering import Lowered, Profile
@@ -228,7 +228,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         self._makers = [client] if callable(client) else list(client)
         self._start_timeout, self._restarts, self._restart_pause = start_timeout, restarts, restart_pause
         self._relist_after, self._login, self._store, self._background = relist_after, login, store, background
-        self._lock = None if lock is None else _read_lock(lock)
+        self._lock = locks.Lock.read(lock) if isinstance(lock, str | os.PathLike) else lock
         self._file: Path | None = None
         self._watchers: set[MemoryObjectSendStream[Status]] = set()
         self._servers: dict[str, _Server] = {}
@@ -434,7 +434,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         with scope, StderrTail(name) as server.stderr:
             stderr = None if server.entry.command is None else server.stderr.writer
             try:
-                guard = server.guard = None if self._lock is None else _guard(self._lock, name)
+                guard = server.guard = None if self._lock is None else locks.Guard(self._lock, name)
                 made: list[Any] = [make() for make in self._makers]
                 clients = made if guard is None else list(map(guard.attach, made))
                 place = server.watch.address(server.entry.address({}, stderr, auth))
@@ -713,18 +713,6 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     def _changed(self) -> object:
         """Return a value that differs once a server has other tools."""
         return {name: (client, cast(Client, client).changes) for name, client in self._clients.items()}
-
-
-def _read_lock(lock: str | os.PathLike[str] | locks.Lock) -> locks.Lock:
-    from mcp_bindgen.lock import Lock  # needs the validator
-
-    return lock if isinstance(lock, Lock) else Lock.read(lock)
-
-
-def _guard(lock: locks.Lock, name: str) -> locks.Guard:
-    from mcp_bindgen.lock import Guard
-
-    return Guard(lock, name)
 
 
 def _offers(found: Mapping[str, Sequence[T_co]]) -> list[Offer[T_co]]:
