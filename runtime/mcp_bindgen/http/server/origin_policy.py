@@ -56,13 +56,9 @@ class OriginPolicy:
 
     def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Check the raw headers of a request; raises `HttpError` where they are not allowed."""
-        hosts: list[bytes] = []
-        origins: list[bytes] = []
-        for name, value in headers:
-            if name == b"host":
-                hosts.append(value)
-            elif name == b"origin":
-                origins.append(value)
+        sent = list(headers)
+        hosts = [value for name, value in sent if name == b"host"]
+        origins = [value for name, value in sent if name == b"origin"]
         for host in hosts or [b""]:
             if host not in self._remembered and not self._hosts.has(host):
                 self._report(421, "host", host)
