@@ -112,10 +112,8 @@ async def sse(
         stack.enter_context(messages.hiding_secrets())
         tasks = await stack.enter_async_context(background_tasks())
         transport = SseClientTransport(response, events, messages, tasks)
-        try:
-            yield transport
-        finally:
-            await transport.close()
+        stack.push_async_callback(transport.close)
+        yield transport
 
 
 async def _events(response: httpx2.Response, decoder: EventDecoder) -> AsyncIterator[Event]:
