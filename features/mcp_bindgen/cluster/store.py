@@ -223,9 +223,8 @@ class SharedStore:
         Raises:
             StoreFull: The principal has reached a limit.
         """
-        found = int(
-            await self._run("create", session, FORMAT, _ms(idle), event_store.account_of(principal), max_sessions)
-        )
+        account = event_store.account_of(principal)
+        found = int(await self._run("create", session, FORMAT, _ms(idle), account, max_sessions))
         if found < 0:
             raise StoreFull("too many sessions of this user are open")
         return found
