@@ -231,9 +231,8 @@ class Rewriter:
         if self.profile.only_strings_enumerated and not _is_boolean(values):
             pieces = [self._labels(values, pointer)]
         else:
-            groups = {
-                type: [one for one in values if is_of(type, one)] for type in ("string", "number", "boolean", "null")
-            }
+            types = ("string", "number", "boolean", "null")
+            groups = {type: [one for one in values if is_of(type, one)] for type in types}
             pieces = [self._group(type, group, pointer) for type, group in groups.items() if group]
         pieces[0] = pieces[0].noted(*reasons)
         return [self._described(piece, description) for piece in pieces]
@@ -260,9 +259,8 @@ class Rewriter:
         piece = Piece({"type": type, "enum": values})
         if profile.exact_case or type != "string" or not any(value.lower() != value.upper() for value in values):
             return piece
-        return replace(piece, codec=codecs.Labels({value: value for value in values})).noted(
-            reason("restore-case", pointer)
-        )
+        labels = codecs.Labels({value: value for value in values})
+        return replace(piece, codec=labels).noted(reason("restore-case", pointer))
 
     def alternative(self, one: Alternative, depth: int) -> Piece:
         """Return the lowered form of an alternative that is no constant."""
@@ -532,11 +530,8 @@ class Rewriter:
             record.reasons.append(reason("mixed-entries", one.pointer))
         elif self.profile.closed_objects and not closed:
             lost = _free("other", set(one.named))
-
-            def example() -> Json:
-                return self.document.sample_of(one) | {lost: None}
-
-            record.reasons.append(reason("close-object", one.pointer, example=example))
+            sample = partial(self.document.sample_of, one)
+            record.reasons.append(reason("close-object", one.pointer, example=lambda: sample() | {lost: None}))
         elif not closed and not self._needs_entries(one, root=True):
             return self._open(record, one, schema, depth, root=root)
         elif not self.profile.takes("additionalProperties"):
