@@ -155,15 +155,10 @@ class BoundHandler:
         support: Any = execution.get("taskSupport") if is_object(execution) else None
         self.task: ToolTask | None = marked(method) or (tool_task(support) if support in get_args(Support) else None)
         self.is_for_model: bool = "model" in visibility(entry)
-        schemas = entry if spec.kind == "tool" else {}
-        self.input: Validator | None
-        self.output: Validator | None
-        self.input, self.output = (
-            Validator(schemas[member], f"the {member} of {spec.name!r}", most_steps=validation_steps)
-            if member in schemas
-            else None
-            for member in ("inputSchema", "outputSchema")
-        )
+        named = [member for member in ("inputSchema", "outputSchema") if member in entry and spec.kind == "tool"]
+        made = {one: Validator(entry[one], f"the {one} of {spec.name!r}", most_steps=validation_steps) for one in named}
+        self.input: Validator | None = made.get("inputSchema")
+        self.output: Validator | None = made.get("outputSchema")
 
     def read(self, arguments: Mapping[str, Any], root: str) -> Any:
         """Return arguments in the type of the handler; raise `InvalidArguments` with paths that begin at `root`."""
