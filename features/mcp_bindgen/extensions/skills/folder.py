@@ -240,10 +240,8 @@ class Skills:
         homes = sorted(path.parent.relative_to(base) for path in paths if path.name == FILE)
         if not homes:
             raise BadSkill(f"{folder} has no skill: no folder in it has a file {FILE}")
-        named = {path.relative_to(base): path for path in paths}
-        files = {
-            name: SkillFile(_uri(name), name.name, _bytes(path)) for name, path in named.items() if _is_in(name, homes)
-        }
+        named = {name: path for path in paths if _is_in(name := path.relative_to(base), homes)}
+        files = {name: SkillFile(_uri(name), name.name, _bytes(path)) for name, path in named.items()}
         entries = {_uri(home / FILE): _entry(home, files, base / home / FILE) for home in homes}
         for uri in self.files.keys() & {file.uri for file in files.values()}:
             raise BadSkill(f"{folder} has {uri}, which another folder has too: rename one of the skills")
