@@ -210,9 +210,7 @@ class Chain:
         """Return the conversion of a part of a method, or None if that stays unchanged."""
         key = (part, method)
         if key not in self._conversions:
-            rows: Iterable[Mapping[str, Conversion]] = (
-                step.params if part == "params" else step.results for step in self.steps
-            )
+            rows = [step.params if part == "params" else step.results for step in self.steps]
             self._conversions[key] = _compose([row[method] for row in rows if method in row])
         return self._conversions[key]
 

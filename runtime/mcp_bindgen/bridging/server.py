@@ -552,9 +552,8 @@ class BridgedDispatcher(Dispatcher):
         return await subscriptions.listen(server, declared(server, self), params, ctx, self._follow)
 
     def _follow(self, subscription: Subscription, uris: list[str]) -> AbstractAsyncContextManager[list[str]]:
-        subscribe, unsubscribe = (
-            partial(self._call, name, subscription) for name in (methods.SUBSCRIBE, methods.UNSUBSCRIBE)
-        )
+        subscribe = partial(self._call, methods.SUBSCRIBE, subscription)
+        unsubscribe = partial(self._call, methods.UNSUBSCRIBE, subscription)
         return following(uris, subscribe, unsubscribe, _UNSUBSCRIBE_SECONDS)
 
     async def _call(self, name: str, subscription: Subscription, uri: str) -> bool:
