@@ -452,9 +452,8 @@ class SharedStore:
             subscription: Name that all subscriptions of a principal and client with one filter share.
             last_broadcast: Number of the broadcast.
         """
-        await self._run(
-            "hand_over", "", subscription, last_broadcast, _ms(_HANDOVER_SECONDS), patience=_HANDOVER_PATIENCE
-        )
+        waits = _ms(_HANDOVER_SECONDS)
+        await self._run("hand_over", "", subscription, last_broadcast, waits, patience=_HANDOVER_PATIENCE)
 
     async def take_over(self, subscription: str) -> int | None:
         """Return and remove the oldest number that `hand_over` noted for a subscription, or None."""

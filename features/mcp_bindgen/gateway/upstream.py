@@ -388,9 +388,8 @@ class Upstream:
             return await question.answer
         ctx = self._base_context()
         if ctx is None or not isinstance(self.link, Session):
-            raise ProtocolError(
-                errors.INTERNAL_ERROR, "Gateway: the client can only be asked while it waits for a result"
-            )
+            reason = "Gateway: the client can only be asked while it waits for a result"
+            raise ProtocolError(errors.INTERNAL_ERROR, reason)
         return await ctx.put("", method, params)
 
 

@@ -188,9 +188,8 @@ async def _client_of(key: Key, settings: AuthSettings, store: Store) -> OAuth:
         return OAuth(client_name=key.client, login=None, store=store)
     elif key.client != settings.client_id:
         if grant is None or grant.client_id != key.client:
-            raise AuthorizationError(
-                f"the login was not revoked at {key.issuer}: the registration of the client is lost"
-            )
+            reason = "the registration of the client is lost"
+            raise AuthorizationError(f"the login was not revoked at {key.issuer}: {reason}")
         settings = AuthSettings(client_id=key.client)
     auth = settings.auth(store=store)
     assert isinstance(auth, OAuth)

@@ -167,9 +167,8 @@ class StatefulClient(EraAdapter):
                 raise
             if key not in map(followed_key, agreed or ()):
                 del self._uris[key]
-                raise errors.InvalidParams(
-                    methods.SUBSCRIBE, [{"path": "params.uri", "problem": "the server does not agree to it"}]
-                )
+                problem = {"path": "params.uri", "problem": "the server does not agree to it"}
+                raise errors.InvalidParams(methods.SUBSCRIBE, [problem])
         return {}
 
     async def _unsubscribe(self, wire: dict[str, Any], client: Client) -> dict[str, Any]:

@@ -91,9 +91,8 @@ def check_scopes(scopes: Collection[str]) -> Collection[str]:
         raise ValueError(f"scopes are a list: write [{scopes!r}]")
     for scope in scopes:
         if scope == _OFFLINE:
-            raise ValueError(
-                f"{_OFFLINE} is between a client and its authorization server; a resource does not need it"
-            )
+            reason = "is between a client and its authorization server; a resource does not need it"
+            raise ValueError(f"{_OFFLINE} {reason}")
         if not is_scope(scope):
             raise ValueError(f"{scope!r} is not a scope")
     return scopes

@@ -52,9 +52,8 @@ def parse_frontmatter(text: str) -> dict[str, Any]:
     """
     found = _BLOCK.match(text[:_MAX_CHARACTERS])
     if found is None:
-        raise BadFrontmatter(
-            f"does not begin with YAML between two lines of --- (at most {_MAX_CHARACTERS} characters)"
-        )
+        limit = f"(at most {_MAX_CHARACTERS} characters)"
+        raise BadFrontmatter(f"does not begin with YAML between two lines of --- {limit}")
     frontmatter = _yaml(found[1])
     if not is_object(frontmatter):
         raise BadFrontmatter("has frontmatter that is no mapping")

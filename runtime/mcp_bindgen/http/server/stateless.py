@@ -187,9 +187,8 @@ class StatelessRequests:
 
     async def _authorize(self, call: Call, event: Requested | Notified) -> None:
         if self.service.access_policy is not None:
-            await self.service.authorize_all(
-                call.identity, event.dispatcher.revision.name, operations(event.route.method, event.params)
-            )
+            asked = operations(event.route.method, event.params)
+            await self.service.authorize_all(call.identity, event.dispatcher.revision.name, asked)
 
     async def _challenge(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client needs."""
