@@ -6,7 +6,6 @@ fetched: a reference that leaves the schema is an error.
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -15,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol.methods import Method
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
@@ -172,8 +172,6 @@ def _step(node: object, token: str) -> list[object]:
     index = int(token) if token.isdecimal() else -1
     return _list(node)[index : index + 1] if index >= 0 else []
 
-
-log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 MAX_PROBLEMS = 10
 """The maximum of problems that are reported."""
