@@ -24,15 +24,9 @@ from mcp_bindgen.runtime.connecting import TIMEOUT
 from mcp_bindgen.runtime.connecting import address as address_of
 from mcp_bindgen.runtime.model.base import Model, optional
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol import jsonrpc, methods
+from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
-from mcp_bindgen.runtime.protocol.errors import (
-    CapabilityMissing,
-    ConnectionClosed,
-    NotAnswered,
-    ProtocolError,
-    SessionRequired,
-)
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, Negotiated
 from mcp_bindgen.runtime.protocol.transport import Transport
@@ -215,7 +209,7 @@ class Relay(KeepsHandlers, Server):
             while (question := await call.next_question()) is not None:
                 try:
                     question.settle(await ctx.put(question.key, question.method, question.params))
-                except (ProtocolError, CapabilityMissing, NotAnswered) as error:
+                except (ProtocolError, errors.CapabilityMissing, errors.NotAnswered) as error:
                     refusal = error if isinstance(error, ProtocolError) else ProtocolError(-32600, str(error))
                     question.settle(error=refusal)
                 except Exception as error:
@@ -235,7 +229,7 @@ class Relay(KeepsHandlers, Server):
         """Subscribe to a resource; raise `SessionRequired` for a request without a session."""
         upstream = self.upstream_of(ctx)
         if upstream is None:
-            raise SessionRequired(methods.SUBSCRIBE)
+            raise errors.SessionRequired(methods.SUBSCRIBE)
         try:
             await upstream.follow(params.uri)
         except anyio.get_cancelled_exc_class():  # the client has disconnected

@@ -38,14 +38,9 @@ from mcp_bindgen.runtime.connecting import connect
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.pauses import Pauses
+from mcp_bindgen.runtime.protocol import errors
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
-from mcp_bindgen.runtime.protocol.errors import (
-    AuthorizationError,
-    ConnectionClosed,
-    ProtocolError,
-    RequestTimeout,
-    UnexpectedAnswer,
-)
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.targets import Auth
 
@@ -668,7 +663,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
                 found[name] = [item async for item in each(client)] if has_list else []
             except ConnectionClosed as error:
                 self._fail(name, scope, error)
-            except (ProtocolError, RequestTimeout, UnexpectedAnswer, AuthorizationError) as error:
+            except (ProtocolError, RequestTimeout, errors.UnexpectedAnswer, AuthorizationError) as error:
                 log.warning("MCP server %s does not list its %s: %s", name, feature, error)
 
         async with anyio.create_task_group() as tasks:
