@@ -120,21 +120,19 @@ class Lock:
                 raise BadLock(f"{place}: there is no such file; {_RELOCK}")
             with place.open("rb") as file:
                 raw = file.read(MAX_BYTES + 1)
-            if len(raw) > MAX_BYTES:
-                raise BadLock(f"{place}: larger than {MAX_BYTES} bytes; {_RELOCK}")
-            document = json.loads(raw.decode("utf-8"), object_pairs_hook=_distinct)
         except OSError as error:
             raise BadLock(f"{place}: {error.strerror or 'cannot be read'}") from None
-        except RecursionError:
-            raise BadLock(f"{place}: nested too deeply; {_RELOCK}") from None
-        except BadLock:
-            raise
-        except ValueError as error:
-            raise BadLock(f"{place}: not a lock file: {error}; {_RELOCK}") from None
+        if len(raw) > MAX_BYTES:
+            raise BadLock(f"{place}: larger than {MAX_BYTES} bytes; {_RELOCK}")
         try:
+            document = json.loads(raw.decode("utf-8"), object_pairs_hook=_distinct)
             return cls(place, dict(_servers(document)))
         except BadLock as error:
             raise BadLock(f"{place}#{error}; {_RELOCK}") from None
+        except RecursionError:
+            raise BadLock(f"{place}: nested too deeply; {_RELOCK}") from None
+        except ValueError as error:
+            raise BadLock(f"{place}: not a lock file: {error}; {_RELOCK}") from None
 
     def server(self, name: str) -> LockedServer:
         """Return a server; raise `BadLock` if the lock does not have it."""
