@@ -53,12 +53,17 @@ class _Identity:
 
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
-        if value is ABSENT:
-            raise Lost("the member is required")
-        return value
+        return _stated(value)
 
 
 IDENTITY: Final[Codec] = _Identity()
+
+
+def _stated(value: Json) -> Json:
+    """Return a value; raise `Lost` if it is absent."""
+    if value is ABSENT:
+        raise Lost("the member is required")
+    return value
 
 
 def key(value: Json) -> object:
@@ -171,13 +176,11 @@ class JsonValue:
 
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
-        if value is ABSENT:
-            raise Lost("the member is required")
         if is_array(value):
             return [self.encode(item) for item in value]
         if is_object(value):
             return {"entries": [{"key": name, "value": self.encode(one)} for name, one in value.items()]}
-        return value
+        return _stated(value)
 
 
 class JsonText:
@@ -196,9 +199,7 @@ class JsonText:
 
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
-        if value is ABSENT:
-            raise Lost("the member is required")
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(_stated(value), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
