@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -450,8 +450,6 @@ def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
     return handler
 
 
-Open: TypeAlias = Callable[[Sender], Upstream]
-
 _SWEEP_SECONDS = 15.0
 _PARTS = 4
 """Parts of the connections, of which a principal has one."""
@@ -485,7 +483,7 @@ class Connections:
         idle_seconds: float,
         is_isolated: bool,
     ) -> None:
-        self._open: Open = lambda sender: Upstream(place, offer, sender, tasks, timeout)
+        self._open: Callable[[Sender], Upstream] = lambda sender: Upstream(place, offer, sender, tasks, timeout)
         self._limit, self._idle_seconds, self._is_isolated = limit, idle_seconds, is_isolated
         self._of_links: dict[int, Upstream] = {}
         self._borrowed: set[Upstream] = set()
