@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 
 from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.bridging import missed
-from mcp_bindgen.bridging.server import BridgedEngine, KeepsHandlers, RevisionBridge
+from mcp_bindgen.bridging.server import KeepsHandlers, RevisionBridge
 from mcp_bindgen.extension_abi import extension_of
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
@@ -25,10 +25,11 @@ from mcp_bindgen.runtime.connecting import address as address_of
 from mcp_bindgen.runtime.model.base import Model, optional
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
+from mcp_bindgen.runtime.protocol.bridging import BridgedEngine
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
-from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, Negotiated
+from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.rounds import InputRequired, asks_for_input
@@ -268,18 +269,7 @@ class Relay(KeepsHandlers, Server):
             return found
         if not is_declared(self.offer.capabilities, "resources", "subscribe"):
             return found
-        return [*found, _Followers(self)]
-
-
-class _Followers:
-    """Subscriptions of stateful clients to the resources of a stateless server."""
-
-    def __init__(self, relay: Relay) -> None:
-        self.capabilities: Mapping[str, Any] = {}
-        self.handlers: Mapping[str, Handle] = {
-            methods.SUBSCRIBE: relay.follow,
-            methods.UNSUBSCRIBE: relay.leave,
-        }
+        return [*found, BridgedEngine({methods.SUBSCRIBE: self.follow, methods.UNSUBSCRIBE: self.leave})]
 
 
 def _target(params: object) -> Any:

@@ -20,6 +20,7 @@ from mcp_bindgen.runtime.model.scalars import Json
 from mcp_bindgen.runtime.model.validation import problems
 from mcp_bindgen.runtime.protocol import jsonrpc, methods
 from mcp_bindgen.runtime.protocol.access import Operation
+from mcp_bindgen.runtime.protocol.bridging import BridgedEngine
 from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_declared, merge, missing, tree_of
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams, ProtocolError
@@ -59,20 +60,6 @@ class RevisionBridge(Protocol):
 
     def to_wire(self, name: str, work: Handle) -> Handle:
         """Convert the results of a handler to the wire revision."""
-        ...
-
-
-class BridgedEngine(Protocol):
-    """Engine of an extension for clients of a revision that does not have the extension."""
-
-    @property
-    def handlers(self) -> Mapping[str, Handle]:
-        """Method name -> handler, for params and results of that revision."""
-        ...
-
-    @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """The capabilities to declare in addition to those of these handlers."""
         ...
 
 

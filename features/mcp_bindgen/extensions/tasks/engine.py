@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -19,6 +19,7 @@ from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.protocol import errors, jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, Operation, RequestOrigin
+from mcp_bindgen.runtime.protocol.bridging import BridgedEngine
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams, ProtocolError
@@ -39,7 +40,7 @@ from .store import PAGE_SIZE
 from .tools import ToolTask, deferred, marked
 
 if TYPE_CHECKING:
-    from mcp_bindgen.bridging.server import BridgedEngine, RevisionBridge
+    from mcp_bindgen.bridging.server import RevisionBridge
 
 CALL, LIST_TOOLS = "tools/call", "tools/list"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
@@ -63,12 +64,6 @@ class TaskParams(Protocol):
     """Params of a request about a task."""
 
     task_id: str
-
-
-@dataclass
-class _Handlers:
-    handlers: Mapping[str, Handle]
-    capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class ServerEngine(Server):
@@ -345,7 +340,7 @@ def hidden_tools(server: ServerEngine, adapter: RevisionBridge) -> BridgedEngine
     def shown(tool: dict[str, Any], options: ToolTask) -> dict[str, Any] | None:
         return None if options.support == "required" else tool
 
-    return _Handlers({LIST_TOOLS: _tool_list(adapter, server, shown)})
+    return BridgedEngine({LIST_TOOLS: _tool_list(adapter, server, shown)})
 
 
 def _tool_list(
@@ -373,7 +368,7 @@ def task(record: TaskRecord) -> dict[str, Any]:
     return wire
 
 
-class CoreTasks(_Handlers):
+class CoreTasks(BridgedEngine):
     """The tasks of a server for clients of a revision that has tasks in its core (MCP 2025-11-25, "Tasks").
 
     There the client decides which calls become tasks, and it is asked questions while it waits for a result.

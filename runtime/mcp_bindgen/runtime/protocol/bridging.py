@@ -7,11 +7,13 @@ registers an object of the type `Bridging` in the entry point group `mcp_bindgen
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from ..entry_points import EntryPoints
 from .access import Operation
 from .methods import Notification
+from .request_scope import Handle
 from .revision import Dispatcher, Revision
 
 MISSING = "no conversion between revisions is installed"
@@ -42,6 +44,19 @@ class BridgedServer(Protocol):
 
     def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
         """Return a notification of the server in the other revision, or None if that cannot express it."""
+
+
+@dataclass
+class BridgedEngine:
+    """Engine of an extension for clients of a revision that does not have the extension.
+
+    Attributes:
+        handlers: Method name -> handler, for params and results of that revision.
+        capabilities: The capabilities to declare in addition to those of these handlers.
+    """
+
+    handlers: Mapping[str, Handle]
+    capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class ClientBridges(Protocol[C]):
