@@ -38,11 +38,9 @@ class VersionedStore(Protocol):
 
     async def refresh(self, session: str, version: int) -> Any:
         """Return `version` and `record` of a session; None if there is no such session."""
-        ...
 
     async def update(self, session: str, record: bytes, version: int, *, ready: bool = False) -> Any:
         """Store a record if the version is unchanged, else return `version` and `record` of the stored one."""
-        ...
 
 
 class Stored(Generic[T]):

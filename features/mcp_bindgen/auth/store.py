@@ -89,7 +89,6 @@ class Store(Protocol):
 
     async def load(self, key: Key) -> Record | None:
         """Return a record; raise `AuthorizationError` if it cannot be read safely."""
-        ...
 
     async def replace(self, key: Key, old: Record | None, new: Record | None) -> bool:
         """Store `new` if `old` is still the record, and return True if so; `None` stands for no record.

@@ -56,7 +56,6 @@ class RevisionBridge(Protocol):
 
     def to_server(self, name: str, params: object, ctx: Any) -> Any:
         """Return params of the wire revision in the types of the server's revision."""
-        ...
 
     def to_wire(self, name: str, work: Handle) -> Handle:
         """Convert the results of a handler to the wire revision."""

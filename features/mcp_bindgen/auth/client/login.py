@@ -239,7 +239,6 @@ class DeviceLogin(Protocol):
 
     async def show_device(self, code: DeviceCode) -> None:
         """Show the user how to log in there."""
-        ...
 
 
 @dataclass(frozen=True)

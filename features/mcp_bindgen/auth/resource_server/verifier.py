@@ -57,7 +57,6 @@ class TokenVerifier(Protocol):
             InvalidToken: The token is not accepted, and no other verifier is called.
             VerifierUnavailable: The token cannot be verified now.
         """
-        ...
 
 
 class StaticTokens:

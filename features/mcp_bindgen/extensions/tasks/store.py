@@ -90,11 +90,9 @@ class TaskStore(Protocol):
 
     async def create(self, record: TaskRecord, limits: TaskLimits) -> None:
         """Add a task without a lease; raise `TooManyRequests` if it exceeds the limits."""
-        ...
 
     async def read(self, id: str) -> TaskRecord | None:
         """Return a task; `None` if it is absent or unreadable."""
-        ...
 
     async def swap(self, record: TaskRecord) -> bool:
         """Replace the previous version of a task; return False if the stored version is a different one.
@@ -118,7 +116,6 @@ class TaskStore(Protocol):
             worker: The worker that had the lease.
             until: Time until which the task needs no worker, in milliseconds since 1970; `None` for no end.
         """
-        ...
 
     async def due(self) -> Sequence[str]:
         """Return ids of tasks that are not over and have no lease, at most `PAGE_SIZE`."""
@@ -149,7 +146,6 @@ class TaskStore(Protocol):
 
     async def aclose(self) -> None:
         """Release the resources of the store; safe to call twice."""
-        ...
 
 
 def load(data: bytes | None) -> TaskRecord | None:
