@@ -20,7 +20,7 @@ from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.concurrency import scheduled
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
@@ -100,8 +100,7 @@ class SessionRegistry:
             except UNREADABLE as error:
                 log.error("a stored session cannot be read, so its client begins a new session: %r", error)
         if session is None or session.state in GONE or not session.belongs_to(principal):
-            reason = "there is no such session; a new one begins with initialize"
-            raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
+            raise refused(404, "there is no such session; a new one begins with initialize")
         return session
 
     async def _restore(self, id_: str, store: EventStore, principal: str | None) -> OpenSession | None:
