@@ -143,10 +143,8 @@ class Stream:
         return self.persisted
 
     def _append(self, events: Sequence[Event]) -> None:
-        size = 0
-        for one in events:
-            self._buffer.append(one)
-            size += len(one.data)
+        self._buffer.extend(events)
+        size = sum([len(one.data) for one in events])
         self._buffered_bytes += size
         self._queue.add(size)
 
