@@ -14,7 +14,6 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import anyio
-from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
@@ -67,23 +66,22 @@ class LocalRunner(TaskRunner):
     resubmit_seconds: float = 0.0
 
     def __init__(self) -> None:
-        self._run: Run | None = None
-        self._group: TaskGroup | None = None
+        self._start: Callable[[str], object] | None = None
 
     @asynccontextmanager
     async def serving(self, run: Run) -> AsyncGenerator[None]:
         """Run tasks while the block lasts."""
         async with background_tasks() as group:
-            self._group, self._run = group, run
+            self._start = lambda id: group.start_soon(run, id)
             try:
                 yield
             finally:
-                self._group = None
+                self._start = None
 
     async def submit(self, id: str) -> None:
         """Run a task at once; do nothing while no server serves."""
-        if self._group is not None and self._run is not None:
-            self._group.start_soon(self._run, id)
+        if self._start is not None:
+            self._start(id)
 
 
 _NAME = "mcp-bindgen.run"  # of jobs
