@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.app.contract import InProcess
+from mcp_bindgen.app.features import Addressed
 from mcp_bindgen.bridging import missed
 from mcp_bindgen.bridging.server import KeepsHandlers, RevisionBridge
 from mcp_bindgen.extension_abi import extension_of
@@ -47,10 +48,6 @@ _OWN = frozenset({methods.INITIALIZE, methods.DISCOVER, methods.LISTEN, methods.
 
 class _LevelParams(Protocol):
     level: str
-
-
-class _ResourceParams(Protocol):
-    uri: str
 
 
 class _Audience(list[Link]):
@@ -226,7 +223,7 @@ class Relay(KeepsHandlers, Server):
                 call.cancel()
             raise
 
-    async def follow(self, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
+    async def follow(self, params: Addressed, ctx: RelayContext) -> Mapping[str, object]:
         """Subscribe to a resource; raise `SessionRequired` for a request without a session."""
         upstream = self.upstream_of(ctx)
         if upstream is None:
@@ -238,7 +235,7 @@ class Relay(KeepsHandlers, Server):
             raise
         return {}
 
-    async def leave(self, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
+    async def leave(self, params: Addressed, ctx: RelayContext) -> Mapping[str, object]:
         """End the subscription to a resource, and the connection of a subscription that is over."""
         upstream = self.upstreams.of_link(ctx.link)
         if upstream is not None:
