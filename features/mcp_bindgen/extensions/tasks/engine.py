@@ -115,7 +115,7 @@ class ServerEngine(Server):
         if not self._dispatcher.is_handled(self._dispatcher.routes[CALL], self):
             return found
         if RESULT not in bridge.revision.methods:
-            return [*found, hidden_tools(self, bridge)]
+            return [*found, BridgedEngine({LIST_TOOLS: _tool_list(bridge, self, _unless_required)})]
         return [*found, CoreTasks(self, bridge)]
 
     # --- creation ---------------------------------------------------------------------------------------------
@@ -334,15 +334,6 @@ _HANDLERS: Mapping[str, Callable[..., Any]] = {"get_task": _get, "update_task": 
 # --- other revisions ------------------------------------------------------------------------------------------
 
 
-def hidden_tools(server: ServerEngine, adapter: RevisionBridge) -> BridgedEngine:
-    """Return the handlers for a revision without tasks; they hide the tools that run only as tasks."""
-
-    def shown(tool: dict[str, Any], options: ToolTask) -> dict[str, Any] | None:
-        return None if options.support == "required" else tool
-
-    return BridgedEngine({LIST_TOOLS: _tool_list(adapter, server, shown)})
-
-
 def _tool_list(
     adapter: RevisionBridge, server: ServerEngine, shown: Callable[[dict[str, Any], ToolTask], dict[str, Any] | None]
 ) -> Handle:
@@ -527,6 +518,11 @@ class CoreTasks(BridgedEngine):
         method: Notification[Any] = self._revision.methods[STATUS]  # type: ignore[assignment]
         if self._server.may_see(record, session, session.origin.identity):
             await session.notify(method, jsonrpc.typed_params(method, task(record)))
+
+
+def _unless_required(tool: dict[str, Any], options: ToolTask) -> dict[str, Any] | None:
+    """Return the entry of a tool in a revision without tasks; None if the tool runs only as a task."""
+    return None if options.support == "required" else tool
 
 
 def _with_support(tool: dict[str, Any], options: ToolTask) -> dict[str, Any]:
