@@ -228,7 +228,8 @@ def plan(
     if contract is not None and users:
         raise refused_contract(users[0], "leave --contract out")
     each = kind == "server" and contract is not None
-    written = known if each else [name for name in known if name in users or name == _ours(known, users)]
+    newest = [name for name in known if name not in users][-1:]  # of mcp-bindgen: its messages can be converted
+    written = known if each else [name for name in known if name in (*users, *newest)]
     protocols = [lower(build(store.effective(name))) for name in written]
     offered = DEFAULTS[kind] if asked.features is None else asked.features
     chosen = choose(protocols, kind, offered)
@@ -238,7 +239,7 @@ def plan(
     written_style = style_of(style, option) if kind == "server" else Style.CLASS
     if written_style is Style.APP and "completions" in names_chosen:
         chosen = choose(protocols, kind, (*offered, "prompts"))  # its example completes the argument of a prompt
-    alone = len(written) == 1 or (contract is not None and kind == "server")
+    alone = each or len(written) == 1
     revision_plans = tuple(
         RevisionPlan(
             protocol,
@@ -263,8 +264,3 @@ def plan(
             "the contract states scopes, and nothing would check them over HTTP", file=contract.source, fix="add --auth"
         )
     return planned
-
-
-def _ours(known: Sequence[str], users: Sequence[str]) -> str | None:
-    """Return the newest revision of mcp-bindgen, whose messages can be converted."""
-    return next((name for name in reversed(known) if name not in users), None)
