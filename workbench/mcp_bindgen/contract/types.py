@@ -232,15 +232,13 @@ class Reader:
 
     def _object(self, places: Places, name: str) -> Object:
         nodes = [self.root.at(place) for place in places]
+        required = dict.fromkeys(wire for node in nodes for wire in node.get("required", ()) if isinstance(wire, str))
         members: dict[str, list[str]] = {}
-        required: set[str] = set()
         for place, node in zip(places, nodes, strict=True):
             for wire in node.get("properties", {}):
                 members.setdefault(wire, []).append(join(place, "properties", wire))
-            required.update(wire for wire in node.get("required", ()) if isinstance(wire, str))
-        for wire in [wire for node in nodes for wire in listed(node.get("required", []))]:
-            if isinstance(wire, str):
-                members.setdefault(wire, [])
+        for wire in required:
+            members.setdefault(wire, [])
         extra = self._extra(places, nodes, names.inner(name, "extra"))
         return Object(
             tuple(
@@ -254,22 +252,15 @@ class Reader:
 
     def _field(self, wire: str, places: Places, required: bool, stem: str) -> Field:
         type = self._read(places, stem)
-        stated = None if required else self._default(places)
-        fallback = next(
-            (
-                json.dumps(node["default"])
-                for node in map(self.root.at, places)
-                if is_object(node) and "default" in node
-            ),
-            "",
-        )
+        nodes = [(place, self.root.at(place)) for place in places]
+        defaults = [(place, node["default"]) for place, node in nodes if is_object(node) and "default" in node]
+        stated = None if required else self._default(defaults)
+        fallback = json.dumps(defaults[0][1]) if defaults else ""
         return Field(wire, type, required, stated, self._doc(places), fallback)
 
-    def _default(self, places: Places) -> Json:
-        """Return the default of an optional member, if it is a valid scalar."""
-        for place in places:
-            node = self.root.at(place)
-            value: Any = node.get("default") if is_object(node) else None
+    def _default(self, defaults: Sequence[tuple[str, Any]]) -> Json:
+        """Return the first default that is a scalar which the schema at its place accepts, if there is one."""
+        for place, value in defaults:
             if isinstance(value, str | int | float) and self.root.accepts(place, value):
                 whole = isinstance(value, float) and value.is_integer()
                 return int(value) if whole else cast(Json, value)
