@@ -135,11 +135,9 @@ def _witness(part: Part, sender: Any, receiver: Any, proof: Inclusion) -> Witnes
     def proves(value: Any) -> bool:
         return accepts.is_valid(value) and not refuses.is_valid(value)
 
-    value, is_smaller = proof.example[0], True
-    while is_smaller:
-        smaller = next(filter(proves, _smaller(value)), None)
-        is_smaller = smaller is not None
-        value = smaller if is_smaller else value
+    value = smaller = proof.example[0]
+    while smaller is not None:
+        value, smaller = smaller, next(filter(proves, _smaller(smaller)), None)
     return Witness(part, value, next(refuses.iter_errors(value)).message)
 
 
