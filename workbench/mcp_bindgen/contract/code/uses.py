@@ -29,7 +29,7 @@ from ..comparison.verdicts import ContractComparison, ContractFinding, Level
 from ..model import Contract
 from .client_module import ClientModule
 from .python_contract import lower_contract
-from .typed_client import client_files, saved_name
+from .typed_client import client_files
 
 _CALLED = re.compile(r"function [\w.]+\.(\w+)\.(\w+) is deprecated")
 _ARGUMENT = re.compile(r"(?:argument|variable) (?P<name>[\w-]+)")
@@ -82,8 +82,6 @@ def broken_uses(old: Contract, new: Contract, comparison: ContractComparison, ro
 
 
 def _client(path: Path) -> ClientModule | None:
-    if not path.with_name(saved_name(path.stem)).is_file():
-        return None
     try:
         return ClientModule.read(path)
     except BadInput:
@@ -124,14 +122,11 @@ class _Uses:
         self._contracts = old, new
         self._protocol: Protocol = build(Store().effective(client.revision))
         names = lower_contract(old)
-        broken: dict[tuple[str, str], list[ContractFinding]] = {}
-        for finding in comparison.findings:
-            if finding.level is Level.BREAKING:
-                broken.setdefault((finding.kind, finding.name), []).append(finding)
+        stubs: dict[tuple[str, str], str] = {(one.kind, one.key): names.stub(one) for one in names.all_entries}
         self._findings: dict[str, list[ContractFinding]] = {}
-        for entry in names.all_entries:
-            if found := broken.get((entry.kind, entry.key)):
-                self._findings[names.stub(entry)] = found
+        for finding in comparison.findings:
+            if finding.level is Level.BREAKING and (stub := stubs.get((finding.kind, finding.name))):
+                self._findings.setdefault(stub, []).append(finding)
 
     def found(self) -> Iterator[BrokenUse]:
         """Yield the uses that break."""
