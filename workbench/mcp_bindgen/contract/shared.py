@@ -39,9 +39,9 @@ class Shared:
             title = _titled(schema)
             if title is not None:
                 keys[_key_of(title, schema, schema)] = title
-            keys.pop(None, None)
-            found.update(key for key in keys if key is not None)
-            stems |= {key: name for key, name in keys.items() if key is not None}
+            known = {key: name for key, name in keys.items() if key is not None}
+            found.update(known.keys())
+            stems |= known
         self._names = {key: scope.claim(class_name(stems[key])) for key, count in found.items() if count > 1}
         self.read: set[str] = set()
 
