@@ -173,10 +173,9 @@ def _lines(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         message = value.get("message") if is_object(value) else None
         if not is_object(value) or value.get("sender") not in ("client", "server") or "kind" not in value:
             raise BadInput(f"line {number} is no traced message", file=path, fix=fix)
-        if value["kind"] not in ("", "http"):
-            if not is_object(message) or is_too_deep(message):
-                raise BadInput(f"line {number} has no message", file=path, fix=fix)
-            yield {**value, "line": number}
+        if value["kind"] not in ("", "http") and (not is_object(message) or is_too_deep(message)):
+            raise BadInput(f"line {number} has no message", file=path, fix=fix)
+        yield value
 
 
 def recording_of(messages: Iterable[Mapping[str, Any] | TracedMessage]) -> Recording:
@@ -184,7 +183,7 @@ def recording_of(messages: Iterable[Mapping[str, Any] | TracedMessage]) -> Recor
     revision, redacted_count = "", 0
     exchanges, reader = list[Exchange](), _Reader()
     for number, one in enumerate(messages, 1):
-        entry = {"line": number, **(one.document() if isinstance(one, TracedMessage) else one)}
+        entry = {**(one.document() if isinstance(one, TracedMessage) else one), "line": number}
         if entry["kind"] in ("", "http"):
             continue
         revision = str(entry.get("revision") or revision)
