@@ -77,14 +77,12 @@ class Bench:
     token: str
     client: Any = None
     offers: dict[str, Any] = field(default_factory=dict[str, Any])
-    _events: deque[dict[str, Any]] = field(default_factory=lambda: deque[dict[str, Any]](maxlen=_KEPT))
-    _readers: set[MemoryObjectSendStream[dict[str, Any]]] = field(
-        default_factory=set[MemoryObjectSendStream[dict[str, Any]]]
-    )
-    _questions: dict[int, tuple[anyio.Event, dict[str, Any]]] = field(
-        default_factory=dict[int, tuple[anyio.Event, dict[str, Any]]]
-    )
-    _asked: int = 0
+
+    def __post_init__(self) -> None:
+        self._events: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+        self._readers: set[MemoryObjectSendStream[dict[str, Any]]] = set()
+        self._questions: dict[int, tuple[anyio.Event, dict[str, Any]]] = {}
+        self._asked = 0
 
     def tell(self, kind: str, **more: Any) -> None:
         """Tell the pages that something happened."""

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from hashlib import sha256
 from typing import Any, Literal, NoReturn, TypeAlias
@@ -100,13 +100,11 @@ class Trace:
     write: Callable[[TracedMessage], None]
     revision: str = ""
     extensions: frozenset[str] = frozenset()
-    _pending: dict[tuple[Sender, str], tuple[str, float]] = field(
-        default_factory=dict[tuple[Sender, str], tuple[str, float]]
-    )
 
     def __post_init__(self) -> None:
         """Start the clock."""
         self._started = time.monotonic()
+        self._pending: dict[tuple[Sender, str], tuple[str, float]] = {}
 
     @property
     def seconds(self) -> float:
