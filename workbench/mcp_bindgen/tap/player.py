@@ -165,8 +165,7 @@ def _adapted(message: Mapping[str, Any], exchange: Exchange, envelope: Envelope)
     if not is_object(params):
         return dict(message)
     if "progressToken" in params:
-        own = envelope.params.get("_meta") if is_object(envelope.params) else None
-        token = own.get("progressToken") if is_object(own) else None
+        token = meta_of(envelope.message).get("progressToken")
         return None if token is None else {**message, "params": {**params, "progressToken": token}}
     recorded = exchange.request.get("id")
     return {**message, "params": _with_id(params, recorded, envelope.id)}
