@@ -85,12 +85,8 @@ def bindings_of(revision: str | None) -> ModuleType:
     Raises:
         ValueError: They are not installed.
     """
-    known = bindings.installed()
     if revision is None:
-        return max(known, key=lambda package: package.REVISION.rank)
-    found = next((package for package in known if package.REVISION.name == revision), None)
-    if found is not None:
-        return found
+        return max(bindings.installed(), key=lambda package: package.REVISION.rank)
     try:
         return import_module(f"mcp_bindgen.{naming.package(revision)}")
     except ImportError:
