@@ -7,6 +7,7 @@ import json
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -20,7 +21,7 @@ from .answers import answers_of
 from .contracts import ContractSource, contract_from
 
 _START = "import sys; from mcp_bindgen.cli import main; sys.argv[0] = 'mcp-bindgen'; sys.exit(main())"
-_START_SECONDS = 30.0
+_POLL_SECONDS = 0.01
 
 
 def _command(*words: str) -> list[str]:
@@ -119,22 +120,14 @@ class _HttpThread:
         quiet: Any = {"ws": "none", "log_config": None, "timeout_graceful_shutdown": 1}
         config = uvicorn.Config(HttpApp(app), "127.0.0.1", 0, http=HttpProtocol, lifespan="on", **quiet)
         self._server = uvicorn.Server(config)
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
         self._thread.start()
-        if not self._started.wait(_START_SECONDS) or not self._server.started:
+        while self._thread.is_alive() and not self._server.started:
+            time.sleep(_POLL_SECONDS)
+        if not self._server.started:
             raise RuntimeError("the HTTP server of the mock did not start")
         port: int = self._server.servers[0].sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}/mcp"
-
-    async def _serve(self) -> None:
-        serving = asyncio.create_task(self._server.serve())
-        try:
-            while not self._server.started and not serving.done():
-                await asyncio.sleep(0.01)
-        finally:
-            self._started.set()
-        await serving
 
     def stop(self) -> None:
         """Stop the server, and wait for the end of its thread."""
