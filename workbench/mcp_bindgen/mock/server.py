@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from hashlib import sha256
 from html import escape
 from typing import Any, Literal, NotRequired, Required
@@ -63,7 +63,7 @@ class Mock(App):
         self._seed, self._answers = seed, answers or {}
         self.document.update({place.member: [] for place in KINDS.values() if place.member in contract.document})
         for tool in contract.tools:
-            values = _Samples(tool)
+            values = cache(partial(_sample_values, tool))
             self._offer("tool", tool.raw, partial(self._call, tool, values), dict[str, Any])
         for prompt in contract.prompts:
             described = [one for one in prompt.raw.get("arguments", ()) if is_object(one)]
@@ -88,12 +88,15 @@ class Mock(App):
         text = json.dumps([self._seed, *key], sort_keys=True)
         return values[int.from_bytes(sha256(text.encode()).digest()[:8]) % len(values)]
 
-    def _call(self, tool: ContractEntry, samples: _Samples, arguments: dict[str, Any], ctx: Context) -> Any:
+    def _call(
+        self, tool: ContractEntry, values: Callable[[], Sequence[Any]], arguments: dict[str, Any], ctx: Context
+    ) -> Any:
         self.calls.append((tool.name, arguments))
         fixed = next((one for one in self._answers.get(tool.name, ()) if one.fits(arguments)), None)
         if fixed is None:
-            shown = f"Sample result of {tool.name}({_shown(arguments)})"
-            return self._result(tool, self._pick(samples.values, tool.name, arguments) if samples.exist else shown)
+            if "outputSchema" in tool.raw:
+                return self._result(tool, self._pick(values(), tool.name, arguments))
+            return self._result(tool, f"Sample result of {tool.name}({_shown(arguments)})")
         if is_object(fixed.error):
             raise ProtocolError(fixed.error["code"], fixed.error["message"], fixed.error.get("data"))
         if fixed.error is not None:
@@ -141,27 +144,19 @@ class Mock(App):
             self.completion(of, name)(partial(_completed, values))
 
 
-class _Samples:
-    """Sample values for the structured content of a tool, made on first use."""
+def _sample_values(tool: ContractEntry) -> Sequence[Any]:
+    """Return sample values for the structured content of a tool.
 
-    def __init__(self, tool: ContractEntry) -> None:
-        self._tool = tool
-        self.exist = "outputSchema" in tool.raw
-
-    @cached_property
-    def values(self) -> Sequence[Any]:
-        """The values.
-
-        Raises:
-            ToolError: No sample value fits the schema.
-        """
-        try:
-            found = full_samples(self._tool.raw["outputSchema"])
-        except (InvalidResult, IndexError):
-            found = ()
-        if not found:
-            raise ToolError(f"no sample value fits the outputSchema of {self._tool.name}; give a fixed answer")
-        return found
+    Raises:
+        ToolError: No sample value fits the schema.
+    """
+    try:
+        found = full_samples(tool.raw["outputSchema"])
+    except (InvalidResult, IndexError):
+        found = ()
+    if not found:
+        raise ToolError(f"no sample value fits the outputSchema of {tool.name}; give a fixed answer")
+    return found
 
 
 def _completed(values: Sequence[str], asked: Completion) -> list[str]:
