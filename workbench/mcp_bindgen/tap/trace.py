@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
 from mcp_bindgen.spec.json import is_array, is_object
-from mcp_bindgen.testing.judge import MessageJudge, Violation, judge_of, kind_of
+from mcp_bindgen.testing.judge import Violation, judge_of, kind_of
 
 from .redaction import may_contain_secrets, redacted, redacted_text
 
@@ -180,8 +180,8 @@ class Trace:
             requested = str(message.get("method", ""))
         self._learn(kind, requested, message)
         shown = redacted(message) if may_contain_secrets(text) else message
-        judge = self._judge()
-        if judge is not None:
+        if self.revision:
+            judge = judge_of(self.revision, tuple(sorted(self.extensions)))
             broken = judge.violations(message, requested)
             found += broken if shown is message else _without_values(broken, judge.violations(shown, requested))
         identity, method = redacted([number if isinstance(number, str | int) else None, requested])
@@ -207,9 +207,6 @@ class Trace:
             extensions = capabilities.get("extensions") if is_object(capabilities) else None
             if is_object(extensions):
                 self.extensions |= extensions.keys() & _known_extensions()
-
-    def _judge(self) -> MessageJudge | None:
-        return judge_of(self.revision, tuple(sorted(self.extensions))) if self.revision else None
 
 
 @cache
