@@ -215,6 +215,7 @@ class _Connection(asyncio.Protocol):
 
     def _fail(self, reason: str) -> None:
         self._error = self._error or reason
+        self.abort()
         self._may_reuse = False
         self._changed.set()
         self._may_write.set()
@@ -237,13 +238,10 @@ class _Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             self._fail("the server sent no valid HTTP")
-            self.abort()
         except httptools.HttpParserUpgrade:
             self._fail("the server changed the protocol")
-            self.abort()
         if not self._has_head and self._head_bytes > _MAX_HEAD_BYTES:
             self._fail("the head of the response is too large")
-            self.abort()
         self._changed.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
