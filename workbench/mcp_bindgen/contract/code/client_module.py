@@ -54,8 +54,8 @@ class ClientModule:
         path = self.path.with_name(saved_name(self.path.stem))
         return replace(read_contract(path), left_out=tuple(map(str, listed(stamped(path).get(LEFT_OUT, [])))))
 
-    def problems(self, store: Store | None = None) -> Iterator[Finding]:
+    def problems(self) -> Iterator[Finding]:
         """Yield a finding for each file that was edited, or that is generated differently now."""
-        protocol = build((store or Store()).effective(self.revision))
+        protocol = build(Store().effective(self.revision))
         files = client_files(self.contract(), protocol, self.class_name, self.path.stem, self.source, self.command)
         yield from stale(self.path.parent, files, self.command, "the saved contract")
