@@ -11,7 +11,7 @@ from mcp_bindgen.app.catalog import SCOPES, Kind
 from mcp_bindgen.lock.verdict import schema_of_arguments
 
 from ..model import Entry
-from .schemas import ANSWERED, SENT, SchemaPair
+from .schemas import ANSWERED, SENT, SchemaPair, rule_of_words
 from .verdicts import ContractFinding, Level
 
 _HANDLED: Mapping[Kind, frozenset[str]] = {
@@ -46,11 +46,12 @@ class Pair:
         """Find the changes of the entry."""
         match self.kind:
             case "tool":
-                yield from self.taken()
+                yield from self.compared(SENT, *(item.raw["inputSchema"] for item in self.items))
                 yield from self.answered()
                 yield from self.annotations()
             case "prompt":
-                yield from self.arguments()
+                sides = (schema_of_arguments(item.raw.get("arguments") or []) for item in self.items)
+                yield from self.compared(SENT, *sides)
             case "resource":
                 yield from self.mime_type()
             case "template":
@@ -60,10 +61,6 @@ class Pair:
         yield from self.others()
 
     # --- schemas ------------------------------------------------------------------------------------------------
-
-    def taken(self) -> Iterator[ContractFinding]:
-        """Find the changes of the arguments of a tool."""
-        yield from self.compared(SENT, *(item.raw["inputSchema"] for item in self.items))
 
     def answered(self) -> Iterator[ContractFinding]:
         """Find the changes of the structured content of a tool."""
@@ -78,18 +75,13 @@ class Pair:
         elif new is not None:
             yield self.finding("output-schema-added", "result", "is structured now", (Level.SAFE, Level.BREAKING))
 
-    def arguments(self) -> Iterator[ContractFinding]:
-        """Find the changes of the arguments of a prompt, which are strings."""
-        yield from self.compared(SENT, *(schema_of_arguments(item.raw.get("arguments") or []) for item in self.items))
-
     def variables(self) -> Iterator[ContractFinding]:
         """Find the changed descriptions of the variables of a template; its URI determines the variables."""
         sides: list[Any] = [item.raw.get("variables") or [] for item in self.items]
         names = dict.fromkeys(one["name"] for side in sides for one in side)
         known = [{one["name"]: one for one in side} for side in sides]
-        yield from self.compared(
-            SENT, *(schema_of_arguments([side.get(name, {"name": name}) for name in names]) for side in known)
-        )
+        listed = ([side.get(name, {"name": name}) for name in names] for side in known)
+        yield from self.compared(SENT, *map(schema_of_arguments, listed))
 
     def compared(self, root: str, old: Any, new: Any) -> list[ContractFinding]:
         """Return the changes from one schema to another."""
@@ -132,7 +124,7 @@ class Pair:
         old, new = (item.raw for item in self.items)
         for member in sorted((old.keys() | new.keys()) - _HANDLED[self.kind]):
             if old.get(member) != new.get(member):
-                yield self.finding(_rule(member), "", f"has another {member}", (Level.SAFE, Level.SAFE))
+                yield self.finding(rule_of_words(member), "", f"has another {member}", (Level.SAFE, Level.SAFE))
 
     # --- helpers ------------------------------------------------------------------------------------------------
 
@@ -141,10 +133,6 @@ class Pair:
     ) -> ContractFinding:
         """Return a finding about this entry."""
         return ContractFinding(rule, self.kind, self.name, place, message, *levels, hint)
-
-
-def _rule(member: str) -> str:
-    return "description-changed" if member == "description" else "words-changed"
 
 
 def _said(value: Any) -> str:

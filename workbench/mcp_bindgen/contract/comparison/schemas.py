@@ -96,8 +96,7 @@ class SchemaPair:
     def worded(self, one: Difference) -> ContractFinding:
         """Return the finding about changed prose."""
         noun = "description" if one.keyword == "description" else f"`{one.keyword}`"
-        rule = "description-changed" if one.keyword == "description" else "words-changed"
-        return self.finding(rule, one.place, f"has another {noun}", [Level.SAFE, Level.SAFE])
+        return self.finding(rule_of_words(one.keyword), one.place, f"has another {noun}", [Level.SAFE, Level.SAFE])
 
     def ruled(self, one: Difference) -> ContractFinding:
         """Return a finding by a rule of `diff`, unless a proof refutes it."""
@@ -175,6 +174,11 @@ class SchemaPair:
         except ValueError:
             return None
         return Example(instance, old, new)
+
+
+def rule_of_words(keyword: str) -> str:
+    """Return the rule for a change of prose, by the member that has it."""
+    return "description-changed" if keyword == "description" else "words-changed"
 
 
 def _level(finding: ContractFinding, side: int) -> Level:
