@@ -33,10 +33,10 @@ def project_of(plan: Plan, folder: Path) -> Project:
 
 def layout(plan: Plan) -> dict[str, str]:
     """Return path -> text for all files of a project, generated files included."""
-    values = _values(plan)
+    values, project = _values(plan), project_of(plan, Path())
     source = f"src/{plan.names.package}"
     files = {
-        "pyproject.toml": project_of(plan, Path()).written(render("project/pyproject.toml.jinja", **values)),
+        "pyproject.toml": project.written(render("project/pyproject.toml.jinja", **values)),
         ".gitignore": render("project/gitignore.jinja", **values),
         f"{source}/__init__.py": f'"""{values["summary"]}"""\n',
         f"{source}/py.typed": "",
@@ -46,7 +46,6 @@ def layout(plan: Plan) -> dict[str, str]:
         files |= revision_plan.own.files if revision_plan.own is not None else {}
     more = _server(plan, values) if plan.kind == "server" else _client(plan, values)
     if plan.file is not None and plan.contract is not None:
-        project = project_of(plan, Path())
         generated = plan.contract.generated_files(project)
         more |= {(project.generated / name).as_posix(): text for name, text in generated.items()}
         more[plan.file] = plan.contract.text
