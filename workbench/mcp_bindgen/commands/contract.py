@@ -204,9 +204,7 @@ def diff(
     comparison = compare_contracts(before, after)
     found = None
     if uses is not None:
-        from mcp_bindgen.contract.code import (
-            uses as contract_uses,  # the emitter and the rewriter of code take time to load
-        )
+        from mcp_bindgen.contract.code import uses as contract_uses  # the emitter takes time to load
 
         calls = contract_uses.broken_uses(before, after, comparison, uses)
         found = contract_uses.use_section(calls, uses), [contract_uses.use_record(one) for one in calls]
