@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit, urlunsplit
 
+from mcp_bindgen.app.loading import split
 from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
 from mcp_bindgen.runtime import connecting
 from mcp_bindgen.runtime.connecting import scheme_of
@@ -24,7 +25,6 @@ from mcp_bindgen.runtime.session.targets import TRANSPORTS
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 
-_MODULE = re.compile(r"(?P<place>.*\.py|[A-Za-z_][\w.]*)(?::(?P<name>[A-Za-z_]\w*))?")
 _COPIED = ("command", "args", "env", "cwd", "url", "headers", "type")
 _GUARD = "__main__"
 _RUNS = re.compile(r"^(?:\w+\.)*run\(", re.MULTILINE)
@@ -202,7 +202,7 @@ def _of_configuration(words: str, *, expands: bool = True) -> Named | None:
 
 
 def _file(words: str) -> Named | None:
-    place, name = _split(words)
+    place, name = split(words)
     path = Path(place)
     if path.suffix != ".py" or (" " in place and not path.is_file()):
         return None
@@ -226,7 +226,7 @@ def _project(words: str) -> Named | None:
 
 
 def _module(words: str) -> Named | None:
-    place, name = _split(words)
+    place, name = split(words)
     parts = place.split(".")
     if not all(part.isidentifier() for part in parts):
         return None
@@ -261,12 +261,6 @@ def _command(words: str) -> Named | None:
     plain = [word for word in redacted(arguments) if not word.startswith("-") and "..." not in word] or [program]
     name = re.sub(r"@[\w.-]+$", "", plain[0].rstrip("/")).rpartition("/")[2]
     return Named(Entry(program, tuple(arguments)), name.removesuffix(".py").removesuffix(".js"))
-
-
-def _split(words: str) -> tuple[str, str]:
-    """Return the file or module that words name, and the name of the `App` in it, which may be empty."""
-    found = _MODULE.fullmatch(words)
-    return (words, "") if found is None else (found["place"], found["name"] or "")
 
 
 FORMS: Mapping[str, Callable[[str], Named | None]] = {
