@@ -8,7 +8,7 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,14 +195,18 @@ _FIRST_ANSWERS = {
 
 def _answers(contract: PythonContract, functions: Functions | None = None) -> Iterator[Answer]:
     for entry in contract.all_entries:
+        given, structured = (f"{PREFIX}{one}" if one else "" for one in (entry.arguments, entry.output))
+        returns = structured or "str"
         if entry.kind == "tool" and functions is not None and entry.name in functions.names:
-            yield _delegated(entry, contract.stub(entry), functions)
-            continue
-        body = f"return {quoted(_FIRST_ANSWERS[entry.kind].format(entry.name))}"
-        if entry.output:
+            more = f", {structured}" if structured else ""
+            body = f"return await delegate({functions.name}.{entry.name}, arguments, ctx{more})"
+            returns = structured or "Content"
+        elif structured:
             output = _output(contract, entry)
             body = f"return {output}" if output else 'raise ToolError("There is no answer yet.")'
-        yield _answer(entry, contract.stub(entry), body)
+        else:
+            body = f"return {quoted(_FIRST_ANSWERS[entry.kind].format(entry.name))}"
+        yield Answer(contract.stub(entry), given, returns, docstring(entry.summary, indent=8), body)
 
 
 def _doc(contract: Contract, introduced: str) -> str:
@@ -215,19 +219,6 @@ def _doc(contract: Contract, introduced: str) -> str:
     *most, last = [kind for kind, offered in kinds.items() if offered] or ["contract"]
     listed = f"{', '.join(most)} and {last}" if most else last
     return f"Serve `{introduced}`: its {listed}."
-
-
-def _answer(entry: Entry, name: str, body: str) -> Answer:
-    given, answer = (f"{PREFIX}{one}" if one else "" for one in (entry.arguments, entry.output))
-    return Answer(name, given, answer or "str", docstring(entry.summary, indent=8), body)
-
-
-def _delegated(tool: Entry, name: str, functions: Functions) -> Answer:
-    """Return the method that has a function answer."""
-    returns = f", {PREFIX}{tool.output}" if tool.output else ""
-    body = f"return await delegate({functions.name}.{tool.name}, arguments, ctx{returns})"
-    answer = _answer(tool, name, body)
-    return answer if returns else replace(answer, returns="Content")
 
 
 def _output(contract: Contract, tool: Entry) -> str | None:
