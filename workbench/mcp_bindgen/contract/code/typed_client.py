@@ -342,9 +342,7 @@ def _bound(text: str) -> Iterator[str]:
         match node:
             case ast.ImportFrom(names=names):
                 yield from (alias.asname or alias.name for alias in names)
-            case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
-                yield name
-            case ast.Assign(targets=[ast.Name(id=name)]):
+            case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(name)) | ast.Assign(targets=[ast.Name(name)]):
                 yield name
             case _:
                 pass
