@@ -30,17 +30,16 @@ def document_of_module(words: str, path: Path | None = None) -> dict[str, Any]:
         BadInput: The module cannot be imported, has no public function, or has a function that a contract cannot
             describe; with file, line and fix.
     """
-    app = app_of(module_of(words, path), *split(words))
-    if app is not None:
-        return app.document
+    document = document_of_app(words, path)
+    if document is not None:
+        return document
     return {"tools": [tool_of(function, wire) for wire, function in functions_of_module(words, path)]}
 
 
 def functions_of_module(words: str, path: Path | None = None) -> list[tuple[str, Callable[..., Any]]]:
     """Return name -> public function of a module, only tools if it has an `App`; raise `BadInput` if there are none."""
-    module = module_of(words, path)
-    app = app_of(module, *split(words))
-    tools = None if app is None else {tool["name"] for tool in app.document.get("tools", ())}
+    module, document = module_of(words, path), document_of_app(words, path)
+    tools = None if document is None else {tool["name"] for tool in document.get("tools", ())}
     functions = [(name, one) for name, one in public_functions(module) if tools is None or name in tools]
     if not functions:
         raise BadInput(
@@ -51,14 +50,26 @@ def functions_of_module(words: str, path: Path | None = None) -> list[tuple[str,
     return functions
 
 
-def document_of_app(words: str) -> dict[str, Any] | None:
+def document_of_app(words: str, path: Path | None = None) -> dict[str, Any] | None:
     """Return the contract document of the `App` in a module; `None` if no name is given and the module has no `App`.
+
+    Args:
+        words: See `document_of_module`.
+        path: See `document_of_module`.
 
     Raises:
         BadInput: The module cannot be imported, or does not have the app.
     """
-    app = app_of(module_of(words), *split(words))
-    return None if app is None else app.document
+    module, (place, name) = module_of(words, path), split(words)
+    found = {key: value for key, value in vars(module).items() if isinstance(value, App)}
+    if name:
+        found = {key: value for key, value in found.items() if key == name} or found
+    elif not found:
+        return None
+    if len({id(app) for app in found.values()}) != 1 or (name and name not in found):
+        fix = f"say {Path(place).name}:NAME, with one of {', '.join(found)}" if found else 'write app = App("name")'
+        raise BadInput(f"there is no App {name!r}" if name else "there is not one App", file=module.__file__, fix=fix)
+    return next(iter(found.values())).document
 
 
 def module_of(words: str, path: Path | None = None) -> ModuleType:
@@ -68,19 +79,6 @@ def module_of(words: str, path: Path | None = None) -> ModuleType:
     if file.suffix == ".py":
         return _imported(file.stem, file.parent, file)
     return _imported(place, path or Path())
-
-
-def app_of(module: ModuleType, place: str, name: str) -> App | None:
-    """Return the `App` in a module; `None` if it has none and `name` is empty; raise `BadInput` if it has several."""
-    found = {key: value for key, value in vars(module).items() if isinstance(value, App)}
-    if name:
-        found = {key: value for key, value in found.items() if key == name} or found
-    elif not found:
-        return None
-    if len({id(app) for app in found.values()}) != 1 or (name and name not in found):
-        fix = f"say {Path(place).name}:NAME, with one of {', '.join(found)}" if found else 'write app = App("name")'
-        raise BadInput(f"there is no App {name!r}" if name else "there is not one App", file=module.__file__, fix=fix)
-    return next(iter(found.values()))
 
 
 def tool_of(function: Callable[..., Any], name: str = "") -> dict[str, Any]:
@@ -111,11 +109,10 @@ def _imported(name: str, path: Path, file: Path | None = None) -> ModuleType:
             return import_file(file) if file is not None and file.is_file() else importlib.import_module(name)
     except KeyboardInterrupt:
         raise
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            raise BadInput(f"there is no module {error.name!r} in {path}", fix="see --path") from None
-        raise _unimportable(name, error) from None
     except BaseException as error:  # the module may raise anything, including SystemExit
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{name}.".startswith(f"{missing}."):
+            raise BadInput(f"there is no module {missing!r} in {path}", fix="see --path") from None
         raise _unimportable(name, error) from None
     finally:
         with suppress(ValueError):
