@@ -79,11 +79,6 @@ class Exchange:
         """The request in a short line."""
         return shown(self.method, self.params)
 
-    @property
-    def progress_token(self) -> Any:
-        """Token of the request for progress notifications; `None` without one."""
-        return meta_of(self.request).get("progressToken")
-
 
 @dataclass(frozen=True)
 class Recording:
@@ -234,7 +229,7 @@ class _Reader:
         """Return the open exchange of a message: by its progress token, else by its stream, else the newest."""
         token = params_of(message).get("progressToken")
         if token is not None:
-            found = [one for one in self._open if one.progress_token == token]
+            found = [one for one in self._open if meta_of(one.request).get("progressToken") == token]
         else:
             same = [one for one in self._open if stream is not None and one.stream == stream]
             found = same or self._open
