@@ -98,14 +98,13 @@ class Reader:
         """Return the places with keywords, through references."""
         found: dict[str, None] = {}
         seen: set[str] = set()
-        own, targets = self._atoms(places)
-        while True:
-            found.update(dict.fromkeys(own))
-            fresh = [target for target in targets if target not in seen]
-            if not fresh:
-                return tuple(found)
-            seen.update(fresh)
-            own, targets = self._atoms(fresh)
+        pending: Sequence[str] = places
+        while pending:
+            own, targets = self._atoms(pending)
+            found |= dict.fromkeys(own)
+            pending = [target for target in targets if target not in seen]
+            seen.update(pending)
+        return tuple(found)
 
     def _read(self, places: Places, stem: str, kinds: Sequence[str] | None = None) -> Type:
         """Return the type of a value to which all `places` apply."""
@@ -170,24 +169,19 @@ class Reader:
             for place, node in zip(places, nodes, strict=True):
                 keyword = "anyOf" if "anyOf" in node else "oneOf"
                 if keyword in node:
-                    return self._alternatives(
-                        join(place, keyword), len(node[keyword]), top and f"{top}Option", stem, kinds
-                    )
+                    option = f"{top}Option" if top else stem
+                    return self._alternatives(join(place, keyword), len(node[keyword]), option, kinds)
         if kinds is None:
             return AnyValue()
         if top and list(kinds) == ["object"] and (top == self.name or any(map(has_members, nodes))):
             return self._object(places, top)
         return _union([self._single(kind, places, nodes, stem, top) for kind in kinds])
 
-    def _alternatives(self, place: str, count: int, option: str, stem: str, kinds: Sequence[str] | None) -> Type:
-        stem = option or stem
-        nodes = [self.root.at(join(place, index)) for index in range(count)]
-        inline = [index for index, node in enumerate(nodes) if is_object(node) and has_members(node)]
-        options: list[Type] = []
-        for index in range(count):
-            number = str(inline.index(index) + 1) if index in inline and len(inline) > 1 else ""
-            options.append(self._read((join(place, index),), f"{stem}{number}", kinds))
-        return _union(options)
+    def _alternatives(self, place: str, count: int, stem: str, kinds: Sequence[str] | None) -> Type:
+        places = [join(place, index) for index in range(count)]
+        inline = [one for one in places if is_object(node := self.root.at(one)) and has_members(node)]
+        numbers = {one: number for number, one in enumerate(inline, 1)} if len(inline) > 1 else {}
+        return _union([self._read((one,), f"{stem}{numbers.get(one, '')}", kinds) for one in places])
 
     def _single(self, kind: str, places: Places, nodes: list[dict[str, Any]], stem: str, top: str) -> Type:
         match kind:
