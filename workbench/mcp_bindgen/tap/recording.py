@@ -273,10 +273,10 @@ class Matching:
             return f"the recording has no {method}; {known}"
         wanted = key_of(method, params)[:_MAX_COMPARED]
         same = [found[0] for found in self._by_key.values() if found[0].method == method]
-        best = max(
-            same[:200],
-            key=lambda one: difflib.SequenceMatcher(
-                None, wanted, key_of(one.method, one.params)[:_MAX_COMPARED], autojunk=False
-            ).ratio(),
-        )
+
+        def likeness(one: Exchange) -> float:
+            key = key_of(one.method, one.params)[:_MAX_COMPARED]
+            return difflib.SequenceMatcher(None, wanted, key, autojunk=False).ratio()
+
+        best = max(same[:200], key=likeness)
         return f"the recording has no {method} with these params; the nearest is line {best.line}: {best.title}"
