@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from . import Mock
@@ -53,9 +52,7 @@ class MockServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._stack.close()
 
     @property

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
-from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 from .trace import MAX_MESSAGE_BYTES, Sender, Trace, TracedMessage
@@ -123,9 +122,7 @@ class Recorder:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Wait until the last messages are written, within a limit."""
         self._is_over.set()
         self._queue.put(None)
