@@ -153,7 +153,11 @@ class _Connection(asyncio.Protocol):
     async def ask(self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]) -> None:
         """Send a request, and wait for the head of the response; raise `UpstreamError`."""
         self._method = method
-        self._begin_response()
+        self._parser = httptools.HttpResponseParser(self)
+        self.status, self.headers = 0, []
+        self._head_bytes = 0
+        self._has_head = self._is_complete = False
+        self._may_reuse = True
         head = [b"%b %b HTTP/1.1" % (method.encode("latin-1"), target)]
         head += [b"%b: %b" % header for header in headers]
         is_chunked = any(name == b"transfer-encoding" for name, _ in headers)
@@ -205,13 +209,6 @@ class _Connection(asyncio.Protocol):
             raise UpstreamError(self._error)
         self._changed.clear()
         await self._changed.wait()
-
-    def _begin_response(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
-        self.status, self.headers = 0, []
-        self._head_bytes = 0
-        self._has_head = self._is_complete = False
-        self._may_reuse = True
 
     def _fail(self, reason: str) -> None:
         self._error = self._error or reason
