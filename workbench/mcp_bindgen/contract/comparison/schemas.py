@@ -167,12 +167,9 @@ class SchemaPair:
             noun = noun.replace("argument", "variable")
         return f"{noun} {_LEADING.sub(lambda found: found[1] or '', steps)}".rstrip()
 
-    def example(self, instance: Any) -> Example | None:
-        """Return the verdicts of both schemas on a value, or `None` if a schema is not usable."""
-        try:
-            old, new = (jsonschema_rs.validator_for(schema, offline=True).is_valid(instance) for schema in self.schemas)
-        except ValueError:
-            return None
+    def example(self, instance: Any) -> Example:
+        """Return the verdicts of both schemas on a value."""
+        old, new = (jsonschema_rs.validator_for(schema, offline=True).is_valid(instance) for schema in self.schemas)
         return Example(instance, old, new)
 
 
