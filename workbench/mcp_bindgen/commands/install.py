@@ -286,8 +286,7 @@ def _toml_with_member(text: str, path: Sequence[str], value: Mapping[str, Any]) 
     if not isinstance(servers, MutableMapping):
         raise BadInput(f"{member} is no table", fix="correct it there")
     inline = tomlkit.inline_table()  # the header of a table would take over the dotted keys that follow
-    for key, one in value.items():
-        inline[key] = one
+    inline.update(value)
     is_new = name not in servers
     servers[name] = inline if is_inline else tomlkit.item(value)
     edited = tomlkit.dumps(document)
