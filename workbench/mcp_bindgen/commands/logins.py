@@ -30,7 +30,7 @@ from mcp_bindgen.spec import BadInput
 from .servers import named, public, redacted
 
 if TYPE_CHECKING:
-    from mcp_bindgen.auth.client.login import Browser, Headless
+    from mcp_bindgen.auth.client.login import Browser
     from mcp_bindgen.auth.store import Store
     from mcp_bindgen.host.logins import Kept
 
@@ -226,9 +226,10 @@ def login(
     settings = settings if dpop is None else replace(settings, dpop=dpop)
 
     async def work(store: Store) -> Kept | None:
+        from mcp_bindgen.auth.client.login import Headless
         from mcp_bindgen.host.logins import log_in
 
-        return await log_in(entry, settings, _in_browser(server) if browser else _elsewhere(), store)
+        return await log_in(entry, settings, _in_browser(server) if browser else Headless(_tell, _line), store)
 
     found = _with_logins(work)
     if found is None:
@@ -276,12 +277,6 @@ def _in_browser(server: str) -> Browser:
         )
 
     return Browser(open=open_)
-
-
-def _elsewhere() -> Headless:
-    from mcp_bindgen.auth.client.login import Headless
-
-    return Headless(_tell, _line)
 
 
 async def _line(prompt: str) -> str:
