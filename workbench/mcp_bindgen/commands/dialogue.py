@@ -35,7 +35,20 @@ class Unanswered(Exception):
     """A question of a server has no answer; the message names the option that gives one."""
 
 
-class Dialogue:
+class Answering:
+    """Maker of clients; subclasses answer the questions of servers, and show their progress."""
+
+    def client(self, kind: type[Any]) -> Any:
+        """Return a client of a class, with handlers for questions."""
+        return kind()
+
+    @property
+    def on_progress(self) -> Callable[[Any], None] | None:
+        """Handler of progress; `None` to ask for none."""
+        return None
+
+
+class Dialogue(Answering):
     """Show messages and questions of a server, and return the answers.
 
     Args:

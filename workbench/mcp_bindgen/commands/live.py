@@ -7,10 +7,10 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
 import typer
@@ -41,6 +41,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 
 from .client_classes import capability_names, client_class, declaring
+from .dialogue import Answering
 from .servers import Named, headers_of, named, public
 
 if TYPE_CHECKING:
@@ -102,19 +103,6 @@ class Connection:
         return headers_of(self.header or (), self.bearer_env)
 
 
-class Answering(Protocol):
-    """Maker of clients that answer the questions of servers."""
-
-    def client(self, kind: type[Any]) -> Any:
-        """Return a client of a class, with handlers for questions."""
-        ...
-
-    @property
-    def on_progress(self) -> Callable[[Any], None] | None:
-        """Handler of progress; `None` to ask for none."""
-        ...
-
-
 @dataclass(frozen=True)
 class Live:
     """A server and how to talk to it.
@@ -133,7 +121,7 @@ class Live:
     server: str
     target: Named
     connection: Connection
-    dialogue: Answering | None = None
+    dialogue: Answering = field(default_factory=Answering)
     declares: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     doing: str = ""
@@ -227,10 +215,9 @@ class _Conversation:
     async def _connected(self, works: Mapping[str, Work[T]]) -> T:
         dialogue = self.live.dialogue
         kinds = [declaring(client_class(revision, self.live.extensions), self.live.declares) for revision in works]
-        clients: list[Any] = [kind() if dialogue is None else dialogue.client(kind) for kind in kinds]
+        clients: list[Any] = [dialogue.client(kind) for kind in kinds]
         for client in clients:
-            progress = None if dialogue is None else dialogue.on_progress
-            client.options = Options(timeout=self.live.connection.timeout, on_progress=progress)
+            client.options = Options(timeout=self.live.connection.timeout, on_progress=dialogue.on_progress)
         entry = self.live.target.entry
         auth = entry.login_auth(self.live.target.login_command(self.live.server))
         limit = anyio.current_time() + self.live.connection.timeout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from mcp_bindgen.tap.redaction import REDACTED
 from mcp_bindgen.tap.trace import meta_keys
 
 from .call import requests_of
+from .dialogue import Answering
 from .live import Connection, Live, bindings
 
 
@@ -92,17 +93,12 @@ def _own_meta(request: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in meta_of(request).items() if key not in left_out}
 
 
-class RecordedAnswers:
+class RecordedAnswers(Answering):
     """Client whose answers to questions of the server are the recorded ones."""
 
     def __init__(self, recording: Recording) -> None:
         asked = [one for exchange in recording.exchanges for one in (*exchange.before, *exchange.after)]
         self._questions = [one for one in asked if one.is_request and one.answer]
-
-    @property
-    def on_progress(self) -> Callable[[Any], None] | None:
-        """No handler."""
-        return None
 
     def client(self, kind: type[Any]) -> Any:
         """Return a client with handlers for the questions of the recording."""
