@@ -203,15 +203,13 @@ def interview(
     if kind == "server" and style is None and contract is None and not project.revision and with_ is None:
         style = _ask(f"Style ({', '.join(Style)})", Style.APP.value, _style)
     is_app = style is Style.APP
-    revisions = project.revision or (
-        None
-        if is_app
-        else _ask(
+    revisions = project.revision
+    if not revisions and not is_app:
+        revisions = _ask(
             f"Revisions ({', '.join(store.pins)})",
             default_revision(store),
             lambda said: [store.pin(one).name for one in names(said, "an answer")],
         )
-    )
     if with_ is None and (kind == "client" or contract is None):
         typed_in = revisions or [default_revision(store)]
         protocols = [lower(build(store.effective(one))) for one in typed_in]
