@@ -193,6 +193,9 @@ _FIRST_ANSWERS = {
 """Kind of entry -> the text that its method returns."""
 
 
+_NOUNS = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resources"}
+
+
 def _answers(contract: PythonContract, functions: Functions | None = None) -> Iterator[Answer]:
     for entry in contract.all_entries:
         given, structured = (f"{PREFIX}{one}" if one else "" for one in (entry.arguments, entry.output))
@@ -211,12 +214,7 @@ def _answers(contract: PythonContract, functions: Functions | None = None) -> It
 
 def _doc(contract: Contract, introduced: str) -> str:
     """Return the description in the server's `--help`."""
-    kinds = {
-        "tools": contract.tools,
-        "prompts": contract.prompts,
-        "resources": (*contract.resources, *contract.templates),
-    }
-    *most, last = [kind for kind, offered in kinds.items() if offered] or ["contract"]
+    *most, last = dict.fromkeys(_NOUNS[entry.kind] for entry in contract.all_entries) or ["contract"]
     listed = f"{', '.join(most)} and {last}" if most else last
     return f"Serve `{introduced}`: its {listed}."
 
@@ -234,10 +232,7 @@ def _valid(contract: Contract, name: str, schema: Any) -> Any:
     """Return a value of a definition that its schema accepts as well, if one can be found."""
     if Complexity(schema).exceeds(MOST_STEPS):
         return None
-    try:
-        validator = jsonschema_rs.validator_for(schema, offline=True)
-    except ValueError:
-        return None
+    validator = jsonschema_rs.validator_for(schema, offline=True)
     return next((value for value in _guesses(contract, name, schema) if validator.is_valid(value)), None)
 
 
