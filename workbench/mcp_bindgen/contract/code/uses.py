@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.ir import Protocol, build
+from mcp_bindgen.ir import build
 from mcp_bindgen.migrate.checker import Diagnostic, check
 from mcp_bindgen.migrate.files import Module, parse, python_files
 from mcp_bindgen.migrate.overlay import mark, with_marks
@@ -77,7 +77,7 @@ def broken_uses(old: Contract, new: Contract, comparison: ContractComparison, ro
     generated = {client.path for client in clients}
     found = ((path, parse(path, path.read_bytes())) for path in paths if path not in generated)
     modules = {path: module for path, module in found if isinstance(module, Module)}
-    uses = {use for client in clients for use in _Uses(client, old, new, comparison, root, modules).found()}
+    uses = {use for client in clients for use in _uses(client, old, new, comparison, root, modules)}
     return sorted(uses, key=lambda use: (use.place.file, use.place.line, use.place.column, use.reason))
 
 
@@ -97,78 +97,61 @@ def _is_of(saved: Contract, old: Contract) -> bool:
     return bool(ours & theirs)
 
 
-class _Uses:
-    """Uses of one typed client.
+def _uses(
+    client: ClientModule,
+    old: Contract,
+    new: Contract,
+    comparison: ContractComparison,
+    root: Path,
+    modules: Mapping[Path, Module],
+) -> Iterator[BrokenUse]:
+    """Yield the uses of a typed client of the old contract that break; `modules` are the files of the code."""
+    names = lower_contract(old)
+    stubs: dict[tuple[str, str], str] = {(one.kind, one.key): names.stub(one) for one in names.all_entries}
+    broken: dict[str, list[ContractFinding]] = {}
+    for finding in comparison.findings:
+        if finding.level is Level.BREAKING and (stub := stubs.get((finding.kind, finding.name))):
+            broken.setdefault(stub, []).append(finding)
+    before, after = _checked(client, old, root, modules, marked=broken), _checked(client, new, root, modules)
+    known = {(one.file, one.line, one.message) for one in before}
+    errors = [one for one in after if (one.file, one.line, one.message) not in known]
+    explained: set[Diagnostic] = set()
+    for one in before:
+        match = _CALLED.search(one.message) if one.code == "deprecated" else None
+        if match is None or match[1] != client.class_name or match[2] not in broken:
+            continue
+        module = modules[one.file]
+        call = _call_of(match[2], module.nodes.get((one.line, one.offset), ()))
+        last = one.line if call is None else call.end_lineno or one.line
+        own = [error for error in errors if error.file == one.file and one.line <= error.line <= last]
+        explained.update(own)
+        affecting = [finding for finding in broken[match[2]] if own or call is None or _may_affect(finding, call)]
+        if affecting:
+            place = module.tail(one.line, one.offset, match[2])
+            reason = "; ".join(finding.sentence for finding in affecting)
+            yield BrokenUse(place, ".".join(match.groups()), bool(own), reason, affecting[0].rule)
+    for error in errors:
+        if error not in explained and error.file in modules and error.code != "deprecated":
+            place = modules[error.file].place(error.line, error.offset)
+            yield BrokenUse(place, "", True, error.message, "")
 
-    Args:
-        client: The module of the client.
-        old: The contract that it is of.
-        new: The new contract.
-        comparison: Their comparison.
-        root: The folder of the code.
-        modules: The files of the code.
-    """
 
-    def __init__(
-        self,
-        client: ClientModule,
-        old: Contract,
-        new: Contract,
-        comparison: ContractComparison,
-        root: Path,
-        modules: Mapping[Path, Module],
-    ) -> None:
-        self._client, self._root, self._modules = client, root, modules
-        self._contracts = old, new
-        self._protocol: Protocol = build(Store().effective(client.revision))
-        names = lower_contract(old)
-        stubs: dict[tuple[str, str], str] = {(one.kind, one.key): names.stub(one) for one in names.all_entries}
-        self._findings: dict[str, list[ContractFinding]] = {}
-        for finding in comparison.findings:
-            if finding.level is Level.BREAKING and (stub := stubs.get((finding.kind, finding.name))):
-                self._findings.setdefault(stub, []).append(finding)
-
-    def found(self) -> Iterator[BrokenUse]:
-        """Yield the uses that break."""
-        before, after = (self._checked(contract, marks=index == 0) for index, contract in enumerate(self._contracts))
-        known = {(one.file, one.line, one.message) for one in before}
-        errors = [one for one in after if (one.file, one.line, one.message) not in known]
-        explained: set[Diagnostic] = set()
-        for one in before:
-            match = _CALLED.search(one.message) if one.code == "deprecated" else None
-            if match is None or match[1] != self._client.class_name or match[2] not in self._findings:
-                continue
-            module = self._modules[one.file]
-            call = _call_of(match[2], module.nodes.get((one.line, one.offset), ()))
-            last = one.line if call is None else call.end_lineno or one.line
-            own = [error for error in errors if error.file == one.file and one.line <= error.line <= last]
-            explained.update(own)
-            findings = self._findings[match[2]]
-            affecting = [finding for finding in findings if own or call is None or _may_affect(finding, call)]
-            if affecting:
-                place = module.tail(one.line, one.offset, match[2])
-                reason = "; ".join(finding.sentence for finding in affecting)
-                yield BrokenUse(place, ".".join(match.groups()), bool(own), reason, affecting[0].rule)
-        for error in errors:
-            if error not in explained and error.file in self._modules and error.code != "deprecated":
-                place = self._modules[error.file].place(error.line, error.offset)
-                yield BrokenUse(place, "", True, error.message, "")
-
-    def _checked(self, contract: Contract, *, marks: bool) -> Sequence[Diagnostic]:
-        """Return the errors in the code with the typed client of a contract."""
-        client = self._client
-        files = client_files(contract, self._protocol, client.class_name, client.path.stem, client.source)
-        text = files[client.path.name]
-        if marks:
-            tree = ast.parse(text)
-            for node in tree.body:
-                if isinstance(node, ast.ClassDef) and node.name == client.class_name:
-                    mark(node, self._findings, "deprecated('')")
-            text = with_marks(tree)
-        base = self._root if self._root.is_dir() else self._root.parent
-        name = client.path.relative_to(base).as_posix().removeprefix("src/")
-        code = {path: module.raw for path, module in self._modules.items()}
-        return check(code, self._root, {name: text}).diagnostics
+def _checked(
+    client: ClientModule, contract: Contract, root: Path, modules: Mapping[Path, Module], marked: Collection[str] = ()
+) -> Sequence[Diagnostic]:
+    """Return the errors in the code with the typed client of a contract, whose marked methods are deprecated."""
+    protocol = build(Store().effective(client.revision))
+    files = client_files(contract, protocol, client.class_name, client.path.stem, client.source)
+    text = files[client.path.name]
+    if marked:
+        tree = ast.parse(text)
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name == client.class_name:
+                mark(node, marked, "deprecated('')")
+        text = with_marks(tree)
+    base = root if root.is_dir() else root.parent
+    name = client.path.relative_to(base).as_posix().removeprefix("src/")
+    return check({path: module.raw for path, module in modules.items()}, root, {name: text}).diagnostics
 
 
 def _call_of(method: str, nodes: Sequence[ast.AST]) -> ast.Call | None:
