@@ -136,16 +136,10 @@ class _Body:
         if self._packing in _UNPACKED:
             self._unpacker = zlib.decompressobj(32 + zlib.MAX_WBITS)
 
-    def _note(
-        self,
-        request: Request,
-        seconds: float,
-        document: Mapping[str, Any],
-        elapsed_ms: float | None = None,
-        reason: str = "",
-    ) -> None:
+    def _note(self, request: Request, seconds: float, document: Mapping[str, Any], reason: str = "") -> None:
         """Write the head of a request or response without a message."""
         found = (Violation("", "HTTP", reason),) if reason else ()
+        elapsed_ms = None if self is request else round((seconds - request.seconds) * 1000, 3)
         more = request.trace.revision, elapsed_ms, found, None, request.number, document
         request.sessions.recorder.write(
             TracedMessage(seconds, self._sender, self._size, "http", request.name, None, *more)
@@ -295,5 +289,4 @@ class Response(_Body):
         request, head = self._request, self._head
         document = {"status": head.line["status"]} if self._has_noted_head else head.document()
         self._has_noted_head = True
-        elapsed = round((seconds - request.seconds) * 1000, 3)
-        self._note(request, seconds, document, elapsed, reason)
+        self._note(request, seconds, document, reason)
