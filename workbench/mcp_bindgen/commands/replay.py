@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,68 +23,61 @@ from .dialogue import Answering
 from .live import Connection, Live, bindings
 
 
-@dataclass
-class Replay:
-    """Replay of a recording.
+def replay(recording: Recording, ignored: Sequence[str], server: str, connection: Connection) -> list[Compared]:
+    """Return the comparison of each recorded request, in their order.
 
-    Attributes:
+    Args:
         recording: The recording.
         ignored: JSON Pointers into results whose values may differ.
+        server: The words that name the server.
+        connection: Options for the connection.
+
+    Raises:
+        BadInput: There is no such server, or no connection.
+        Failed: The server ended during the replay.
     """
+    seen = list[TracedMessage]()
+    live = replace(
+        Live.named(server, connection),
+        dialogue=RecordedAnswers(recording),
+        declares=tuple(sorted(recording.capabilities)),
+        on_trace=seen.append,
+    )
 
-    recording: Recording
-    ignored: Sequence[str] = ()
+    async def work(client: Any) -> list[Compared]:
+        comparison = Comparison(recording.exchanges, ignored)
+        return [await _repeat(one, client, comparison, seen) for one in recording.exchanges]
 
-    def run(self, server: str, connection: Connection) -> list[Compared]:
-        """Return the comparison of each recorded request, in their order.
+    return live.ask(lambda revisions: dict.fromkeys(revisions, work))
 
-        Raises:
-            BadInput: There is no such server, or no connection.
-            Failed: The server ended during the replay.
-        """
-        seen = list[TracedMessage]()
-        live = replace(
-            Live.named(server, connection),
-            dialogue=RecordedAnswers(self.recording),
-            declares=tuple(sorted(self.recording.capabilities)),
-            on_trace=seen.append,
-        )
 
-        async def work(client: Any) -> list[Compared]:
-            comparison = Comparison(self.recording.exchanges, self.ignored)
-            return [await self._repeat(one, client, comparison, seen) for one in self.recording.exchanges]
+async def _repeat(exchange: Exchange, client: Any, comparison: Comparison, seen: list[TracedMessage]) -> Compared:
+    """Send one request and compare; requests that begin a connection were sent when it began."""
 
-        return live.ask(lambda revisions: dict.fromkeys(revisions, work))
+    def skipped(reason: str) -> Compared:
+        return Compared(exchange.line, exchange.title, "skipped", (Difference("", reason),))
 
-    async def _repeat(
-        self, exchange: Exchange, client: Any, comparison: Comparison, seen: list[TracedMessage]
-    ) -> Compared:
-        """Send one request and compare; requests that begin a connection were sent when it began."""
-
-        def skipped(reason: str) -> Compared:
-            return Compared(exchange.line, exchange.title, "skipped", (Difference("", reason),))
-
-        if exchange.method in (INITIALIZE, DISCOVER):
-            found = [one for one in recording_of(seen).exchanges if one.method == exchange.method]
-            return comparison.compare(exchange, found[0]) if found else skipped("the connection began without it")
-        route = requests_of(client.revision).get(exchange.method)
-        if route is None:
-            return skipped(f"no request of a client of MCP {client.revision}")
-        if exchange.method == LISTEN or not exchange.response:
-            return skipped("the recording has no response")
-        if REDACTED in canonical(exchange.params):
-            return skipped("a value is redacted")
-        meta = {**_own_meta(exchange.request), **client.link.meta}
-        params = comparison.params(exchange) | ({"_meta": meta} if meta else {})
-        begun = len(seen)
-        try:
-            typed = route.read(json.dumps(params) if params else None)
-            await client.link.request(untyped(route.method), typed, client.options)
-        except (ProtocolError, RequestTimeout, ValidationError) as error:
-            if len(seen) == begun:
-                return skipped(f"this client cannot send it: {error}")
-        found = [one for one in recording_of(seen[begun:]).exchanges if one.method == exchange.method]
-        return comparison.compare(exchange, found[-1] if found else None)
+    if exchange.method in (INITIALIZE, DISCOVER):
+        found = [one for one in recording_of(seen).exchanges if one.method == exchange.method]
+        return comparison.compare(exchange, found[0]) if found else skipped("the connection began without it")
+    route = requests_of(client.revision).get(exchange.method)
+    if route is None:
+        return skipped(f"no request of a client of MCP {client.revision}")
+    if exchange.method == LISTEN or not exchange.response:
+        return skipped("the recording has no response")
+    if REDACTED in canonical(exchange.params):
+        return skipped("a value is redacted")
+    meta = {**_own_meta(exchange.request), **client.link.meta}
+    params = comparison.params(exchange) | ({"_meta": meta} if meta else {})
+    begun = len(seen)
+    try:
+        typed = route.read(json.dumps(params) if params else None)
+        await client.link.request(untyped(route.method), typed, client.options)
+    except (ProtocolError, RequestTimeout, ValidationError) as error:
+        if len(seen) == begun:
+            return skipped(f"this client cannot send it: {error}")
+    found = [one for one in recording_of(seen[begun:]).exchanges if one.method == exchange.method]
+    return comparison.compare(exchange, found[-1] if found else None)
 
 
 def _own_meta(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 import shlex
 import socket
 import sys
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,8 +70,7 @@ def forward_(
     if (entry.command is None) != (listen is not None):
         fix = "as in: --listen 127.0.0.1:8001" if listen is None else "leave it out"
         raise BadInput("--listen is for servers at a URL, and needed there", fix=fix)
-    with ExitStack() as stack:
-        file = None if out is None else stack.enter_context(_opened(out))
+    with nullcontext() if out is None else _opened(out) as file:
 
         def write(message: TracedMessage) -> None:
             if file is not None or as_json:
@@ -83,11 +82,11 @@ def forward_(
             if not as_json:
                 say_message(message)
 
-        recorder = Recorder(write)
-        with recorder:
-            code = (
-                _forward_stdio(entry, recorder) if listen is None else _forward_http(entry.url or "", listen, recorder)
-            )
+        with Recorder(write) as recorder:
+            if listen is None:
+                code = _forward_stdio(entry, recorder)
+            else:
+                code = _forward_http(entry.url or "", listen, recorder)
     if recorder.error is not None:
         say(f"warning: the trace is incomplete: {recorder.error.strerror}", err=True)
     if recorder.lost_bytes:
@@ -196,7 +195,7 @@ def replay_(
     from mcp_bindgen.tap.comparison import Verdict  # the validator takes time to load
     from mcp_bindgen.tap.recording import read_recording
 
-    from .replay import Replay
+    from .replay import replay
 
     recording = read_recording(file)
     spoken = connection.revision or recording.revision
@@ -205,7 +204,7 @@ def replay_(
     if wrong := [one for one in ignore or () if not one.startswith("/")]:
         raise BadInput(f"--ignore {wrong[0]} is no JSON Pointer", fix="as in: --ignore /structuredContent/time")
     try:
-        found = Replay(recording, ignore or ()).run(server, replace(connection, revision=spoken))
+        found = replay(recording, ignore or (), server, replace(connection, revision=spoken))
     except Failed as error:
         say(f"error: {error}", err=True)
         raise typer.Exit(1) from None
