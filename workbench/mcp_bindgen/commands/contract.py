@@ -140,12 +140,8 @@ def export(
     _name_out(out, check=check)
     found = named(server)
     app = None if found.module is None else document_of_app(found.module)
-    if app is not None:
-        contract_of(app, Path(server))
-        document: Mapping[str, Any] = app
-    else:
-        document = offers(server, connection).document
-    _write_or_check(document, out, check=check)
+    offered = offers(server, connection) if app is None else contract_of(app, Path(server))
+    _write_or_check(offered.document, out, check=check)
 
 
 def _name_out(out: Path | None, *, check: bool) -> None:
