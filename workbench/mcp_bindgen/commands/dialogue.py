@@ -152,14 +152,11 @@ class Dialogue(Answering):
             return {"action": "accept" if typer.confirm("Did you?", err=True) else "decline"}
         schema = asked["requestedSchema"]
         required = schema.get("required", ())
-        content: dict[str, Value] = {}
         fields: Mapping[str, Any] = schema["properties"]
         if self._alone is not None and len(fields) == 1:
             self._answers.setdefault(next(iter(fields)), self._alone)
-        for name, field in fields.items():
-            value = self._field(name, field, name in required, asked["message"])
-            if value is not None:
-                content[name] = value
+        given = {name: self._field(name, one, name in required, asked["message"]) for name, one in fields.items()}
+        content = {name: value for name, value in given.items() if value is not None}
         if self._is_asked and not content and not typer.confirm("Accept?", default=True, err=True):
             return {"action": "decline"}
         return {"action": "accept", "content": content}
