@@ -250,11 +250,8 @@ class _Client:
             self.used |= {tool.arguments} if whole else set()
             annotated = tool.arguments if whole else "dict[str, Json]"
             return f", arguments: {annotated}", "app.whole(arguments)", []
-        arguments = [
-            replace(argument, annotation=sent) if sent else argument
-            for argument in self._arguments(tool.arguments)
-            for sent in [_narrow(tool.raw["inputSchema"], argument)]
-        ]
+        wide = self._arguments(tool.arguments)
+        arguments = [replace(one, annotation=_narrow(tool.raw["inputSchema"], one)) for one in wide]
         signature, members = _signature(arguments), _members(arguments)
         nullable = [quoted(argument.field.wire) for argument in arguments if argument.nullable]
         if model.extra is not None and "additionalProperties" in tool.raw["inputSchema"]:
@@ -302,14 +299,14 @@ class _Client:
 
 
 def _narrow(schema: Any, argument: _Argument) -> str:
-    """Return a narrower annotation for values that are only sent; empty if there is none.
+    """Return the annotation of an argument, or a narrower one, because its values are only sent.
 
     The models of a contract take `1.0` for the `1` of an `enum`, and lists of any length for a tuple without one; who
     sends these need not.
     """
     stated = schema.get("properties", {}).get(argument.field.wire)
     if not is_object(stated) or (argument.default or "None") not in ("None", _ABSENT):
-        return ""
+        return argument.annotation
     absent = argument.annotation.rpartition(" | ")[2] if argument.default else ""
     values = None if stated.get("nullable") is True else values_of(stated)
     items = stated.get("prefixItems")
@@ -326,7 +323,7 @@ def _narrow(schema: Any, argument: _Argument) -> str:
         ]
         if all(kinds) and stated.get("minItems") == len(items):
             return " | ".join(filter(None, [f"tuple[{', '.join(kinds)}]", absent]))
-    return ""
+    return argument.annotation
 
 
 def _only(types: Protocol, names: Iterable[str]) -> Protocol:
