@@ -31,7 +31,7 @@ def _findings(member: str, old: Contract, new: Contract) -> Iterator[ContractFin
     ours, theirs = ({item.key: item for item in contract.entries[member]} for contract in (old, new))
     gone = {name: item for name, item in ours.items() if name not in theirs}
     come = {name: item for name, item in theirs.items() if name not in ours}
-    for before, after in _moved(gone, come) if LISTINGS[member].key != "name" else ():
+    for before, after in list(_moved(gone, come)) if LISTINGS[member].key != "name" else ():
         pair = Pair((gone.pop(before), come.pop(after)))
         yield ContractFinding("uri-changed", kind, after, "", f"was {before}", Level.BREAKING, Level.BREAKING)
         yield from pair.findings()
@@ -45,14 +45,12 @@ def _findings(member: str, old: Contract, new: Contract) -> Iterator[ContractFin
             yield from Pair((item, theirs[name])).findings()
 
 
-def _moved(gone: Mapping[str, Entry], come: Mapping[str, Entry]) -> list[tuple[str, str]]:
-    """Return old URI -> new URI of entries with a common name that is unique on each side."""
-    found: list[tuple[str, str]] = []
+def _moved(gone: Mapping[str, Entry], come: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
+    """Yield old URI -> new URI of entries with a common name that is unique on each side."""
     for before, item in gone.items():
         alike = [after for after, other in come.items() if other.name == item.name]
         if len(alike) == 1 and sum(other.name == item.name for other in gone.values()) == 1:
-            found.append((before, alike[0]))
-    return found
+            yield before, alike[0]
 
 
 def _successor(name: str, item: Entry, come: Mapping[str, Entry]) -> str:
