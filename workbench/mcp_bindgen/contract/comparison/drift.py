@@ -81,8 +81,7 @@ def check_server(
         mode: Direction of the comparison.
         transitive: True to compare with the earlier contracts of the lock, too.
     """
-    of_server = judge_server(locked.current, live)
-    found = [Checked(of_server, server_texts(locked.current, live))]
+    whole = Checked(judge_server(locked.current, live), server_texts(locked.current, live))
     worst = {(one.verdict.kind, one.verdict.name): one for one in _entries(locked.current, live, mode)}
     for age, snapshot in enumerate(locked.history if transitive else (), 1):
         for one in _entries(snapshot, live, mode):
@@ -90,7 +89,7 @@ def check_server(
             is_worse = key not in worst or one.verdict.status > worst[key].verdict.status
             if is_worse and one.verdict.status >= LockStatus.UNPROVEN:  # other texts were reviewed since
                 worst[key] = replace(one, texts=(), age=age)
-    return sorted([*found, *worst.values()], key=lambda one: -one.verdict.status)
+    return sorted([whole, *worst.values()], key=lambda one: -one.verdict.status)
 
 
 def _entries(old: Snapshot, new: Snapshot, mode: Mode) -> Iterator[Checked]:
