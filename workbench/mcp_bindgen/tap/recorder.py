@@ -164,9 +164,8 @@ class Recorder:
     def _run(self) -> None:
         while (chunk := self._queue.get()) is not None:
             self._wait_for_pause()
-            if chunk.data is not None:
-                with self._lock:
-                    self._queued_bytes -= len(chunk.data)
+            with self._lock:
+                self._queued_bytes -= len(chunk.data or b"")
             if self.error is None:
                 self._read(chunk)
 
