@@ -163,21 +163,18 @@ class Trace:
     ) -> TracedMessage:
         kind, number = kind_of(message) or "", message.get("id")
         id_ = brief(json.dumps(number))
-        requested, elapsed, found = "", None, list[Violation]()
+        requested, elapsed, found = str(message.get("method", "")), None, list[Violation]()
         if kind in ("result", "error"):
             requested, since = self._pending.pop((OTHER_SIDE[sender], id_), ("", None))
             elapsed = None if since is None else round((seconds - since) * 1000, 3)
             if since is None and number is not None and not is_repeated:
                 found.append(Violation("/id", "JSON-RPC: id", "no open request has this id"))
         elif kind == "request":
-            requested = str(message["method"])
             key = (sender, id_)
             if key in self._pending:
                 found.append(Violation("/id", "JSON-RPC: id", "an open request has the same id"))
             elif len(self._pending) < _MAX_PENDING:
                 self._pending[key] = (requested[:_MAX_KEPT_CHARACTERS], seconds)
-        else:
-            requested = str(message.get("method", ""))
         self._learn(kind, requested, message)
         shown = redacted(message) if may_contain_secrets(text) else message
         if self.revision:
