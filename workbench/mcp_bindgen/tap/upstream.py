@@ -248,11 +248,7 @@ class _Connection(asyncio.Protocol):
         names = {name.lower() for name, _ in self.headers}
         if self._has_head and exc is None and not names & {b"content-length", b"transfer-encoding"}:
             self._is_complete = True
-        if not self._is_complete:
-            self._fail("the server closed the connection")
-        self._may_reuse = False
-        self._changed.set()
-        self._may_write.set()
+        self._fail("the server closed the connection")  # which matters to an incomplete response only
 
     def pause_writing(self) -> None:
         """Wait with the rest of the request."""
