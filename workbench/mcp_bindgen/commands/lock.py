@@ -240,24 +240,25 @@ def asked_of(entry: Entry) -> dict[str, str]:
     start = _LAUNCHERS.get(program)
     if start is None or entry.args[: len(start)] != start:
         return found
-    words = iter(entry.args[len(start) :])
-    package = ""
-    for word in words:
-        option, equals, value = word.partition("=")
-        if option in _OF_PACKAGE and program not in _IMAGES:
-            package = value if equals else next(words, "")
-            break
-        if not word.startswith("-"):
-            package = word
-            break
-        if option in _WITH_VALUE and not equals:
-            next(words, None)
-    package = redacted([package])[0]
+    package = redacted([_package(program, iter(entry.args[len(start) :]))])[0]
     match = (_TAG if program in _IMAGES else _VERSION).fullmatch(package)
     if match is None:
         return {**found, "package": package} if package else found
     version = match.groupdict().get("version") or match.groupdict().get("digest") or match.groupdict().get("tag")
     return {**found, "package": match["package"], **({"version": version} if version else {})}
+
+
+def _package(launcher: str, words: Iterator[str]) -> str:
+    """Return the package or image that the arguments of a launcher name; empty if they name none."""
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option in _OF_PACKAGE and launcher not in _IMAGES:
+            return value if equals else next(words, "")
+        if not word.startswith("-"):
+            return word
+        if option in _WITH_VALUE and not equals:
+            next(words, None)
+    return ""
 
 
 def _warn_of_version(name: str, asked: dict[str, str]) -> None:
