@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TypeGuard
 
 from mcp_bindgen.migrate.checker import check
 from mcp_bindgen.migrate.files import Module, parse, python_files
@@ -144,7 +143,8 @@ def _class_problems(project: Project) -> Iterator[Finding]:
                 message = f"{node.name} misses {name}{_offer(promised[name])}"
                 yield _finding("method-missing", path, message, node.lineno, fix)
         elif one.file in modules and one.code in ("override", "attr-defined", "misc"):
-            names = [inner.name for inner in ast.walk(modules[one.file].tree) if _starts(inner, one.line)]
+            functions = (inner for inner in ast.walk(modules[one.file].tree) if isinstance(inner, _FUNCTIONS))
+            names = [inner.name for inner in functions if inner.lineno == one.line]
             mistyped = _mistyped(one.message, promised, *names)
             owner = next((node.name for path, node in classes if path == one.file), "")
             if mistyped:
@@ -216,10 +216,6 @@ def _meant(missing: Sequence[str], strays: Sequence[str]) -> dict[str, str]:
             left.remove(near[0])
     rest = [name for name in missing if name not in found]
     return {**found, rest[0]: left[0]} if len(rest) == len(left) == 1 else found
-
-
-def _starts(node: ast.AST, line: int) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return isinstance(node, _FUNCTIONS) and node.lineno == line
 
 
 def _mistyped(message: str, promised: Mapping[str, ast.AsyncFunctionDef], name: str = "") -> str:
