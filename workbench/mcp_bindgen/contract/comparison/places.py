@@ -260,10 +260,9 @@ def _ruled(place: str, keyword: str, old: Any, new: Any) -> Iterator[Difference]
         yield from (Difference(place, keyword, "", one, "enum-value-added") for one in theirs if one not in ours)
     elif keyword == "const" and was and now:
         yield Difference(place, keyword, was, now, "const-changed")
-    elif keyword == "additionalProperties" and new is False:
-        yield Difference(place, keyword, was, now, "additional-properties-closed")
-    elif keyword == "additionalProperties" and old is False:
-        yield Difference(place, keyword, was, now, "additional-properties-opened")
+    elif keyword == "additionalProperties" and (old is False or new is False):
+        rule = "additional-properties-closed" if new is False else "additional-properties-opened"
+        yield Difference(place, keyword, was, now, rule)
     else:
         yield Difference(place, keyword, was, now)
 
