@@ -176,54 +176,53 @@ def _lines(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 def recording_of(messages: Iterable[Mapping[str, Any] | TracedMessage]) -> Recording:
     """Return the recording of traced messages, or of their JSON objects."""
     revision, redacted_count = "", 0
-    exchanges, reader = list[Exchange](), _Reader()
+    reader = _Reader()
     for number, one in enumerate(messages, 1):
         entry = {**(one.document() if isinstance(one, TracedMessage) else one), "line": number}
         if entry["kind"] in ("", "http"):
             continue
         revision = str(entry.get("revision") or revision)
         redacted_count += REDACTED in json.dumps(entry["message"])
-        found = reader.read(entry)
-        if found is not None:
-            exchanges.append(found)
-    return Recording(revision if revision in Store().pins else "", tuple(exchanges), redacted_count)
+        reader.read(entry)
+    return Recording(revision if revision in Store().pins else "", tuple(reader.exchanges), redacted_count)
 
 
 class _Reader:
-    """Reader of messages in their order: finds the exchange of each."""
+    """Reader of messages in their order: finds the exchange of each.
+
+    Attributes:
+        exchanges: The exchanges so far, in the order of their requests.
+    """
 
     def __init__(self) -> None:
+        self.exchanges: list[Exchange] = []
         self._open: list[Exchange] = []
         self._asked: dict[str, Question] = {}
-        self._last: Exchange | None = None
 
-    def read(self, entry: Mapping[str, Any]) -> Exchange | None:
-        """Take the next message; return the exchange that it begins."""
+    def read(self, entry: Mapping[str, Any]) -> None:
+        """Take the next message."""
         message, kind, stream = entry["message"], entry["kind"], entry.get("stream")
         number = json.dumps(message.get("id"))
         if entry["sender"] == "client":
             if kind == "request" and isinstance(message.get("method"), str):
-                self._last = Exchange(entry["line"], stream, message)
-                self._open.append(self._last)
-                return self._last
-            if kind in ("result", "error") and number in self._asked:
+                self.exchanges.append(Exchange(entry["line"], stream, message))
+                self._open.append(self.exchanges[-1])
+            elif kind in ("result", "error") and number in self._asked:
                 self._asked.pop(number).answer = message
-            return None
-        if kind in ("result", "error"):
+        elif kind in ("result", "error"):
             same = [one for one in self._open if json.dumps(one.request.get("id")) == number]
             for one in [one for one in same if one.stream == stream][-1:] or same[-1:]:
                 one.response = message
                 self._open.remove(one)
-            return None
-        question = Question(message)
-        if question.is_request:
-            self._asked[number] = question
-        owner = self._owner(message, stream)
-        if owner is not None:
-            owner.before.append(question)
-        elif self._last is not None:
-            self._last.after.append(question)
-        return None
+        else:
+            question = Question(message)
+            if question.is_request:
+                self._asked[number] = question
+            owner = self._owner(message, stream)
+            if owner is not None:
+                owner.before.append(question)
+            elif self.exchanges:
+                self.exchanges[-1].after.append(question)
 
     def _owner(self, message: Mapping[str, Any], stream: int | None) -> Exchange | None:
         """Return the open exchange of a message: by its progress token, else by its stream, else the newest."""
