@@ -72,30 +72,15 @@ def unfit(constraints: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, B
     """
     for keyword, value in constraints.items():
         if keyword == "pattern" and not _compiles(value):
-            yield (
-                keyword,
-                BadInput(
-                    f"the pattern {value!r} cannot be compiled",
-                    pointer=join(pointer, keyword),
-                    fix="write it without look-around",
-                ),
-            )
+            problem, fix = f"the pattern {value!r} cannot be compiled", "write it without look-around"
         elif keyword in _LENGTHS and value > _LONGEST:
-            yield (
-                keyword,
-                BadInput(
-                    f"{keyword!r} is larger than any length", pointer=join(pointer, keyword), fix="use a smaller number"
-                ),
-            )
+            problem, fix = f"{keyword!r} is larger than any length", "use a smaller number"
         elif keyword == "multipleOf" and value % 1:
-            yield (
-                keyword,
-                BadInput(
-                    f"multiples of the fraction {value} cannot be told from rounded numbers",
-                    pointer=join(pointer, keyword),
-                    fix="use a whole number",
-                ),
-            )
+            problem = f"multiples of the fraction {value} cannot be told from rounded numbers"
+            fix = "use a whole number"
+        else:
+            continue
+        yield keyword, BadInput(problem, pointer=join(pointer, keyword), fix=fix)
 
 
 def _compiles(pattern: str) -> bool:
