@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from ..model import AnyValue, Array, Definition, Map, Ref, Scalar, Type, Union
+from ..model import AnyValue, Array, Map, Ref, Scalar, Type, Union
 from .build_state import BuildState
 
 
 def recognise_free(state: BuildState) -> BuildState:
     """Replace recursive unions that accept every JSON value (2026-07-28: `JSONValue`) by `AnyValue`."""
     free = {name for name, definition in state.definitions.items() if isinstance(definition.type, Union)}
-    while True:
-        still = {name for name in free if _accepts_all(state.definitions[name].type, free, state)}
-        if still == free:
-            break
+    while (still := {name for name in free if _accepts_all(state.definitions[name].type, free, state)}) != free:
         free = still
     return state.retyped(lambda name, type: AnyValue() if name in free else type)
 
@@ -34,6 +31,5 @@ def _free(type: Type, free: set[str]) -> bool:
 
 def _resolve(type: Type, free: set[str], state: BuildState) -> Type:
     while isinstance(type, Ref) and type.name not in free:
-        definition: Definition = state.definitions[type.name]
-        type = definition.type
+        type = state.definitions[type.name].type
     return type
