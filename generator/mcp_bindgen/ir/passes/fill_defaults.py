@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model import Const, Definition, Field, Json, Object, Ref
+from ..model import Const, Definition, Field, Json, Object, Ref, Type
 from .build_state import BuildState
 
 
@@ -13,23 +13,18 @@ def fill_defaults(state: BuildState) -> BuildState:
 
     Core facts about fields of any definition apply to an extension only if the field is a field of core's `Result`.
     """
-    return replace(
-        state, definitions={name: _filled(definition, state) for name, definition in state.definitions.items()}
-    )
+    return state.retyped(lambda name, type: _filled(state.definitions[name], type, state))
 
 
-def _filled(definition: Definition, state: BuildState) -> Definition:
-    if not isinstance(definition.type, Object):
-        return definition
+def _filled(definition: Definition, type: Type, state: BuildState) -> Type:
+    if not isinstance(type, Object):
+        return type
     stated = state.facts_about(definition)["defaults"]
     if definition.origin:
-        stated = {**_inherited(definition.type, state), **stated}
-    fields = definition.type.fields
-    values = [_stated(one, stated.get(f"{definition.name}.{one.wire}", stated.get(one.wire))) for one in fields]
-    if all(value is None for value in values):
-        return definition
-    filled = tuple(replace(field, stated=value) for field, value in zip(fields, values, strict=True))
-    return replace(definition, type=replace(definition.type, fields=filled))
+        stated = {**_inherited(type, state), **stated}
+    values = [_stated(one, stated.get(f"{definition.name}.{one.wire}", stated.get(one.wire))) for one in type.fields]
+    fields = (replace(field, stated=value) for field, value in zip(type.fields, values, strict=True))
+    return replace(type, fields=tuple(fields))
 
 
 def _inherited(type: Object, state: BuildState) -> dict[str, Json]:
