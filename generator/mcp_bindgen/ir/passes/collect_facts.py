@@ -15,15 +15,13 @@ def collect_facts(state: BuildState) -> BuildState:
     """Fill in the facts: keys of `_meta` from the schema, the others from `semantics.toml`."""
     semantics, revision = state.semantics, state.source.revision
     utilities = [(role, name) for role, name in semantics["utilities"].items() if name in state.methods]
-    cache_invalidations = [
-        (name, tuple(cached))
-        for name, methods in semantics["cache_invalidations"].items()
-        if (cached := _cached(state, methods))
-    ]
+    cached = {name: tuple(_cached(state, methods)) for name, methods in semantics["cache_invalidations"].items()}
     facts = Facts(
         utilities=tuple(utilities),
         meta_keys=tuple(sorted(_meta_keys(state))),
-        cache_invalidations=tuple((name, methods) for name, methods in cache_invalidations if name in state.methods),
+        cache_invalidations=tuple(
+            (name, methods) for name, methods in cached.items() if methods and name in state.methods
+        ),
         batches=any(name in state.definitions for name in semantics["batches"].values()),
         unnamed_over_http=revision == semantics["transports"].get("unnamed-revision"),
         trace_context=tuple(semantics["trace_context"]),
