@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mcp_bindgen.spec.revisions import has_reached
 
-from ..model import ErrorCode, Object, Type
+from ..model import ErrorCode, Type
 from .build_state import BuildState
 
 
@@ -38,13 +38,7 @@ def _is_past(revision: str, until: str) -> bool:
 
 def _code(type: Type, state: BuildState) -> int | None:
     """Return the constant of `code`, or of `error.code` in the definition of a whole error response."""
-    whole, error = state.object_of(type), state.field_of(type, "error")
-    inner = state.object_of(error.type) if error is not None else None
-    codes = [code for part in (whole, inner) if part is not None and (code := _constant(part)) is not None]
-    return codes[0] if codes else None
-
-
-def _constant(type: Object) -> int | None:
-    field = type.field("code")
-    value = field.constant if field is not None else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    error = state.field_of(type, "error")
+    fields = [state.field_of(part, "code") for part in (type, error.type if error is not None else None)]
+    values = [field.constant for field in fields if field is not None]
+    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
