@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, cast
 
 from mcp_bindgen.spec.effective import ExtensionSchema
 
-from ..model import Extension, MetaKey, Ref, Scalar, Sender, Type
+from ..model import OTHER_SIDE, Extension, MetaKey, Ref, Scalar, Type
 from .build_state import BuildState
 
-_SENDERS: tuple[Sender, ...] = ("client", "server")
-_SCALARS: Mapping[str, Literal["string", "integer", "number", "boolean"]] = {
-    "string": "string",
-    "integer": "integer",
-    "number": "number",
-    "boolean": "boolean",
-}
+_SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
 def collect_extensions(state: BuildState) -> BuildState:
@@ -35,7 +29,7 @@ def _extension(source: ExtensionSchema, state: BuildState) -> Extension:
         name=source.module,
         digest=source.digest,
         options=tuple(head.get("options", {}).items()),
-        settings=tuple((side, name) for side in _SENDERS if (name := head.get("settings", {}).get(side)) is not None),
+        settings=tuple((side, name) for side in OTHER_SIDE if (name := head.get("settings", {}).get(side)) is not None),
         meta_keys=tuple(_meta_keys(facts["meta"])),
         alternatives=tuple((name, tuple(types)) for name, types in facts["alternatives"].items() if name in of_core),
         cache_invalidations=tuple((name, tuple(methods)) for name, methods in facts["cache_invalidations"].items()),
@@ -54,4 +48,4 @@ def _meta_keys(table: Mapping[str, Mapping[str, str]]) -> Iterator[MetaKey]:
 
 def type_named(name: str) -> Type:
     """Return the type that facts call `name`: one of JSON's scalars, else a definition."""
-    return Scalar(_SCALARS[name]) if name in _SCALARS else Ref(name)
+    return Scalar(cast(Any, name)) if name in _SCALARS else Ref(name)
