@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcp_bindgen.spec import BadInput, DiagnosticContext
 
-from ..model import Definition, Kind, Method, Object, Ref, Sender, Type, Union
+from ..model import Definition, Kind, Method, Object, Ref, Sender, Union
 from ..senders import infer_senders, kind_of
 from .build_state import BuildState
 
@@ -29,10 +29,11 @@ def collect_methods(state: BuildState) -> BuildState:
             if method is not None:
                 methods[method] = _with_sender(methods.get(method), definition, method, role, state.context)
     if not methods:
+        known = ", ".join(state.semantics["unions"])
         error = BadInput(
             "no role union says who sends what",
             pointer="/$defs",
-            fix=f"define one of {_known(state)}, or name the union under [unions] in a file for --semantics",
+            fix=f"define one of {known}, or name the union under [unions] in a file for --semantics",
         )
         state.context.report(
             "role-union",
@@ -78,10 +79,6 @@ def _checked(definition: Definition, union: str, kind: str, context: DiagnosticC
         )
         context.report("message-name", error, f"it is read as a {kind}")
     return method
-
-
-def _known(state: BuildState) -> str:
-    return ", ".join(state.semantics["unions"])
 
 
 def _members(state: BuildState, union: str, seen: set[str] | None = None) -> list[str]:
@@ -131,18 +128,16 @@ def _with_sender(
     if known is not None:
         senders = known.senders if sender in known.senders else (*known.senders, sender)
         return replace(known, senders=tuple(sorted(senders)))
-    params: tuple[Type, bool] | None = None
     assert isinstance(definition.type, Object)
-    if (field := definition.type.field("params")) is not None:
-        params = (field.type, field.required)
+    params = definition.type.field("params")
     return Method(
         name=name,
         definition=definition.name,
         kind="request" if role["kind"] == "request" else "notification",
         senders=(sender,),
         carrier="embedded" if role.get("carrier") == "embedded" else "message",
-        params=params[0] if params else None,
-        params_required=params[1] if params else False,
+        params=params.type if params is not None else None,
+        params_required=params is not None and params.required,
         doc=definition.doc,
         origin=definition.origin,
     )
