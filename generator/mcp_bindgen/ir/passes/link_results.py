@@ -7,7 +7,7 @@ from dataclasses import replace
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.toml import quoted
 
-from ..model import Definition, Method, Object, Ref, Type, Union
+from ..model import Definition, Method, Object, Ref, Type, flattened
 from .build_state import BuildState
 from .collect_methods import method_of
 
@@ -48,9 +48,7 @@ def _linked(method: Method, state: BuildState) -> Method:
 
 def _response(definition: Definition | None) -> list[Type]:
     field = definition.type.field("result") if definition and isinstance(definition.type, Object) else None
-    if field is None:
-        return []
-    return list(field.type.members) if isinstance(field.type, Union) else [field.type]
+    return flattened([field.type]) if field is not None else []
 
 
 def _assumed(method: Method, stem: str, named: str, state: BuildState) -> str:
