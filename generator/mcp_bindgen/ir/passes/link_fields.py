@@ -22,11 +22,7 @@ def link_fields(state: BuildState) -> BuildState:
 
 def _linked(method: Method, state: BuildState, stateless: bool) -> Method:
     facts = state.facts_about(method)
-    asking = [
-        wire
-        for name, wire in facts["opt_in"].items()
-        if Ref(name) in method.alternatives and state.field_of(method.params, wire) is not None
-    ]
+    asking = (wire for name, wire in facts["opt_in"].items() if Ref(name) in method.alternatives)
     named_by = state.field_of(method.params, facts["names"].get(method.name)) if stateless else None
     repeated: Mapping[str, str] | None = facts["header_params"].get(method.name) if stateless else None
     return replace(
@@ -38,7 +34,7 @@ def _linked(method: Method, state: BuildState, stateless: bool) -> Method:
         named_by=named_by.wire if named_by else None,
         header_params=_header_params(method, state, repeated),
         filter=_filter(method, state, facts["filters"].get(method.name)),
-        opt_in=next(iter(asking), None),
+        opt_in=next((wire for wire in asking if state.field_of(method.params, wire) is not None), None),
         truncation=_truncation(method, state, facts["truncated"].get(method.name)),
     )
 
@@ -60,11 +56,10 @@ def _truncation(method: Method, state: BuildState, stated: Mapping[str, Any] | N
     holder = state.field_of(method.result, stated["holder"]) if stated is not None else None
     if stated is None or holder is None:
         return None
-    members = [stated[name] for name in ("values", "total", "more")]
-    if None in [state.field_of(holder.type, wire) for wire in members]:
+    members = {name: stated[name] for name in ("values", "total", "more")}
+    if None in [state.field_of(holder.type, wire) for wire in members.values()]:
         return None
-    values, total, more = members
-    return Truncation(holder.wire, values, total, more, stated["most"])
+    return Truncation(holder=holder.wire, **members, max_items=stated["most"])
 
 
 def _header_params(method: Method, state: BuildState, stated: Mapping[str, str] | None) -> HeaderParams | None:
