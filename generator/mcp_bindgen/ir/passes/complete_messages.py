@@ -50,7 +50,7 @@ def _complete_params(message: str, base: str, schemas: dict[str, Schema], origin
     if is_object(params) and "$ref" in params:
         _complete(target(params["$ref"]), base, schemas, origins)
         return
-    if not is_object(params) or _says(params) <= {"type", "additionalProperties"}:
+    if _is_general(params):
         prose = {keyword: params[keyword] for keyword in PROSE if is_object(params) and keyword in params}
         params = {"$ref": reference(base), **prose}
         required |= {"params"} if schemas[base].get("required") else set()
