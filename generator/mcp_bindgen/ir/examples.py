@@ -311,11 +311,8 @@ def _is_scalar(type: Scalar, value: Any) -> bool:
 
 
 def _is_text(limits: Mapping[str, Any], text: str) -> bool:
-    if not limits.get("minLength", 0) <= len(text) <= limits.get("maxLength", math.inf):
-        return False
-    if "pattern" not in limits:
-        return True
-    return _matches(limits["pattern"], text)
+    is_long = bool(limits.get("minLength", 0) <= len(text) <= limits.get("maxLength", math.inf))
+    return is_long and ("pattern" not in limits or _matches(limits["pattern"], text))
 
 
 def _matches(pattern: str, text: str) -> bool:
