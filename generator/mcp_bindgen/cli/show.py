@@ -170,9 +170,6 @@ def methods(revision: RevisionName, as_json: Json = False, *, reading: RevisionO
 
 
 def _method(protocol: PythonProtocol, method: Method) -> dict[str, Any]:
-    added = [
-        type for one in protocol.extensions for name, types in one.alternatives if name == method.name for type in types
-    ]
     return {
         "name": method.name,
         "definition": method.definition,
@@ -182,7 +179,7 @@ def _method(protocol: PythonProtocol, method: Method) -> dict[str, Any]:
         "params": describe(method.params) if method.params is not None else None,
         "paramsRequired": method.params_required,
         "result": describe(method.result) if method.result is not None else None,
-        "alternatives": [*map(describe, method.alternatives), *added],
+        "alternatives": [*map(describe, method.alternatives), *protocol.added_answers(method.name)],
         "origin": method.origin or None,
         "capabilities": dict(method.capabilities),
         "stub": protocol.stub(method),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, SkipValidation, StrictBool, StrictInt
@@ -225,10 +226,6 @@ CapabilityName = Annotated[str, Member(pattern=r"^(client|server)\.")]
 
 OTHER_SIDE: Mapping[Sender, Sender] = {"client": "server", "server": "client"}
 """Side -> the side at the other end of the connection."""
-
-
-def _lenient() -> DiagnosticContext:
-    return DiagnosticContext(strict=False)
 
 
 @dataclass(frozen=True)
@@ -583,7 +580,7 @@ class Protocol(Definitions):
     diagnostics: List[Diagnostic] = ()
     extensions: List[Extension] = ()
     context: Annotated[SkipJsonSchema[SkipValidation[DiagnosticContext]], Member(exclude=True)] = field(
-        default_factory=_lenient, compare=False, repr=False
+        default_factory=partial(DiagnosticContext, strict=False), compare=False, repr=False
     )
 
     def accepts_null(self, type: Type) -> bool:
@@ -599,6 +596,10 @@ class Protocol(Definitions):
                 return any(self.accepts_null(member) for member in members)
             case _:
                 return False
+
+    def added_answers(self, method: str) -> list[str]:
+        """Return the definitions with which the extensions may answer a method, beside its own results."""
+        return [name for one in self.extensions for name in dict(one.alternatives).get(method, ())]
 
     def reach(self, roots: Iterable[str], within: Container[str] | None = None) -> dict[str, None]:
         """Return `roots` and all definitions that they refer to, in order of discovery.

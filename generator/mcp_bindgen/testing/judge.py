@@ -62,11 +62,6 @@ class MessageJudge:
         self._protocol = protocol
         self._definitions = {name: with_uris(schema) for name, schema in definitions.items()}
         self._methods = {method.name: method for method in protocol.methods}
-        added = [pair for extension in protocol.extensions for pair in extension.alternatives]
-        self._instead = {
-            method.name: [one for name, names in added if name == method.name for one in names]
-            for method in protocol.methods
-        }
         self._validators: dict[str, Draft202012Validator] = {}
 
     def violations(self, message: Mapping[str, Any], requested: str | None) -> list[Violation]:
@@ -88,7 +83,7 @@ class MessageJudge:
             return self._check(message, "", method.definition)
         if kind == "result":
             names = [type.name for type in (method.result, *method.alternatives) if isinstance(type, Ref)]
-            names += self._instead[method.name]
+            names += self._protocol.added_answers(method.name)
             return self._check(message["result"], "/result", *self._meant(names, message["result"]))
         return []
 

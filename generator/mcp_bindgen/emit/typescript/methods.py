@@ -108,8 +108,7 @@ class Methods:
         return type is None or any(field.required and field.wire != "_meta" for field in type.fields)
 
     def _alternatives(self, method: Method) -> list[Type]:
-        added = (name for one in self.protocol.extensions for name in dict(one.alternatives).get(method.name, ()))
-        return [*method.alternatives, *map(Ref, added)]
+        return [*method.alternatives, *map(Ref, self.protocol.added_answers(method.name))]
 
     def _declares(self, method: Method) -> str:
         """Return the capability of the receiver that a handler of the method stands for."""
