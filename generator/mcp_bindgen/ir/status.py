@@ -86,6 +86,7 @@ def reports_of(store: Store, revision: str | None = None) -> list[Report]:
     for name in names:
         source = store.effective(name)
         unlisted = [patch.pointer for patch in source.applied if name not in patch.revisions]
+        protocol = build(replace(source, context=DiagnosticContext(source.file, strict=False)))
         report = Report(
             name,
             is_draft=source.draft,
@@ -93,24 +94,17 @@ def reports_of(store: Store, revision: str | None = None) -> list[Report]:
             pinned=store.is_pinned(name),
             patches=len(source.applied),
             unlisted=() if store.is_users(name) else tuple(unlisted),
+            definitions=len(protocol.definitions),
+            fields=sum(len(_fields(definition.type)) for definition in protocol.definitions.values()),
+            stubs={} if source.docs is None else dict(_undocumented(protocol)),
+            problems=tuple(map(str, protocol.diagnostics)),
         )
-        protocol = build(replace(source, context=DiagnosticContext(source.file, strict=False)))
-        report = replace(report, problems=tuple(map(str, protocol.diagnostics)))
-        reports.append(_filled(report, source, protocol, before))
+        reports.append(report if before is None else _compared(report, source, protocol, before))
         before = protocol
     return [report for report in reports if revision in (None, report.revision)]
 
 
-def _filled(report: Report, source: EffectiveSchema, protocol: Protocol, before: Protocol | None) -> Report:
-    fields = [one for definition in protocol.definitions.values() for one in _fields(definition.type)]
-    report = replace(
-        report,
-        definitions=len(protocol.definitions),
-        fields=len(fields),
-        stubs={} if report.has_prose else dict(_undocumented(protocol)),
-    )
-    if before is None:
-        return report
+def _compared(report: Report, source: EffectiveSchema, protocol: Protocol, before: Protocol) -> Report:
     known = {method.name for method in before.methods}
     return replace(
         report,
