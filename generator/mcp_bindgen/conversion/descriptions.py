@@ -71,13 +71,9 @@ def _fate(difference: Difference) -> str:
 
 def missing_rules(plan: Plan) -> str:
     """Return the rules that a step lacks, as TOML to paste, complete and to be changed; empty where none is missing."""
-    lines = [f'{_key(one.path)} = {{ do = "refuse", because = {quoted(one.description)} }}' for one in plan.missing]
+    rules = [(".".join(map(key_text, one.path)), quoted(one.description)) for one in plan.missing]
+    lines = [f'{path} = {{ do = "refuse", because = {reason} }}' for path, reason in rules]
     return "\n".join([f"[{quoted(plan.name)}]", *lines, ""]) if lines else ""
-
-
-def _key(path: Iterable[str]) -> str:
-    """Return a path as a key of TOML."""
-    return ".".join(map(key_text, path))
 
 
 _INTRODUCTION = Path(__file__).with_name("introduction.md")

@@ -15,54 +15,49 @@ from .rules import ANY, ERROR, Rules
 def plan(source: Protocol, target: Protocol, rules: Rules) -> Plan:
     """Plan the step from `source` to `target`."""
     planner = Payloads(source, target, rules)
-    methods = _Methods(planner)
+    theirs = {method.name: method for method in target.methods}
+    payloads: list[Payload] = []
+    gone: list[Difference] = []
     for method in source.methods:
-        methods.add(method)
+        other = theirs.get(method.name)
+        gone += _unsent(planner, method, other)
+        payloads += _payloads(planner, method, other) if other is not None else ()
     errors, changed = _errors(planner)
-    differences = [*methods.gone, *changed, *(one for payload in methods.payloads for one in payload.differences)]
-    reached = {one for payload in methods.payloads for one in reach(payload.edit, planner.named)}
+    differences = [*gone, *changed, *(one for payload in payloads for one in payload.differences)]
+    reached = {one for payload in payloads for one in reach(payload.edit, planner.named)}
     return Plan(
         Side(source.revision, source.digest),
         Side(target.revision, target.digest),
-        tuple(methods.payloads),
+        tuple(payloads),
         tuple(Conversion(key, edit) for key, edit in planner.named.items() if key in reached),
-        tuple(methods.gone),
+        tuple(gone),
         errors,
         tuple(dict.fromkeys(differences)),
         tuple(rule for path, rule in rules.items() if path not in planner.used),
     )
 
 
-class _Methods:
-    """Planner of methods, source beside target."""
+def _unsent(planner: Payloads, method: Method, other: Method | None) -> Iterator[Difference]:
+    """Yield a difference for a method that the target lacks, or for each side that may not send it there."""
+    target = planner.target.revision
+    if other is None:
+        yield planner.difference((method.name,), Kind.IGNORED, f"MCP {target} has no {method.name}")
+        return
+    for sender in method.senders:
+        if sender not in other.senders:
+            description = f"in MCP {target} no {sender} sends {method.name}"
+            yield planner.difference((method.name, sender), Kind.IGNORED, description)
 
-    def __init__(self, planner: Payloads) -> None:
-        self.payloads: list[Payload] = []
-        self.gone: list[Difference] = []
-        self._planner = planner
-        self._theirs = {method.name: method for method in planner.target.methods}
 
-    def add(self, method: Method) -> None:
-        """Plan a method."""
-        other, target = self._theirs.get(method.name), self._planner.target.revision
-        if other is None:
-            description = f"MCP {target} has no {method.name}"
-            self.gone.append(self._planner.difference((method.name,), Kind.IGNORED, description))
-            return
-        for sender in method.senders:
-            if sender not in other.senders:
-                description = f"in MCP {target} no {sender} sends {method.name}"
-                self.gone.append(self._planner.difference((method.name, sender), Kind.IGNORED, description))
-        self.payloads += self._payloads(method, other)
-
-    def _payloads(self, method: Method, other: Method) -> Iterator[Payload]:
-        if method.params is not None or other.params is not None:
-            none = Object(())
-            found = self._planner.outcome(method.params or none, other.params or none, (method.name, "params"))
-            yield Payload(method.name, "params", found.edit, found.differences)
-        if method.answers and other.answers:
-            found = self._planner.answers(method.answers, other.answers, (method.name, "result"))
-            yield Payload(method.name, "results", found.edit, found.differences)
+def _payloads(planner: Payloads, method: Method, other: Method) -> Iterator[Payload]:
+    """Plan the params and the results of a method."""
+    if method.params is not None or other.params is not None:
+        none = Object(())
+        found = planner.outcome(method.params or none, other.params or none, (method.name, "params"))
+        yield Payload(method.name, "params", found.edit, found.differences)
+    if method.answers and other.answers:
+        found = planner.answers(method.answers, other.answers, (method.name, "result"))
+        yield Payload(method.name, "results", found.edit, found.differences)
 
 
 def _errors(planner: Payloads) -> tuple[dict[str, dict[int, int]], list[Difference]]:
