@@ -45,14 +45,13 @@ class Payloads:
         result = self.outcome(ours[0], theirs[0], path)
         others = [(one, self._alternative(one, one if one in theirs else None, path)) for one in ours[1:]]
         differences = [*result.differences, *(one for _, outcome in others for one in outcome.differences)]
-        if result.edit is not None or any(outcome.edit for _, outcome in others):
+        edit = result.edit
+        if others and (edit is not None or any(outcome.edit for _, outcome in others)):
             tests = Matching(self.source, self.target)
             cases = [
                 Case(tests.test(one, [other for other in ours if other != one]), done.edit) for one, done in others
             ]
-            edit = Cases(tuple(cases), result.edit) if cases else result.edit
-        else:
-            edit = None
+            edit = Cases(tuple(cases), edit)
         return Outcome(edit, tuple(dict.fromkeys(differences)))
 
     def outcome(self, ours: Type, theirs: Type, path: Path) -> Outcome:
@@ -160,7 +159,7 @@ class Payloads:
             if ours.field(other.wire) is None and other.wire not in renamed:
                 if other.required:
                     parts.append(self._wanted(other, owner, differences, replaces=True))
-                elif ours.extra is not None and self._may_clash(ours.extra, other.type, owner):
+                elif ours.extra is not None and self._may_clash(ours.extra, other.type):
                     description = f"MCP {self.target.revision} types it"
                     difference = self.difference((owner, other.wire), Kind.TYPE_CONFLICT, description)
                     differences.append(difference)
@@ -204,7 +203,7 @@ class Payloads:
             return Members(wants=((other.wire, refusal),))
         return Members()
 
-    def _may_clash(self, extra: Type, theirs: Type, owner: str) -> bool:
+    def _may_clash(self, extra: Type, theirs: Type) -> bool:
         """Return True if unnamed members of the source may have values that the target does not accept there."""
         resolved = self.target.resolve(theirs)
         return not isinstance(resolved, AnyValue) and (isinstance(extra, AnyValue) or extra != resolved)

@@ -33,7 +33,7 @@ def read_definitions(state: BuildState) -> BuildState:
         schema, pointer = state.schemas[name], join("/$defs", name)
         definitions[name] = Definition(
             name=name,
-            type=reader.object(schema, name, pointer) if has_members(schema) else reader.type(schema, pointer),
+            type=reader.object(schema, pointer) if has_members(schema) else reader.type(schema, pointer),
             doc=reader.doc(schema),
             inline=name in state.inline_names,
             origin=state.origins.get(name, ""),
@@ -54,7 +54,7 @@ class _Reader:
         text = with_constants(schema.get("description", ""), schema) if is_object(schema) else ""
         return plain(text, self.named) if text else ""
 
-    def object(self, schema: Schema, name: str, pointer: str) -> Object:
+    def object(self, schema: Schema, pointer: str) -> Object:
         """Read a schema with members of its own."""
         self.lose(schema, ("properties", "required", "additionalProperties"), pointer)
         properties: dict[str, Any] = schema.get("properties", {})
