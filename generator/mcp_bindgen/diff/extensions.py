@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import EffectiveSchema, ExtensionSchema, Pin, Schema, Store, extend
-from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.keywords import walk
+from mcp_bindgen.spec.keywords import method_of, walk
 
 from .finding import Comparison, Finding, Plane
 from .selectors import find
@@ -84,8 +83,7 @@ def _offer(pin: Pin, store: Store) -> _Offer:
 
 def _method_of(schema: Schema) -> str | None:
     """Return the method that a message states, perhaps in a part of an `allOf`."""
-    stated = (node.get("properties", {}).get("method") for node in walk(schema))
-    return next((one["const"] for one in stated if is_object(one) and "const" in one), None)
+    return next(filter(None, map(method_of, walk(schema))), None)
 
 
 def _told(finding: Finding, offers: Sequence[_Offer]) -> Finding:
