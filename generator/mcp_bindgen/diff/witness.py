@@ -48,7 +48,6 @@ class Witnesses:
         self.examples = Examples(old), Examples(new)
         self._registry = Registry([(_urn(side), document_of(self.protocols[side])) for side in SIDES])
         self._validators: dict[tuple[int, str], Draft202012Validator] = {}
-        self._roles: dict[tuple[int, str, str, str], Draft202012Validator | None] = {}
 
     def witnessed(self, finding: Finding, change: Change | MessageChange) -> Finding:
         """Return `finding` with a witness, or with the reason for its absence."""
@@ -151,24 +150,17 @@ class Witnesses:
         """Return whether a revision accepts a value of `type`."""
         key = side, repr(type)  # to Python, the constants 1 and true are equal
         if key not in self._validators:
-            self._validators[key] = self._validator(side, type)
+            self._validators[key] = Draft202012Validator(schema_of(type, _urn(side)), registry=self._registry)
         return self._validators[key].is_valid(instance)
-
-    def _validator(self, side: int, type: Type) -> Draft202012Validator:
-        return Draft202012Validator(schema_of(type, _urn(side)), registry=self._registry)
 
     def _may_send(self, side: int, message: Message, carrier: Carrier, instance: Any) -> bool:
         """Return whether a value is any message of the same kind, sender and carrier."""
-        key = side, message.kind, message.sender, carrier
-        if key not in self._roles:
-            members = tuple(
-                Ref(method.definition)
-                for method in self.protocols[side].methods
-                if method.kind == message.kind and message.sender in method.senders and method.carrier == carrier
-            )
-            self._roles[key] = self._validator(side, Union(members)) if members else None
-        judge = self._roles[key]
-        return judge is not None and judge.is_valid(instance)
+        members = tuple(
+            Ref(method.definition)
+            for method in self.protocols[side].methods
+            if method.kind == message.kind and message.sender in method.senders and method.carrier == carrier
+        )
+        return bool(members) and self.accepts(side, Union(members), instance)
 
 
 def _urn(side: int) -> str:
