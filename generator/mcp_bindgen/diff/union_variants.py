@@ -66,7 +66,7 @@ class UnionVariants:
         """Compare nullability: null counts as a property of a type, not as a variant."""
         for side, rule in enumerate(("became-non-nullable", "became-nullable")):
             forms, others = self.left[side], [*self.left[1 - side], *self.common]
-            nulls = [form for form in forms if _is_null(form)]
+            nulls = [form for form in forms if isinstance(form, Scalar) and form.kind == "null"]
             if nulls and len(forms) + len(self.common) > len(nulls) and others:
                 self.left[side] = _without(forms, nulls)
                 self.whole(rule)
@@ -74,7 +74,9 @@ class UnionVariants:
 
     def constants(self) -> None:
         """Compare constants with constants, or with a scalar that replaces them."""
-        olds, news, common = (_constants(forms) for forms in (*self.left, self.common))
+        olds, news, common = (
+            [form for form in forms if isinstance(form, Const)] for forms in (*self.left, self.common)
+        )
         if bool(olds) != bool(news) and not common:
             self.scalar_for(OLD if olds else NEW, olds or news)
             return
@@ -210,10 +212,6 @@ class UnionVariants:
         return 2 * len(shared) / max(len(mine) + len(theirs), 1)
 
 
-def _constants(forms: Sequence[Type]) -> list[Const]:
-    return [form for form in forms if isinstance(form, Const)]
-
-
 def _is_tag(type: Type) -> bool:
     return isinstance(type, Const) and len(type.values) == 1
 
@@ -221,10 +219,6 @@ def _is_tag(type: Type) -> bool:
 def _without(forms: Sequence[Type], taken: Sequence[Type]) -> list[Type]:
     """Return `forms` without the `taken` ones, compared by identity: in Python, the constants 1 and true are equal."""
     return [form for form in forms if not any(form is other for other in taken)]
-
-
-def _is_null(form: Type) -> bool:
-    return isinstance(form, Scalar) and form.kind == "null"
 
 
 def _text(constant: Const) -> str:
