@@ -273,7 +273,7 @@ def _damaged(places: Places, place: Place) -> Iterator[Case]:
 def _kinds(places: Places, type: Type) -> list[str]:
     """Return the JSON types of a type; empty for any JSON."""
     match places.protocol.resolve(type):
-        case AnyValue():
+        case AnyValue() | Ref():
             return []
         case Scalar(kind):
             return [kind]
@@ -286,5 +286,3 @@ def _kinds(places: Places, type: Type) -> list[str]:
         case Union(members):
             found = [_kinds(places, member) for member in members]
             return list(dict.fromkeys(kind for kinds in found for kind in kinds)) if all(found) else []
-        case Ref():
-            return []

@@ -109,9 +109,8 @@ class Places:
     def _inside(self, place: Place, above: tuple[str, ...]) -> Iterator[Place]:
         match place.type:
             case Object(fields, extra):
-                members = [(field.wire, field.type, field) for field in fields]
-                for name, type, field in members:
-                    yield from self._step(place, name, type, field, above)
+                for field in fields:
+                    yield from self._step(place, field.wire, field.type, field, above)
                 if extra is not None and not isinstance(extra, AnyValue):
                     yield from self._step(place, KEY, extra, None, above)
             case Map(values):
