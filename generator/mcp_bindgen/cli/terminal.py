@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TextIO
 
 from mcp_bindgen.spec.errors import printable
@@ -149,9 +148,7 @@ class StatusLine:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove the line."""
         self.stop()
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, Queue
 from threading import Thread
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from mcp_bindgen.spec import BadInput
@@ -89,9 +88,7 @@ class Testee:
         """Return the testee."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop the process."""
         if self._process.poll() is None:
             self._send({"cmd": "stop"})
