@@ -26,8 +26,6 @@ from .document import (
     verdicts_of,
 )
 
-_COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning"}
-
 
 def github(document: Document) -> str:
     """Return a document as workflow commands: notices with verdicts and summaries, then the findings, the worst first.
@@ -44,7 +42,7 @@ def _section(section: Section) -> Iterator[str]:
     notices += [block.text for block in section.blocks if isinstance(block, Paragraph)]
     yield from (_command("notice", words, title=title) for words in notices)
     for finding in sorted(findings_of(section), key=lambda finding: -finding.level):
-        if finding.level in _COMMANDS:
+        if finding.level is not Level.NOTE:
             yield _annotation(finding, title)
 
 
@@ -52,7 +50,7 @@ def _annotation(finding: Finding, title: str) -> str:
     place = finding.place
     properties = {"file": place.file, "line": place.line, "col": place.column}
     known = {name: value for name, value in properties.items() if value}
-    return _command(_COMMANDS[finding.level], whole(finding), **known, title=f"{title}: {finding.rule}")
+    return _command(finding.level.name.lower(), whole(finding), **known, title=f"{title}: {finding.rule}")
 
 
 def whole(finding: Finding) -> str:
@@ -74,7 +72,6 @@ def _escaped(text: str, more: str = "") -> str:
 
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_LEVELS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "note"}
 
 
 def sarif(document: Document) -> str:
@@ -99,7 +96,7 @@ def _result(finding: Finding, rule_index: int) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
-        "level": _LEVELS[finding.level],
+        "level": finding.level.name.lower(),
         "message": {"text": whole(finding)},
     }
     if finding.place.file:
