@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64encode
-from http import HTTPStatus
-from http.client import HTTPException, HTTPMessage
+from http.client import HTTPException, HTTPMessage, responses
 from ipaddress import ip_address
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -166,9 +165,6 @@ def _fetch(split: SplitResult, most: int) -> bytes:
 
 def _refused(code: int) -> BadInput:
     """Return the error for a status, with the standard reason phrase."""
-    try:
-        words = f"{code} {HTTPStatus(code).phrase}"
-    except ValueError:
-        words = str(code)
+    words = f"{code} {responses.get(code, '')}".rstrip()
     fix = "it needs other credentials" if code in (401, 403, 407) else "check the address"
     return BadInput(f"is answered by {words}", fix=fix)
