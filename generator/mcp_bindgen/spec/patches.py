@@ -12,7 +12,7 @@ from .errors import BadInput, locating
 from .json import is_array, is_object
 from .keywords import PROSE, Schema
 from .kinds import JSON, TEXT, TEXTS
-from .pointer import join, split, step
+from .pointer import join, split, value_at
 from .toml import read_toml
 
 _ABSENT: Any = object()
@@ -121,7 +121,7 @@ def apply(document: Schema, patches: Sequence[Patch], revision: str | None = Non
 def _patched(node: Any, tokens: Sequence[str], patch: Patch) -> Any:
     """Return `node` with the correction at `tokens`; only the nodes on the path are copied."""
     token, *rest = tokens
-    found = _below(node, token)
+    found = value_at(node, join("", token), _ABSENT)
     new = _patched(found, rest, patch) if rest else _corrected(found, token, patch)
     if found is _ABSENT and not is_object(node):
         raise BadInput("the patch adds a member where there is no object")
@@ -141,14 +141,6 @@ def _corrected(found: Any, token: str, patch: Patch) -> Any:
     if is_object(found) and is_object(patch.new):
         return {**{keyword: value for keyword, value in found.items() if keyword in PROSE}, **patch.new}
     return patch.new
-
-
-def _below(node: Any, token: str) -> Any:
-    """Return the child at `token`, or `_ABSENT`."""
-    try:
-        return step(node, token)
-    except KeyError:
-        return _ABSENT
 
 
 def _key(node: Any, token: str) -> Any:

@@ -38,11 +38,11 @@ def step(node: Any, token: str) -> Any:
     raise KeyError(token)
 
 
-def value_at(document: Any, pointer: str) -> Any:
-    """Return the value at a pointer, or None if there is none."""
+def value_at(document: Any, pointer: str, default: Any = None) -> Any:
+    """Return the value at a pointer, or `default` if there is none."""
     try:
         for token in split(pointer):
             document = step(document, token)
     except KeyError:
-        return None
+        return default
     return document
