@@ -15,10 +15,8 @@ from .pointer import join
 from .toml import read_toml
 
 REVISIONS, EXTENSIONS = "revisions.toml", "extensions.toml"
-_KEYS = {
-    REVISIONS: ("era", "status", "date", "source", "sha256", "structure"),
-    EXTENSIONS: ("status", "date", "source", "sha256", "structure"),
-}
+_SHARED = ("status", "date", "source", "sha256", "structure")
+_KEYS = {REVISIONS: ("era", *_SHARED), EXTENSIONS: _SHARED}
 
 
 @dataclass(frozen=True)
