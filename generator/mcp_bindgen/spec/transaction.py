@@ -7,9 +7,10 @@ import glob
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 from .errors import BadInput
@@ -144,7 +145,6 @@ def unified_diff(changes: Changes, label: Callable[[str, str], str] = "{0}/{1}".
     return b"".join(part if part.endswith(b"\n") else part + b"\n\\ No newline at end of file\n" for part in parts)
 
 
-def _lines(content: bytes | None) -> Iterable[bytes]:
+def _lines(content: bytes | None) -> list[bytes]:
     """Split a file into lines at line feeds only, as `diff` does."""
-    pieces = (content or b"").split(b"\n")
-    return [*(piece + b"\n" for piece in pieces[:-1]), *([pieces[-1]] if pieces[-1] else [])]
+    return BytesIO(content or b"").readlines()
