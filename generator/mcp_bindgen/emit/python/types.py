@@ -288,10 +288,13 @@ def _quoted(body: ast.Module) -> Iterator[tuple[str, str]]:
 
 def _private(name: str, taken: Set[str]) -> str:
     """Return `name`, or where it is taken, `_name` with as many underscores behind it as make it free."""
-    if name in taken:
-        name = f"_{name}"
+    return _free(f"_{name}", taken) if name in taken else name
+
+
+def _free(name: str, taken: Set[str]) -> str:
+    """Return `name` with as many underscores behind it as make it free."""
     while name in taken:
-        name = f"{name}_"
+        name += "_"
     return name
 
 
@@ -464,7 +467,7 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
             data[name]["closed"] = type.extra is None
             attributes = protocol.attributes[name]
             takes_others = module.form.base == _ABI and takes_any(definition)
-            data[name]["others"] = _others(attributes.values()) if takes_others else ""
+            data[name]["others"] = _free("members", {*attributes.values()}) if takes_others else ""
             data[name]["members"] = {
                 attributes[field.wire]: _member(attributes[field.wire], field, module)
                 for field in _ordered(type, module.form)
@@ -475,14 +478,6 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
             data[name]["refinements"] = _refinements(type, protocol)
             data[name]["plain_doc"] = docstring(_doc(definition), indent=0)
     return data
-
-
-def _others(attributes: Iterable[str]) -> str:
-    """Return a name for the parameter of undeclared members that no attribute has."""
-    name, taken = "members", {*attributes}
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _doc(definition: Definition) -> str:
