@@ -27,10 +27,9 @@ def write(folder: Path, files: Mapping[str, str], *, force: bool = False) -> boo
         BadInput: `folder` is a file, holds files without our header, or cannot be written.
     """
     changes = changes_of(folder, files, force=force)
-    if not changes:
-        return False
-    transaction.put(folder, changes, beside=True)
-    return True
+    if changes:
+        transaction.put(folder, changes, beside=True)
+    return bool(changes)
 
 
 def changes_of(folder: Path, files: Mapping[str, str], *, force: bool = False) -> Changes:
