@@ -8,10 +8,6 @@ from dataclasses import dataclass, field
 from mcp_bindgen.ir.model import Method, Object, Protocol, Ref, Type, Union
 
 
-def _names() -> dict[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class PythonProtocol(Protocol):
     """A revision with class names for definitions, and tables of all other names.
@@ -25,11 +21,11 @@ class PythonProtocol(Protocol):
         positional: Method -> members of its params that a call takes by position, in order.
     """
 
-    schema_names: Mapping[str, str] = field(default_factory=_names)
+    schema_names: Mapping[str, str] = field(default_factory=dict[str, str])
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    stubs: Mapping[str, str] = field(default_factory=_names)
+    stubs: Mapping[str, str] = field(default_factory=dict[str, str])
     constants: Mapping[int, str] = field(default_factory=dict[int, str])
-    meta_names: Mapping[str, str] = field(default_factory=_names)
+    meta_names: Mapping[str, str] = field(default_factory=dict[str, str])
     positional: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def stub(self, method: Method) -> str:
