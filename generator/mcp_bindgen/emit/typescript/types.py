@@ -23,13 +23,7 @@ from mcp_bindgen.ir.model import (
 )
 from mcp_bindgen.ir.naming import numbered
 
-_SCALARS = {
-    "string": "string",
-    "integer": "number",
-    "number": "number",
-    "boolean": "boolean",
-    "null": "null",
-}
+_SCALARS = {"integer": "number"}
 
 
 def extended(protocol: Protocol) -> Protocol:
@@ -85,7 +79,7 @@ def type_text(type: Type, names: Mapping[str, str], indent: str = "") -> str:
         case AnyValue():
             return "unknown"
         case Scalar(kind):
-            return _SCALARS[kind]
+            return _SCALARS.get(kind, kind)
         case Const(values):
             return _union([json.dumps(value) for value in values], indent)
         case Array(items):
