@@ -77,7 +77,8 @@ def import_revision(
             try_import(files)
         steps = Bridges(EMITTER, store, target.folder.with_name(BRIDGES), users=revision)
         modules = steps.render()
-        texts = {f"schema/{path.relative_to(scratch).as_posix()}": path for path in _files(scratch)}
+        paths = sorted(path for path in scratch.rglob("*") if path.is_file())
+        texts = {f"schema/{path.relative_to(scratch).as_posix()}": path for path in paths}
         changes = {name: Change(read(home / name), path.read_bytes()) for name, path in texts.items()}
     changes |= _placed(home, target, files)
     for name, text in modules.items():
@@ -124,10 +125,6 @@ def _refuse_taken(revision: str, store: Store) -> None:
                 f"the bindings of {revision!r} and {other!r} would both be {naming.package(other)}",
                 fix="choose another name",
             )
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _placed(home: Path, target: Target, files: Mapping[str, str]) -> dict[str, Change]:
