@@ -145,9 +145,8 @@ def handler_summary(method: Method) -> str:
 
 def _handler_doc(method: Method, receiver: Sender) -> str:
     capability = method.capability(OTHER_SIDE[receiver]) or ""
-    facts = [f"called for `{method.name}`"]
-    if method.carrier == "embedded":
-        facts = [f"called for `{method.name}` inside of a result, which is no message of its own"]
+    place = " inside of a result, which is no message of its own" if method.carrier == "embedded" else ""
+    facts = [f"called for `{method.name}`{place}"]
     if capability.startswith(f"{receiver}.") and method.kind == "request":
         facts.append(f"overriding it declares the capability `{capability.removeprefix(f'{receiver}.')}`")
     if method.origin:
