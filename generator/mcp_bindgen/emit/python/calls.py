@@ -106,11 +106,9 @@ def call_arguments(protocol: PythonProtocol, method: Method) -> tuple[Field, ...
     if method.params is None:
         return ()
     type = protocol.resolve(method.params)
-    if (
-        not isinstance(type, Object)
-        or not isinstance(method.params, Ref)
-        or (not type.fields and type.extra is not None)
-    ):
+    if not isinstance(type, Object) or not isinstance(method.params, Ref):
+        return None
+    if not type.fields and type.extra is not None:
         return None
     if any(not field.required and protocol.accepts_null(field.type) for field in type.fields):
         return None

@@ -57,14 +57,8 @@ def _reflow(text: str) -> list[str]:
     """Join the lines of a paragraph; blank lines, list items and indented lines stay apart."""
     parts: list[str] = []
     for line in text.splitlines():
-        new = (
-            not line.strip()
-            or not parts
-            or not parts[-1]
-            or line.startswith((" ", "- ", "* "))
-            or parts[-1].endswith(":")
-        )
-        if new:
+        is_apart = not line.strip() or line.startswith((" ", "- ", "* "))
+        if is_apart or not parts or not parts[-1] or parts[-1].endswith(":"):
             parts.append(line.rstrip())
         else:
             parts[-1] += f" {line.strip()}"
