@@ -121,10 +121,11 @@ def _needing_nothing(protocol: PythonProtocol, method: Method) -> Type:
     return method.params
 
 
+@dataclass(frozen=True)
 class _Author:
     """Writes one handler.
 
-    Args:
+    Attributes:
         protocol: The revision.
         side: The side that answers.
         method: The method that is handled.
@@ -133,21 +134,12 @@ class _Author:
         extensions: The modules of the extensions of the class.
     """
 
-    def __init__(
-        self,
-        protocol: PythonProtocol,
-        side: Sender,
-        method: Method,
-        methods: list[Method],
-        features: list[str],
-        extensions: Sequence[str],
-    ) -> None:
-        self.protocol = protocol
-        self.side: Sender = side
-        self.method = method
-        self.methods = methods
-        self.features = features
-        self.extensions = extensions
+    protocol: PythonProtocol
+    side: Sender
+    method: Method
+    methods: list[Method]
+    features: list[str]
+    extensions: Sequence[str]
 
     def handler(self) -> Handler:
         """Return the handler, with the answer that its template gives, or with any that is valid."""
