@@ -59,8 +59,8 @@ def _construct(protocol: PythonProtocol, name: str, value: Mapping[str, Any], pr
     type = protocol.resolve(Ref(name))
     assert isinstance(type, Object)
     if any(type.field(wire) is None for wire in value):
-        whole = {field.wire: field.default for field in type.fields if _is_filled(field, value)} | dict(value)
-        return f"{prefix}{name}.model_validate({_literal(whole)})"
+        filled = {one.wire: one.default for one in type.fields if _is_constant(one) and one.wire not in value}
+        return f"{prefix}{name}.model_validate({_literal({**filled, **value})})"
     given = [field for field in type.fields if field.wire in value]
     shown = [field for field in given if not (_is_constant(field) and value[field.wire] == field.default)]
     shown.sort(key=lambda field: list(value).index(field.wire))
@@ -79,10 +79,6 @@ def _literal(value: Any) -> str:
     if is_array(value):
         return f"[{', '.join(map(_literal, value))}]"
     return repr(value)
-
-
-def _is_filled(field: Field, value: Mapping[str, Any]) -> bool:
-    return _is_constant(field) and field.wire not in value
 
 
 def _is_constant(field: Field) -> bool:
