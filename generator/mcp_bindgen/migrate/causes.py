@@ -127,10 +127,9 @@ def new_names(old: Protocol, new: Protocol, matches: Matches) -> dict[str, str]:
     Renamed definitions are followed. An inline object has no name in the schema: its class keeps its name if it can,
     and else becomes the class in the same place.
     """
-    found = dict(matches.new)
-    for name in old.definitions:
-        if name in new.definitions and name not in matches.redefined and name not in found:
-            found[name] = name
+    taken = matches.new.keys() | matches.redefined
+    same = {name: name for name in old.definitions if name in new.definitions and name not in taken}
+    found = {**matches.new, **same}
     pending = [(old.definitions[a].type, new.definitions[b].type) for a, b in found.items()]
     while pending:
         for one, other in _below(*pending.pop()):
