@@ -88,9 +88,8 @@ class Analysis:
     def find(self, modules: Mapping[Path, Module], context: Mapping[Path, bytes]) -> Found:
         """Return the uses in some modules; `context` has other files that they import."""
         package = self._package.rpartition(".")[2].encode()
-        if not modules or not any(
-            package in raw for raw in (*(one.raw for one in modules.values()), *context.values())
-        ):
+        texts = [*(one.raw for one in modules.values()), *context.values()]
+        if not modules or not any(package in text for text in texts):
             return Found(())
         known, handlers = self._with_old(modules, context, {})
         if any(one.annotation is None for handler in handlers.values() for one in handler.parameters):
@@ -286,7 +285,7 @@ class _Reader:
         name = names["name"]
         for label, _, change in self._arguments(names, name):
             if change.rule == SHAPE:
-                yield self._shape(label, change)
+                yield self._shape(label, change, self._call())
                 return
             if change.kind in ("gone", "renamed"):
                 calls = [one for one in self._nodes() if isinstance(one, ast.Call)]
@@ -307,12 +306,11 @@ class _Reader:
         for name in re.findall(r'"(\w+)"', names["name"]):
             for label, _, change in self._arguments(names, name, missing=True):
                 if change.kind == "needed" or change.rule == SHAPE:
-                    yield self._shape(label, change)
+                    yield self._shape(label, change, self._call())
                     break
 
-    def _shape(self, label: str, change: Change) -> Use:
+    def _shape(self, label: str, change: Change, call: ast.Call | None) -> Use:
         """Return a use of the function that is called."""
-        call = self._call()
         return Use(self._module.place_of(call.func) if call is not None else self._place(), label, change)
 
     def argument(self, names: Said) -> Iterator[Use]:
@@ -320,8 +318,7 @@ class _Reader:
         index = names["name"] or int(names["index"]) - 1
         for label, _, change in self._arguments(names, index):
             if change.rule == SHAPE:
-                call = self._module.call_around(*self._start)
-                yield Use(self._module.place_of(call.func) if call is not None else self._place(), label, change)
+                yield self._shape(label, change, self._module.call_around(*self._start))
                 return
             keyword = self._module.keyword_of(*self._start)
             edit = self._mapping() if change.new == MAPPING else None
@@ -344,7 +341,7 @@ class _Reader:
         for index, argument in enumerate(call.args if call is not None else ()):
             for label, name, change in self._arguments(names, index):
                 if change.rule == SHAPE:
-                    yield self._shape(label, change)
+                    yield self._shape(label, change, call)
                     return
                 if not isinstance(argument, ast.Starred) and change.new == "a keyword":
                     edit = Edit("keyword", *self._start, str(index), name)
