@@ -244,11 +244,8 @@ def _each(inner: Outcome, *, values: bool = False) -> Outcome:
 
 def _edited(member: str, outcome: Outcome) -> Members:
     """Return the edit of a member, or its removal if the rule is `drop`."""
-    if any(
-        difference.rule is not None and difference.rule.action == "drop"
-        for difference in outcome.differences
-        if difference.path[1:] == (member,)
-    ):
+    rules = [one.rule for one in outcome.differences if one.path[1:] == (member,)]
+    if any(rule is not None and rule.action == "drop" for rule in rules):
         return Members(drops=(member,))
     return Members(edits=() if outcome.edit is None else ((member, outcome.edit),))
 
