@@ -92,12 +92,8 @@ class UnionVariants:
         """Note a scalar that replaces constants, or the inverse."""
         mine, others = self.left[side], self.left[1 - side]
         values = [value for constant in constants for value in constant.values]
-        for form in others:
-            if (
-                isinstance(form, Scalar)
-                and not form.constraints
-                and all(is_json_type(one, form.kind) for one in values)
-            ):
+        for form in [form for form in others if isinstance(form, Scalar) and not form.constraints]:
+            if all(is_json_type(value, form.kind) for value in values):
                 others.remove(form)
                 self.left[side] = _without(mine, constants)
                 one, several = (("const-removed", "type-widened"), ("const-added", "type-narrowed"))[side]
