@@ -23,6 +23,7 @@ from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.scaffold.upgrade import Upgrade, added, remaining, replaced
 from mcp_bindgen.scaffold.upgrade import upgrade as prepare
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.errors import several
 from mcp_bindgen.spec.revisions import order
 from mcp_bindgen.spec.transaction import put, unified_diff
 
@@ -204,16 +205,11 @@ def _done(found: Upgrade, dry_run: bool) -> Iterator[str]:
     for one in found.left:
         yield f"left       {one.file} {one.reason}"
     if found.capabilities:
-        named = _several(str(here / one) for one in found.capabilities)
+        named = several([str(here / one) for one in found.capabilities], _MAX_PLACES)
         yield f"left       a capability that {found.new} lacks is named in {named}"
     if found.mentions:
-        yield f"mentions   {found.old} is still named in {_several(str(here / one) for one in found.mentions)}"
-
-
-def _several(places: Iterator[str]) -> str:
-    listed = list(places)
-    more = f" and {len(listed) - _MAX_PLACES} more" if len(listed) > _MAX_PLACES else ""
-    return ", ".join(listed[:_MAX_PLACES]) + more
+        named = several([str(here / one) for one in found.mentions], _MAX_PLACES)
+        yield f"mentions   {found.old} is still named in {named}"
 
 
 def _era(found: Upgrade, store: Store) -> str:

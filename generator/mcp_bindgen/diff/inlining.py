@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
+from mcp_bindgen.spec.errors import several
+
 from .location import NEW, OLD, SIDES, Location, Unit
 from .sides import Sides
 
@@ -75,7 +77,6 @@ class Inlining:
         """Note one change for each definition."""
         for (rule, name), locations in self._places.items():
             subjects = sorted({location.subject for location in locations})
-            more = f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
-            inline = f"inline at {', '.join(subjects[:_NAMED])}{more}"
+            inline = f"inline at {several(subjects, _NAMED)}"
             descriptions = (inline, name) if rule == "ref-extracted" else (name, inline)
             self._sides.note(rule, replace(locations[0], subject=name), descriptions)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mcp_bindgen.ir.model import Protocol
+from mcp_bindgen.spec.errors import several
 
 from .finding import Finding, Impact, Outcome, Plane, Verdict
 from .messages import HANDSHAKE
@@ -58,10 +59,9 @@ def _limits(breaking: Sequence[Finding], risky: Sequence[Finding]) -> tuple[str,
     reasons: list[str] = []
     if breaking:
         groups = Counter(finding.group for finding in breaking)
-        named = [f"{group} ({count})" if count > 1 else group for group, count in groups.most_common(6)]
-        more = f" and {len(groups) - 6} more" if len(groups) > 6 else ""
+        named = [f"{group} ({count})" if count > 1 else group for group, count in groups.most_common()]
         noun = "change breaks" if len(breaking) == 1 else "changes break"
-        reasons.append(f"{len(breaking)} {noun} messages: {', '.join(named)}{more}.")
+        reasons.append(f"{len(breaking)} {noun} messages: {several(named, 6)}.")
     if risky:
         noun = "change is" if len(risky) == 1 else "changes are"
         reasons.append(f"{len(risky)} {noun} accepted but may be misunderstood.")

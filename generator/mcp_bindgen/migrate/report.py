@@ -21,8 +21,9 @@ from mcp_bindgen.report.document import (
     prose,
 )
 from mcp_bindgen.report.document import Place as FilePlace
+from mcp_bindgen.spec.errors import several
 
-from .result import Migration, Place, Use
+from .result import Migration, Use
 
 _MAX_IMPORTS = 4
 
@@ -83,7 +84,8 @@ def _blocks(migration: Migration) -> Iterator[Block]:
         yield Section(literal(file), [Findings(list(map(_finding, uses)))])
     if migration.moves and not migration.edited:
         change = f"Import {code(migration.new_package)} instead of {code(migration.old_package)}"
-        yield Paragraph(f"{change} in {_listed(migration.moves)}.")
+        places = [f"{literal(place.file)}:{place.line}" for place in migration.moves]
+        yield Paragraph(f"{change} in {several(places, _MAX_IMPORTS)}.")
     if not migration.found:
         others = " and ".join(map(code, migration.others))
         imports = f"imports {others}" if others else "imports no bindings of mcp-bindgen"
@@ -119,8 +121,3 @@ def _title(migration: Migration) -> str:
         return f"{title}{'' if migration.edited else f': nothing to change in {files}'}"
     changed = len({use.place.file for use in migration.uses})
     return f"{title}: {plural(len(migration.uses), 'use')} to change in {changed} of {files}"
-
-
-def _listed(places: tuple[Place, ...]) -> str:
-    shown = ", ".join(f"{literal(place.file)}:{place.line}" for place in places[:_MAX_IMPORTS])
-    return shown + (f" and {len(places) - _MAX_IMPORTS} more" if len(places) > _MAX_IMPORTS else "")

@@ -12,6 +12,7 @@ from mcp_bindgen.diff.finding import Comparison, Impact, Outcome, Plane, Severit
 from mcp_bindgen.diff.finding import Finding as DiffFinding
 from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.spec import Diagnostic
+from mcp_bindgen.spec.errors import several
 
 from .document import (
     NOWHERE,
@@ -290,8 +291,7 @@ def _reached(finding: DiffFinding) -> str:
     names = list(dict.fromkeys(message.method for message in finding.reaches))
     if not names or names == [finding.group]:
         return ""
-    more = f" and {len(names) - _MAX_METHODS} more" if len(names) > _MAX_METHODS else ""
-    return ", ".join(map(code, names[:_MAX_METHODS])) + more
+    return several(list(map(code, names)), _MAX_METHODS)
 
 
 def _evidence(finding: DiffFinding) -> Evidence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -103,6 +103,12 @@ def printable(text: str, keep: str = "") -> str:
 def shortened(text: str, max_characters: int) -> str:
     """Return the beginning of a text, with `...` for the rest."""
     return text if len(text) <= max_characters else f"{text[:max_characters]}..."
+
+
+def several(words: Sequence[str], most: int) -> str:
+    """Return the first words of a list with commas between them, and how many more there are."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
 def is_visible(char: str) -> bool:
