@@ -569,7 +569,7 @@ def greet(name: str) -> None:
     [
         ('[Command("greet", "Acme", "acme")]', ("greet", "Ada"), 0, "Hello, Ada!"),
         ('[Command("greet", "Acme", "acme")]', ("--help",), 0, "Greet somebody."),
-        ('[Command("greet", "Acme", "acme")]', ("greet",), 2, "Missing argument 'NAME'"),
+        ('[Command("greet", "Acme", "acme")]', ("greet",), 2, "Error: Missing argument"),
         (
             '[Command("call", "Acme", "acme")]',
             ("--help",),
