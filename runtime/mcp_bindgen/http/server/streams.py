@@ -143,8 +143,10 @@ class Stream:
         return self.persisted
 
     def _append(self, events: Sequence[Event]) -> None:
-        self._buffer.extend(events)
-        size = sum([len(one.data) for one in events])
+        size = 0
+        for one in events:
+            self._buffer.append(one)
+            size += len(one.data)
         self._buffered_bytes += size
         self._queue.add(size)
 
