@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,14 +30,17 @@ SECRETS = r"rediss?://[^\s\"'/]*:[^\s\"'/]*@|--(store|password|token|secret)[ =\
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a scaffolded server with a tool that takes one second."""
+    """Return a scaffolded server with a tool that takes one second, and touches the file `BEGUN` before."""
     out = tmp_path_factory.mktemp("container")
     inside("scaffold", "server", "weather", "--transport", "http", "--out", out, code=0)
     module = out / "weather" / "src" / "weather" / "server.py"
     code = module.read_text("utf-8")
-    slow = code.replace("    return f", "    await asyncio.sleep(1)\n    return f")
+    begin = '    Path(os.environ["BEGUN"]).touch()\n    await asyncio.sleep(1)\n'
+    slow = code.replace("    return f", f"{begin}    return f")
     assert slow != code
-    module.write_text(slow.replace("\nfrom mcp", "\nimport asyncio\n\nfrom mcp", 1), "utf-8")
+    module.write_text(
+        slow.replace("\nfrom mcp", "\nimport asyncio\nimport os\nfrom pathlib import Path\n\nfrom mcp", 1), "utf-8"
+    )
     return out / "weather"
 
 
@@ -67,7 +71,7 @@ def container(project: Path, arguments: list[str], log: Path, **variables: str) 
     port = free_port()
     words = [word.replace(":8000", f":{port}") for word in [*image.command[1:], *arguments]]
     search = os.pathsep.join([str(project / "src"), os.environ.get("PYTHONPATH", "")])
-    settings = image.variables | variables | {"PYTHONPATH": search}
+    settings = image.variables | variables | {"PYTHONPATH": search, "BEGUN": str(log.with_name("begun"))}
     with process([sys.executable, *words], port, log, **settings) as running:
         yield running, f"http://127.0.0.1:{port}/mcp"
 
@@ -89,16 +93,22 @@ def stopped_at_work(running: Any, url: str, host: str) -> Any:
     return json.loads(events[-1]) if events else None
 
 
-def stateless_at_work(running: Any, url: str) -> httpx2.Response:
-    """Stop the process while it handles a request without a session; return the response."""
+def stateless_at_work(running: Any, url: str, begun: Path) -> httpx2.Response:
+    """Stop the process while it handles a request without a session; return the response.
+
+    Args:
+        running: The process.
+        url: Its address.
+        begun: The file that the tool touches.
+    """
     meta = {"protocolVersion": "2026-07-28", "clientInfo": {"name": "x", "version": "1"}, "clientCapabilities": {}}
     params = {"name": "greet", "arguments": {"name": "Ada"}}
     message = request(1, "tools/call", params | {"_meta": {f"io.modelcontextprotocol/{k}": v for k, v in meta.items()}})
     headers = {"accept": BOTH, "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "greet"}
     with ThreadPoolExecutor() as threads:
         answer = threads.submit(httpx2.post, url, json=message, headers=headers, timeout=20)
-        with pytest.raises(TimeoutError):
-            answer.result(0.5)
+        while not begun.exists() and not answer.done():
+            time.sleep(0.02)
         running.terminate()
         assert running.wait(10) == 0
         return answer.result()
@@ -107,7 +117,9 @@ def stateless_at_work(running: Any, url: str) -> httpx2.Response:
 @pytest.mark.full
 def test_the_dockerfile_command_shuts_down_gracefully(project: Path, tmp_path: Path) -> None:
     with container(project, Image(project).arguments, tmp_path / "log") as (running, url):
-        assert stateless_at_work(running, url).json()["result"]["content"][0]["text"] == "Hello, Ada!"
+        assert (
+            stateless_at_work(running, url, tmp_path / "begun").json()["result"]["content"][0]["text"] == "Hello, Ada!"
+        )
     log = (tmp_path / "log").read_text("utf-8")
     assert "Traceback" not in log
     assert "exceeded" not in log
