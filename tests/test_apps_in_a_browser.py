@@ -118,7 +118,7 @@ def attack(browser: Browser, folder: Path, allowed: bool) -> tuple[dict[str, str
     origin = elsewhere.url("").rstrip("/")
     try:
         with hosted([server, json.dumps([origin] if allowed else [])], folder) as address:
-            html = (ROOT / "tests" / "support" / "hostile_app.html").read_text("utf-8")
+            html = (ROOT / "tests" / "harness" / "hostile_app.html").read_text("utf-8")
             (folder / "evil.html").write_text(html.replace("ELSEWHERE", origin).replace("HOST", address), "utf-8")
             page = browser.new_page()
             use(page, address, "look")

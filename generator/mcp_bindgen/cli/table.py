@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from mcp_bindgen.runtime.entry_points import EntryPoints
 from mcp_bindgen.runtime.logs import log
@@ -61,7 +62,7 @@ def installed() -> Mapping[str, Command]:
     found = {one.name: one for one in OWN}
     contributed = EntryPoints[object]("mcp_bindgen.commands", "table of commands").objects
     for distribution, rows in sorted(contributed, key=lambda one: one[0] != "mcp-bindgen"):
-        for one in rows if isinstance(rows, Sequence) else [rows]:
+        for one in cast(Sequence[object], rows) if isinstance(rows, Sequence) else [rows]:
             if not isinstance(one, Command):
                 log.warning("an entry point of %s is left out: %r is no Command", distribution, one)
             elif found.setdefault(one.name, one) is not one:

@@ -285,7 +285,7 @@ def _toml_with_member(text: str, path: Sequence[str], value: Mapping[str, Any]) 
     servers: Any = document.setdefault(member, tomlkit.table(is_super_table=True))
     if not isinstance(servers, MutableMapping):
         raise BadInput(f"{member} is no table", fix="correct it there")
-    inline = tomlkit.inline_table()  # the header of a table would take over the dotted keys that follow
+    inline: Any = tomlkit.inline_table()  # the header of a table would take over the dotted keys that follow
     inline.update(value)
     is_new = name not in servers
     servers[name] = inline if is_inline else tomlkit.item(value)
