@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -72,8 +73,9 @@ def test_an_invalid_option_is_reported_in_one_line(
 
 
 def test_an_unknown_keyword_is_an_error() -> None:
+    options: Any = {"nothing": 1}
     with pytest.raises(TypeError, match=r"run\(\) got an unexpected keyword argument 'nothing'"):
-        run(Named(), nothing=1)  # type: ignore[call-arg]
+        run(Named(), **options)
 
 
 @pytest.mark.parametrize("way", ["--http", "--sse"])
