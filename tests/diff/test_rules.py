@@ -17,7 +17,8 @@ import pytest
 from mcp_bindgen.conversion.document import Model, write
 from mcp_bindgen.diff import Comparison, Finding, compare
 from mcp_bindgen.diff.accept import Acceptance, accept, read_acceptances
-from mcp_bindgen.diff.finding import Impact, Message, Outcome, Plane, Severity
+from mcp_bindgen.diff.finding import Area, Impact, Message, Outcome, Plane, Severity
+from mcp_bindgen.diff.grouping import grouped
 from mcp_bindgen.diff.match import match
 from mcp_bindgen.diff.rules import RULES, impacts
 from mcp_bindgen.diff.select import Selection
@@ -471,13 +472,14 @@ def test_order_and_dialect_do_not_matter() -> None:
 
 def test_findings_have_unique_fingerprints_and_are_sorted() -> None:
     for old, new in PAIRS:
-        findings = between(old, new).findings
-        assert len({finding.fingerprint for finding in findings}) == len(findings)
-        groups = list(dict.fromkeys(finding.group for finding in findings))
-        places = [groups.index(finding.group) for finding in findings]
-        assert places == sorted(places)
-        worst = [max(max(f.old_client, f.new_client) for f in findings if f.group == group) for group in groups]
-        assert worst == sorted(worst, reverse=True)
+        findings, causes = between(old, new).findings, grouped(between(old, new).findings)
+        assert len({finding.fingerprint for finding in (*findings, *causes)}) == len(findings) + sum(
+            bool(cause.places) for cause in causes
+        )
+        assert [place for cause in causes for place in cause.places or (cause,)] == list(findings)
+        assert [finding.severity for finding in causes] == sorted((f.severity for f in causes), reverse=True)
+        areas = [list(Area).index(one.area) for one in causes if one.severity is Severity.BREAKING]
+        assert areas == sorted(areas)
 
 
 def test_wire_findings_have_evidence_except_for_error_codes() -> None:
@@ -489,9 +491,68 @@ def test_wire_findings_have_evidence_except_for_error_codes() -> None:
 
 
 def test_the_number_of_findings_is_plausible() -> None:
-    limits = [(15, 30), (45, 70), (130, 200), (240, 340)]
-    for (old, new), (least, most) in zip(pairwise(REVISIONS), limits, strict=True):
+    limits = [(15, 30, 2), (45, 70, 2), (130, 200, 6), (240, 340, 20)]
+    for (old, new), (least, most, breaking) in zip(pairwise(REVISIONS), limits, strict=True):
         assert least <= len(between(old, new).findings) <= most, (old, new)
+        causes = grouped(between(old, new).findings)
+        assert sum(cause.severity is Severity.BREAKING for cause in causes) == breaking, (old, new)
+
+
+def test_equal_changes_are_one_finding_in_the_order_of_the_lifecycle() -> None:
+    causes = [cause for cause in grouped(between("2025-11-25", "2026-07-28").findings) if cause.plane is Plane.WIRE]
+    places = {cause.subject: len(cause.places) for cause in causes if cause.severity is Severity.BREAKING}
+    assert list(places)[:2] == [f"{UP} request initialize", f"{UP} notification notifications/initialized"]
+    assert list(places.items())[2:6] == [
+        (f"{UP} request server/discover", 0),
+        ("*._meta", 5),
+        ("*.resultType", 8),
+        ('RequestMetaObject["io.modelcontextprotocol/(clientCapabilities, protocolVersion)"]', 2),
+    ]
+    assert {subject: count for subject, count in list(places.items())[6:] if count} == {
+        f"{DOWN} request (elicitation/create, roots/list, sampling/createMessage)": 3,
+        "client<->server request ping": 2,
+        f"{UP} request resources/(subscribe, unsubscribe)": 2,
+        "*|InputRequiredResult": 3,
+        "*.(cacheScope, ttlMs)": 10,
+        "*.params": 4,
+    }
+    tasks = next(cause for cause in causes if "tasks/(" in cause.subject)
+    assert tasks.subject == "client<->server request tasks/(cancel, get, list, result)"
+    assert {place.cause for place in tasks.places} == {tasks.fingerprint}
+    assert len({place.fingerprint for place in tasks.places}) == len(tasks.places) == 8
+
+
+def test_equal_changes_with_other_effects_are_two_findings() -> None:
+    old, new = sent(TEXT), sent({**TEXT, "maxLength": 9})
+    both = grouped(found(old, new))
+    assert [(one.subject, one.places) for one in both] == [
+        ("FindBookRequest.params.it", ()),
+        ("FindBookResult.it", ()),
+    ]
+    added = grouped(found(either("Book"), either("Book", "Film")))
+    (one,) = (cause for cause in added if cause.plane is Plane.WIRE)
+    assert (one.subject, one.old_client, one.new_client) == ("*|Film", B, B)
+
+
+def test_a_place_or_a_whole_cause_is_accepted_and_a_new_place_is_not() -> None:
+    whole = between("2025-11-25", "2026-07-28")
+    cause = next(one for one in grouped(whole.findings) if one.subject == "*._meta" and one.places)
+    for fingerprint, count in ((cause.fingerprint, 5), (cause.places[0].fingerprint, 1), ("", 0)):
+        assert accept([whole], [Acceptance(fingerprint, "known")], TODAY, [whole]).count == count
+    (left,) = accept([whole], [Acceptance(cause.places[0].fingerprint, "known")], TODAY, [whole]).comparisons
+    rest = next(one for one in grouped(left.findings) if one.fingerprint == cause.fingerprint)
+    assert rest.places == cause.places[1:]
+    shelves = [{f"Shelf{number}": record("title", title=TEXT) for number in range(count)} for count in (2, 3)]
+    results = [record("", **{name: ref(name) for name in one}) for one in shelves]
+    bare = [
+        small(FindBookResult=result, **{name: record() for name in one})
+        for result, one in zip(results, shelves, strict=True)
+    ]
+    causes = [
+        next(one for one in grouped(found(old, small(FindBookResult=result, **one))) if one.subject == "*.title")
+        for old, result, one in zip(bare, results, shelves, strict=True)
+    ]
+    assert causes[0].fingerprint != causes[1].fingerprint
 
 
 def test_only_the_step_to_the_newest_revision_prevents_communication() -> None:

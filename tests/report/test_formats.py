@@ -18,6 +18,7 @@ from jsonschema_rs import Draft202012Validator
 from mcp_bindgen.diff import Comparison, Finding, compare
 from mcp_bindgen.diff.accept import Acceptance, Accepted, accept
 from mcp_bindgen.diff.finding import Impact, Plane, Severity
+from mcp_bindgen.diff.grouping import grouped, owners
 from mcp_bindgen.ir import build
 from mcp_bindgen.report import Format, Page, Report, render
 from mcp_bindgen.report.comparison_json import json_schema
@@ -76,11 +77,13 @@ def test_text_fits_80_columns_and_opens_with_a_summary(old: str, new: str, witne
 def test_text_has_every_finding() -> None:
     for old, new in STEPS:
         shown = rendered(between(old, new))
-        for finding in between(old, new).findings:
+        causes = grouped(between(old, new).findings)
+        for finding in causes:
             assert shown.count(finding.fingerprint) == 1
         words = "".join(shown.split())
-        for finding in between(old, new).findings:
+        for finding in causes:
             assert "".join(finding.subject.split()) in words
+            assert all("".join(owner.split()) in words for owner in owners(finding))
             if finding.plane is Plane.WIRE:
                 assert "".join(finding.hint.replace("`", "").split()) in words
 
@@ -125,10 +128,12 @@ def test_markdown_has_every_finding_and_no_more() -> None:
         whole = between(old, new)
         shown = markdown(whole)
         assert shown.startswith(f"# MCP {old} → {new}\n\n- **Old client, new server: ")
-        wire = [finding for finding in whole.findings if finding.plane is Plane.WIRE]
+        causes = grouped(whole.findings)
+        wire = [finding for finding in causes if finding.plane is Plane.WIRE]
         assert len(re.findall("<sub>", shown)) == len(wire)
         assert all(f"{finding.rule} {finding.fingerprint}" in shown for finding in wire)
-        assert all(f"`{finding.subject}`" in shown for finding in whole.findings)
+        assert all(f"`{finding.subject}`" in shown for finding in causes)
+        assert all(f"`{owner}" in shown for finding in wire for owner in owners(finding))
         assert not re.search(r"[ \t]$", shown, re.MULTILINE)
         assert shown.endswith("\n")
         assert not shown.endswith("\n\n")
@@ -182,7 +187,7 @@ def test_schemas_cannot_add_mentions_or_automatic_links_to_markdown() -> None:
 
 def test_markdown_shows_witnesses() -> None:
     blocks = re.findall(r"```json\n(.*?)```", markdown(between(*STEPS[0]), witness=True), re.DOTALL)
-    assert len(blocks) == sum(finding.witness is not None for finding in between(*STEPS[0]).findings)
+    assert len(blocks) == sum(finding.witness is not None for finding in grouped(between(*STEPS[0]).findings))
     assert all(json.loads(block) is not None for block in blocks)
 
 
@@ -195,8 +200,10 @@ def test_json_output_is_valid_against_its_schema() -> None:
     document = json.loads(render(comparison_report(accept(whole, entries, date(2026, 2, 1), whole)), Format.JSON))
     judge = Draft202012Validator(json_schema())
     judge.validate(document)
-    counts = [len(comparison.findings) for comparison in whole]
-    assert [len(entry["findings"]) for entry in document["comparisons"]] == [counts[0] - 1, *counts[1:]]
+    shown = [entry["findings"] for entry in document["comparisons"]]
+    assert [len(findings) for findings in shown[1:]] == [len(grouped(one.findings)) for one in whole[1:]]
+    places = [sum(len(finding["places"]) or 1 for finding in findings) for findings in shown]
+    assert places == [len(whole[0].findings) - 1, *(len(one.findings) for one in whole[1:])]
     assert document["accepted"]["unused"][0]["expires"] == "2026-01-01"
     last = document["comparisons"][-1]
     assert last["verdict"]["oldClient"]["outcome"] == "cannot-talk"
@@ -223,7 +230,7 @@ def test_the_json_schema_requires_all_properties_and_is_closed() -> None:
 def test_each_breaking_or_risky_finding_has_an_annotation() -> None:
     whole = between(*STEPS[-1])
     lines = rendered(whole, format=Format.GITHUB).splitlines()
-    counts = {severity: sum(f.severity is severity for f in whole.findings) for severity in Severity}
+    counts = Counter(finding.severity for finding in grouped(whole.findings))
     kinds = Counter(line.split(" ")[0] for line in lines)
     assert kinds == {"::notice": 3, "::error": counts[Severity.BREAKING], "::warning": counts[Severity.RISKY]}
     assert list(kinds) == ["::notice", "::error", "::warning"]
@@ -396,7 +403,7 @@ def test_formats_show_the_same_findings() -> None:
     for format in (Format.TEXT, Format.JSON, Format.MARKDOWN):
         shown = render(comparison_report(report), format)
         assert shown.endswith("\n")
-        assert all(f.fingerprint in shown for f in whole.findings if worst(f) >= Impact.RISKY)
+        assert all(f.fingerprint in shown for f in grouped(whole.findings) if worst(f) >= Impact.RISKY)
 
 
 def worst(finding: Finding) -> Impact:

@@ -29,7 +29,7 @@ class Acceptance:
     """Accepted change.
 
     Attributes:
-        fingerprint: Fingerprint of the finding.
+        fingerprint: Fingerprint of a finding: of one place, or of all places of its cause.
         reason: Why the change is accepted.
         expires: Last day of the acceptance.
     """
@@ -45,7 +45,7 @@ class Accepted:
 
     Attributes:
         comparisons: The comparisons without the accepted findings.
-        count: Number of accepted findings.
+        count: Number of accepted findings, each place counted.
         expired: Expired acceptances; their findings are in `comparisons`.
         unused: Acceptances without a finding.
         walked: The range of commits, if the comparisons are of commits.
@@ -97,12 +97,12 @@ def accept(
         whole: The comparisons before any selection, to find unused acceptances.
     """
     expired = tuple(known for known in acceptances if known.expires is not None and known.expires < today)
-    valid = {known.fingerprint: known for known in acceptances if known not in expired}
-    seen = {finding.fingerprint for comparison in whole for finding in comparison.findings}
+    valid = {known.fingerprint for known in acceptances if known not in expired}
+    seen = {fingerprint for one in whole for finding in one.findings for fingerprint in finding.fingerprints}
     left = tuple(
         replace(
             comparison,
-            findings=tuple(finding for finding in comparison.findings if finding.fingerprint not in valid),
+            findings=tuple(finding for finding in comparison.findings if not finding.fingerprints & valid),
         )
         for comparison in comparisons
     )

@@ -37,6 +37,16 @@ class Plane(StrEnum):
     DOC = "doc"
 
 
+class Area(StrEnum):
+    """Part of the protocol that a change is about, in the order of reports."""
+
+    LIFECYCLE = "lifecycle"
+    """The opening of a connection, the envelope, and what every request or every response carries."""
+    METHODS = "methods"
+    MEMBERS = "members"
+    ERRORS = "errors"
+
+
 class Severity(IntEnum):
     """Severity of a finding."""
 
@@ -120,6 +130,9 @@ class Finding:
         definition_new: Changed definition of the new revision, if any.
         witness: Value that proves it.
         unwitnessed: Reason for the absence of a witness, for a finding on the wire.
+        area: The part of the protocol.
+        cause: Fingerprint of the change that it shares with findings in other places; empty for a single place.
+        places: The findings of each place, if it sums them up.
     """
 
     rule: str
@@ -137,6 +150,9 @@ class Finding:
     witness: Witness | None = None
     unwitnessed: str = ""
     gate: str = ""
+    area: Area = Area.MEMBERS
+    cause: str = ""
+    places: tuple[Finding, ...] = ()
 
     @property
     def severity(self) -> Severity:
@@ -149,7 +165,14 @@ class Finding:
     @cached_property
     def fingerprint(self) -> str:
         """Stable id of the change, independent of texts: 16 hexadecimal digits."""
+        if self.places:
+            return self.cause
         return sha256("\0".join((self.rule, self.subject, self.old, self.new)).encode()).hexdigest()[:16]
+
+    @property
+    def fingerprints(self) -> frozenset[str]:
+        """The fingerprints that name the finding in a file of acceptances: its own, and the one of its cause."""
+        return frozenset({self.fingerprint, self.cause or self.fingerprint})
 
 
 @dataclass(frozen=True)
@@ -174,7 +197,7 @@ class Comparison:
         new: The new revision.
         old_client: Verdict on an old client with a new server.
         new_client: Verdict on a new client with an old server.
-        findings: Changes, sorted by group and severity.
+        findings: Changes, one for each place: by severity, area and cause. `grouping.grouped` sums up the places.
         commits: Commits between the two revisions, oldest first, if known.
     """
 

@@ -13,11 +13,12 @@ from mcp_bindgen.ir.model import Object, Protocol, Sender, Type
 
 from .compare import Comparer
 from .finding import Comparison, Finding, Impact, Message, Plane, Severity
+from .grouping import arranged
 from .location import HOW, NEW, OLD, SIDES, Change, Unit, only, suffix
 from .match import match
-from .messages import MessageChange, is_asked_for, message_changes
+from .messages import OPENINGS, MessageChange, is_asked_for, message_changes
 from .moves import with_moves
-from .reach import Reach
+from .reach import Reach, sent
 from .replacements import replacements
 from .rules import RULES, impacts
 from .verdict import verdicts
@@ -34,8 +35,11 @@ def compare(old: Protocol, new: Protocol, *, evidence: bool = True) -> Compariso
         new: The new revision.
         evidence: True to add a witness to each finding on the wire, or the reason for its absence.
     """
-    found = Findings(old, new).run()
-    findings = arranged(_witnessed(old, new, found) if evidence else (finding for finding, _ in found))
+    search = Findings(old, new)
+    found = search.run()
+    proved = _witnessed(old, new, found) if evidence else (finding for finding, _ in found)
+    requests = {one for one in sent(old).keys() & sent(new).keys() if one.sender == "client" and one.kind == "request"}
+    findings = arranged(proved, {one for one in requests if one.method not in OPENINGS}, search.depth)
     old_client, new_client = verdicts(old, new, findings)
     return Comparison(old, new, old_client, new_client, findings)
 
@@ -47,22 +51,6 @@ def _witnessed(old: Protocol, new: Protocol, found: Iterable[Found]) -> Iterator
     for finding, change in found:
         known = change if finding.plane is Plane.WIRE else None
         yield witnesses.witnessed(finding, known) if known is not None else finding
-
-
-def arranged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort findings into groups by severity: the worst finding first, and the group with the worst finding first."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.group, []).append(finding)
-    ranked = [sorted(group, key=_rank) for group in groups.values()]
-    ranked.sort(key=lambda group: (*_rank(group[0])[:3], group[0].group))
-    return tuple(finding for group in ranked for finding in group)
-
-
-def _rank(finding: Finding) -> tuple[int, int, int, str, str, str, str]:
-    worse, better = sorted((finding.old_client, finding.new_client), reverse=True)
-    plane = list(Plane).index(finding.plane)
-    return -worse, -better, plane, finding.subject, finding.rule, finding.old, finding.new
 
 
 class Findings:
@@ -125,6 +113,11 @@ class Findings:
             if name in protocol.definitions:
                 found.add(protocol.definitions[name].origin)
         return found - {""}
+
+    def depth(self, finding: Finding) -> int:
+        """Return the number of references between the nearest message and the definition of a finding."""
+        names = finding.definition_old, finding.definition_new
+        return max(reach.depths.get(name, 0) for reach, name in zip(self.reach, names, strict=True))
 
     def everything(self) -> Iterator[Found]:
         """Return all findings, unsorted."""

@@ -13,6 +13,9 @@ from .reach import sent
 HANDSHAKE = frozenset({"initialize", "notifications/initialized"})
 """Method that a stateful peer requires first."""
 
+OPENINGS = HANDSHAKE | {"server/discover"}
+"""Methods that open a connection of either era."""
+
 
 @dataclass(frozen=True)
 class MessageChange:

@@ -24,30 +24,35 @@ class Reach:
 
     The role unions determine the sender of a request or a notification. Its params come from the sender, its result
     from the other side. Results and params refer to embedded messages.
+
+    Attributes:
+        depths: Definition -> number of references between the nearest message and it.
     """
 
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
         self._own, self._envelopes = messages(protocol), envelopes(protocol)
         self._messages: dict[str, dict[Sender, set[Message]]] = defaultdict(lambda: defaultdict(set))
+        self.depths: dict[str, int] = {}
         self._inside = {name: self._below(name) for name in protocol.definitions}
         for message, method in sent(protocol).items():
             self._spread([Ref(method.definition)], message.sender, {message})
-            self._spread(method.answers, OTHER_SIDE[message.sender], {message})
+            self._spread(method.answers, OTHER_SIDE[message.sender], {message}, 1)
         self._spread([Ref(error.definition) for error in protocol.errors if error.definition], "server", set())
         if ENVELOPE in protocol.definitions:
             self._spread([Ref(ENVELOPE)], "client", set())
             self._spread([Ref(ENVELOPE)], "server", set())
 
-    def _spread(self, roots: Iterable[Type], sender: Sender, messages: set[Message]) -> None:
+    def _spread(self, roots: Iterable[Type], sender: Sender, messages: set[Message], depth: int = 0) -> None:
         seen: set[str] = set()
-        pending = [name for root in roots for name in references(root)]
-        while pending:
-            name = pending.pop()
-            if name not in seen:
-                seen.add(name)
+        level = [name for root in roots for name in references(root)]
+        while level:
+            new = [name for name in dict.fromkeys(level) if name not in seen]
+            for name in new:
                 self._messages[name][sender] |= messages
-                pending.extend(self._inside[name])
+                self.depths[name] = min(depth, self.depths.get(name, depth))
+            seen.update(new)
+            level, depth = [name for one in new for name in self._inside[one]], depth + 1
 
     def _below(self, name: str) -> list[str]:
         type = self.protocol.definitions[name].type

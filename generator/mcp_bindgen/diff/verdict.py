@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from mcp_bindgen.ir.model import Protocol
 from mcp_bindgen.spec.errors import several
 
 from .finding import Finding, Impact, Outcome, Plane, Verdict
+from .grouping import grouped
 from .messages import HANDSHAKE
 
 CERTAIN = frozenset(
@@ -45,7 +45,7 @@ def _verdict(client: Protocol, server: Protocol, found: Sequence[tuple[Finding, 
         [finding for finding, impact in found if impact is level and finding.plane is Plane.WIRE]
         for level in (Impact.BREAKS, Impact.RISKY)
     )
-    limits = _limits(breaking, risky)
+    limits = _limits(grouped(breaking), grouped(risky))
     if client.era != server.era:
         otherwise = "They can talk only if one of them also speaks the revision of the other."
         return Verdict(Outcome.CANNOT_TALK, (_OPENINGS[client.era], otherwise, *limits))
@@ -58,10 +58,8 @@ def _verdict(client: Protocol, server: Protocol, found: Sequence[tuple[Finding, 
 def _limits(breaking: Sequence[Finding], risky: Sequence[Finding]) -> tuple[str, ...]:
     reasons: list[str] = []
     if breaking:
-        groups = Counter(finding.group for finding in breaking)
-        named = [f"{group} ({count})" if count > 1 else group for group, count in groups.most_common()]
         noun = "change breaks" if len(breaking) == 1 else "changes break"
-        reasons.append(f"{len(breaking)} {noun} messages: {several(named, 6)}.")
+        reasons.append(f"{len(breaking)} {noun} messages: {several([one.subject for one in breaking], 6)}.")
     if risky:
         noun = "change is" if len(risky) == 1 else "changes are"
         reasons.append(f"{len(risky)} {noun} accepted but may be misunderstood.")

@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mcp_bindgen.diff.finding import Comparison, Impact, Outcome, Plane, Severity
+from mcp_bindgen.diff.finding import Area, Comparison, Impact, Outcome, Plane, Severity
 from mcp_bindgen.diff.finding import Finding as DiffFinding
+from mcp_bindgen.diff.grouping import grouped, owners
 from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.spec import Diagnostic
 from mcp_bindgen.spec.errors import several
@@ -46,6 +47,12 @@ LEVELS = {Severity.BREAKING: Level.ERROR, Severity.RISKY: Level.WARNING, Severit
 _OUTCOME_LEVELS = {Outcome.WORKS: Level.NOTE, Outcome.LIMITED: Level.WARNING, Outcome.CANNOT_TALK: Level.ERROR}
 _PAIRINGS = ("old client with new server", "new client with old server")
 _SEVERITIES = {Severity.BREAKING: "Breaking", Severity.RISKY: "Risky", Severity.INFO: "Harmless"}
+_AREAS = {
+    Area.LIFECYCLE: "Lifecycle",
+    Area.METHODS: "Methods",
+    Area.MEMBERS: "Members and types",
+    Area.ERRORS: "Errors",
+}
 _OFF_WIRE = {Plane.SOURCE: "Only in generated code", Plane.DOC: "Only in words"}
 _NAMES_ONLY = frozenset({"definition-added", "definition-removed", "description-changed"})
 """Rules whose findings say everything with their subject."""
@@ -132,7 +139,7 @@ def _steps(comparisons: Sequence[Comparison]) -> Section:
     rows = [
         [
             literal(f"{comparison.old.revision} -> {comparison.new.revision}"),
-            str(len(comparison.findings)),
+            str(len(grouped(comparison.findings))),
             OUTCOMES[comparison.old_client.outcome],
             OUTCOMES[comparison.new_client.outcome],
         ]
@@ -146,7 +153,7 @@ def _steps(comparisons: Sequence[Comparison]) -> Section:
 
 
 def _walk(comparisons: Sequence[Comparison], walked: Walked) -> Section:
-    steps = [(comparison.commits, _counts(comparison.findings) or "-") for comparison in comparisons]
+    steps = [(comparison.commits, _counts(grouped(comparison.findings)) or "-") for comparison in comparisons]
     steps += [((one.commit,), "skipped") for one in walked.skipped]
     rows = [
         [commit.short, commit.date, words, code(commit.subject or "(no subject)")]
@@ -191,13 +198,10 @@ def _blocks(comparison: Comparison, witness: bool, places: Places) -> Iterator[B
         yield Paragraph(f"Commit {commit.short} of {commit.date}: {code(commit.subject)}")
     wire = _on(comparison, Plane.WIRE)
     for severity in reversed(Severity):
-        groups = groupby([one for one in wire if one.severity is severity], key=lambda one: one.group)
+        areas = groupby([one for one in wire if one.severity is severity], key=lambda one: one.area)
         blocks: list[Block] = [
-            Section(
-                "Errors" if group == "errors" else code(group),
-                [Findings([_finding(one, places(comparison, one), witness) for one in members])],
-            )
-            for group, members in groups
+            Section(_AREAS[area], [Findings([_finding(one, places(comparison, one), witness) for one in members])])
+            for area, members in areas
         ]
         if blocks:
             yield Section(_SEVERITIES[severity], blocks)
@@ -211,7 +215,7 @@ def _blocks(comparison: Comparison, witness: bool, places: Places) -> Iterator[B
 
 
 def _on(comparison: Comparison, plane: Plane) -> list[DiffFinding]:
-    return [finding for finding in comparison.findings if finding.plane is plane]
+    return [finding for finding in grouped(comparison.findings) if finding.plane is plane]
 
 
 def _counts(findings: Sequence[DiffFinding]) -> str:
@@ -240,13 +244,12 @@ def _predicate(finding: DiffFinding, quoted: Callable[[str], str]) -> str:
 
 
 def _finding(finding: DiffFinding, place: Place, witness: bool) -> Finding:
-    reached = _reached(finding)
     return Finding(
         rule=finding.rule,
         level=LEVELS[finding.severity],
         message=sentence(finding, code),
         effect=_effect(finding),
-        note=f"In {reached}." if reached else "",
+        note=_places(finding),
         fix=prose(finding.hint),
         fingerprint=finding.fingerprint,
         place=place,
@@ -263,7 +266,9 @@ def _compact(findings: Iterable[DiffFinding], place: Callable[[DiffFinding], Pla
         items = [
             replace(
                 _finding(finding, place(finding), witness=False),
-                message=code(finding.subject) + ("" if are_names else f" {_predicate(finding, quoted)}"),
+                message=code(finding.subject)
+                + ("" if are_names else f" {_predicate(finding, quoted)}")
+                + (f" (in {', '.join(map(code, owners(finding)))})" if owners(finding) else ""),
             )
             for finding in members
         ]
@@ -286,12 +291,25 @@ def _effect(finding: DiffFinding) -> str:
     return f"{', '.join(words)}."
 
 
+def _places(finding: DiffFinding) -> str:
+    """Return the places that the subject of a finding does not name, with effects that differ from the whole."""
+    whole = _effect(finding)
+    effects = [_effect(one) for one in finding.places]
+    if set(effects) <= {whole}:
+        names = list(map(code, owners(finding)))
+    else:
+        names = [
+            code(one.subject) + (f" ({effect[:-1].lower()})" if effect != whole else "")
+            for one, effect in zip(finding.places, effects, strict=True)
+        ]
+    return f"In {', '.join(names)}." if names else _reached(finding)
+
+
 def _reached(finding: DiffFinding) -> str:
-    """Return the methods that a finding reaches; empty if it is listed under the only one."""
+    """Return the methods that a finding reaches, as a sentence; empty if the subject names the only one."""
     names = list(dict.fromkeys(message.method for message in finding.reaches))
-    if not names or names == [finding.group]:
-        return ""
-    return several(list(map(code, names)), _MAX_METHODS)
+    known = not names or (finding.area is Area.METHODS) or finding.subject.endswith(f" {names[0]}")
+    return "" if known else f"In {several(list(map(code, names)), _MAX_METHODS)}."
 
 
 def _evidence(finding: DiffFinding) -> Evidence:

@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import groupby
 from urllib.parse import quote
 
 from markupsafe import Markup
 
 from mcp_bindgen.diff.commits import Walked
 from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane, Severity
+from mcp_bindgen.diff.grouping import grouped
 from mcp_bindgen.diff.location import NEW, OLD, SIDES
 from mcp_bindgen.ir.model import Method, references
 from mcp_bindgen.spec.errors import printable
@@ -113,14 +113,17 @@ class Step:
         self._links: list[Links] = [
             {one.name: self._home(pair) for pair in self._pairs if (one := pair.sides[side])} for side in SIDES
         ]
-        self.entries = tuple(self._entry(finding, taken) for finding in comparison.findings)
+        self.entries = tuple(self._entry(finding, taken) for finding in grouped(comparison.findings))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The findings by method and definition, in the order of the comparison."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.finding.group, []).append(entry)
         return tuple(
             Group(self._anchor("group", name), name, tuple(entries), tuple(self._behind(name)))
-            for name, entries in groupby(self.entries, key=lambda entry: entry.finding.group)
+            for name, entries in found.items()
         )
 
     @cached_property
@@ -173,7 +176,11 @@ class Step:
             count += 1
             anchor = f"{finding.fingerprint}-{count}"
         taken.add(anchor)
-        ends = zip(self._links, (finding.definition_old, finding.definition_new), strict=True)
+        ends = [
+            pair
+            for one in finding.places or (finding,)
+            for pair in zip(self._links, (one.definition_old, one.definition_new), strict=True)
+        ]
         named = {links[name]: name for links, name in ends if name in links}
         panels = tuple((name, at) for at, name in named.items())
         about = finding.reaches or self._messages.get(finding.group, ())

@@ -7,6 +7,7 @@ from typing import Any
 from mcp_bindgen.diff.accept import Acceptance, Accepted
 from mcp_bindgen.diff.commits import Skipped, Walked
 from mcp_bindgen.diff.finding import Comparison, Finding, Message, Severity, Verdict, Witness
+from mcp_bindgen.diff.grouping import grouped
 from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.ir.model import Protocol
 from mcp_bindgen.spec import Correction, Diagnostic
@@ -14,7 +15,7 @@ from mcp_bindgen.spec.git import Commit
 
 from .record import as_json, closed, ref, schema_of
 
-_OR_NULL = ("definition_old", "definition_new", "gate", "unwitnessed", "witness")
+_OR_NULL = ("cause", "definition_old", "definition_new", "gate", "unwitnessed", "witness")
 
 
 def record(report: Accepted) -> dict[str, Any]:
@@ -27,6 +28,7 @@ def record(report: Accepted) -> dict[str, Any]:
 
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:
+    findings = grouped(comparison.findings)
     return {
         "old": _revision(comparison.old),
         "new": _revision(comparison.new),
@@ -34,10 +36,10 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "wordsCompared": comparison.compares_words,
         "commits": as_json(comparison.commits),
         "counts": {
-            _name(severity): sum(finding.severity is severity for finding in comparison.findings)
+            _name(severity): sum(finding.severity is severity for finding in findings)
             for severity in reversed(Severity)
         },
-        "findings": [_finding(finding) for finding in comparison.findings],
+        "findings": [_finding(finding) for finding in findings],
     }
 
 
@@ -52,6 +54,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "severity": _name(finding.severity),
         **as_json(finding, _OR_NULL),
         "witness": finding.witness and as_json(finding.witness, _OR_NULL),
+        "places": [_finding(place) for place in finding.places],
     }
 
 
@@ -72,7 +75,7 @@ def json_schema() -> dict[str, Any]:
             comparisons=_list("Comparison", "One comparison for two revisions, one for each step of a chain."),
             walked={"anyOf": [ref("Walked"), {"type": "null"}], "description": "The range of commits, if it was one."},
             accepted=closed(
-                count={**count, "description": "How many findings the file of accepted changes took out."},
+                count={**count, "description": "How many findings the file took out, each place counted."},
                 expired=_list("Acceptance", "Entries that no longer hold."),
                 unused=_list("Acceptance", "Entries that no finding has."),
             ),
@@ -88,7 +91,7 @@ def json_schema() -> dict[str, Any]:
                 },
                 commits=_list("Commit", "The commits from the old to the new state, if they are known."),
                 counts=closed(**{_name(severity): count for severity in reversed(Severity)}),
-                findings=_list("Finding", "In groups: the worst group first, the worst first in each."),
+                findings=_list("Finding", "One for each cause: by severity, area, and distance to a message."),
             ),
             "Revision": closed(
                 revision=text,
