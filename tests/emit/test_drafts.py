@@ -173,7 +173,7 @@ def test_doc_comments_become_plain_text() -> None:
         ("The {@link Tool`_meta` key rules}, {@link Tool.a.b}.", "The `_meta` key rules, `Tool.a.b`."),
         ("{@link https://a.org/a?b | Page}, {@link https://a.org}.", "Page (https://a.org/a?b), https://a.org."),
         ("`{@link Tool}`, {@linkcode Other}, [words here]{@link Tool}", "`Tool`, `Other`, words here"),
-        ("A.\n@see {@link Tool}\n@deprecated use B\n@internal", "A.\nSee `Tool`\nDeprecated: use B"),
+        ("A.\n@see {@link Tool}\n@internal", "A.\nSee `Tool`"),
         ("@example <caption>One</caption>\n```ts\n@x {\n  a\n```\nB.", "Example: One\n\n    @x {\n      a\n\nB."),
         ("/** @internal */", ""),
         ("Mail ada@example.org, {@link, {@link }", "Mail ada@example.org, {@link,"),

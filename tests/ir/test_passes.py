@@ -1075,11 +1075,36 @@ def test_document_describes_methods_and_errors() -> None:
 
 def test_document_marks_deprecated_definitions_and_methods() -> None:
     for revision, deprecated in [("2025-12-31", ""), ("2026-01-01", "since 2026-01-01: use Y")]:
-        notices = [{"since": "2026-01-01", "instead": "use Y", "definitions": ["XNotification"]}]
+        notices = [{"since": "2026-01-01", "instead": "use Y", "definitions": ["XNotification", "Z.io.a/b"]}]
         schemas: Schema = {"ServerNotification": union("XNotification"), "XNotification": message("x"), "Y": STRING}
+        schemas["Z"] = record(**{"io.a/b": STRING, "c": STRING})
         found = after("collect_methods document", read(schemas, revision=revision, deprecations=notices))
+        assert [field.deprecated for field in found.fields_of(Ref("Z"))] == ["", deprecated]
         assert found.methods["x"].deprecated == found.definitions["XNotification"].deprecated == deprecated
         assert found.definitions["Y"].deprecated == ""
+
+
+@pytest.mark.parametrize(
+    ("stated", "doc", "notice"),
+    [
+        ({"deprecated": True}, "", "by its schema"),
+        ({"deprecated": False, "description": "No longer deprecated."}, "No longer deprecated.", ""),
+        ({"deprecated": "Use Y."}, "", "by its schema: Use Y"),
+        (
+            {"description": "An X.\n\n@deprecated use {@link Y}\ninstead.\n@see Z"},
+            "An X.\n\nSee Z",
+            "by its schema: use `Y` instead",
+        ),
+        ({"description": "/** @deprecated */"}, "", "by its schema"),
+        ({"description": "**Deprecated:** use Y.\n\nAn X."}, "An X.", "by its schema: use Y"),
+        ({"description": "```\n@deprecated\n```"}, "@deprecated", ""),
+        ({"description": "An X.", "deprecated": True}, "An X.", "by its schema"),
+    ],
+)
+def test_a_schema_states_deprecations_by_keyword_or_in_prose(stated: Schema, doc: str, notice: str) -> None:
+    found = read({"X": {**STRING, **stated}, "Z": record(x={**STRING, **stated})})
+    for one in (found.definitions["X"], *found.fields_of(Ref("Z"))):
+        assert (one.doc, one.deprecated) == (doc, notice)
 
 
 # --- naming ---------------------------------------------------------------------------------------------------

@@ -139,6 +139,7 @@ class Field:
             a required member, or the meaning of an absent member of a contract. `None` if there is no such value.
         doc: The description.
         fallback: The `default` of the schema, as JSON text; empty if the schema has none. `default` in JSON.
+        deprecated: The date and the replacement, if the member is deprecated.
     """
 
     wire: Annotated[str, Member(alias="name")]
@@ -147,6 +148,7 @@ class Field:
     stated: Maybe[Json] = None
     doc: Text = ""
     fallback: Annotated[JsonText, Member(alias="default")] = ""
+    deprecated: Text = ""
 
     def of(self, type: Type) -> Field:
         """Return this field with another type."""

@@ -12,10 +12,22 @@ _COMMENT = re.compile(r"\A\s*/\*\*+|(?<!\*)\*+/\s*\Z")
 _CAPTION = re.compile(r"<caption>([^<]*)</caption>")
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _MAX_NAME = 200  # characters of the name of a definition that a label may follow directly
+_DEPRECATED = re.compile(
+    r"^[ \t]*(?:/\*+[ \t]*)?(?:@deprecated\b:?|[*_]*deprecated[*_]*:[*_]*)[ \t]*(.*(?:\n(?![ \t]*(?:@|$)).*)*)\n?",
+    re.MULTILINE | re.IGNORECASE,
+)
 _MODIFIERS = frozenset(
     {"alpha", "beta", "experimental", "internal", "nullable", "packageDocumentation", "public", "readonly"}
 )
-_HEADINGS = {"see": "See", "example": "Example:", "deprecated": "Deprecated:", "default": "Default:", "remarks": ""}
+_HEADINGS = {"see": "See", "example": "Example:", "default": "Default:", "remarks": ""}
+
+
+def split_notice(text: str) -> tuple[str, str | None]:
+    """Return prose without the paragraph `@deprecated` or `Deprecated:`, and its words; None if there is none."""
+    notice = _DEPRECATED.search(_FENCE.sub("", text)) if "eprecated" in text else None
+    if notice is None:
+        return text, None
+    return text.replace(notice[0], "", 1).strip(), " ".join(notice[1].removesuffix("*/").split())
 
 
 def plain(text: str, definitions: Collection[str]) -> str:

@@ -25,14 +25,13 @@ def document(state: BuildState) -> BuildState:
             inherited = _inherited(definition, state) if definition.origin else {}
             own = {**own, "common": {**inherited, **own.get("common", {})}}
             definitions[name] = _documented(definition, own, revision)
-    gone = _deprecations(state)
-    definitions |= {name: replace(definitions[name], deprecated=gone[name]) for name in gone.keys() & definitions}
+    definitions = _deprecated(definitions, state)
     methods = {
         name: replace(
             method,
             doc=definitions[method.definition].doc,
             handling=(texts[method.origin] or {}).get(method.definition, {}).get("handler", ""),
-            deprecated=gone.get(method.definition, ""),
+            deprecated=definitions[method.definition].deprecated,
         )
         for name, method in state.methods.items()
     }
@@ -79,11 +78,19 @@ def _inherited(definition: Definition, state: BuildState) -> dict[str, str]:
     return found
 
 
-def _deprecations(state: BuildState) -> dict[str, str]:
-    """Return definition -> the notice that `semantics.toml` has for it in this revision."""
+def _deprecated(definitions: Mapping[str, Definition], state: BuildState) -> dict[str, Definition]:
+    """Return the definitions with the notices that `semantics.toml` has for them and their members in this revision."""
     found: dict[str, str] = {}
     for notice in [one for facts in state.source.all_facts for one in facts["deprecations"]]:
         if has_reached(state.source.revision, notice["since"]):
             names: Iterable[str] = notice["definitions"]
             found |= dict.fromkeys(names, f"since {notice['since']}: {notice['instead']}")
-    return found
+
+    def marked(name: str, one: Definition) -> Definition:
+        type = one.type
+        if isinstance(type, Object):
+            fields = tuple(replace(it, deprecated=found.get(f"{name}.{it.wire}", it.deprecated)) for it in type.fields)
+            type = replace(type, fields=fields)
+        return replace(one, type=type, deprecated=found.get(name, one.deprecated))
+
+    return {name: marked(name, one) for name, one in definitions.items()}

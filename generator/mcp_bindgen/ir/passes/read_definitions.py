@@ -16,7 +16,7 @@ from mcp_bindgen.spec.references import target
 from ..constants import are_disjoint, is_literal, with_constants
 from ..losses import APPLIES, beside_union, lost, unfit
 from ..model import AnyValue, Array, Const, Definition, Field, Json, Map, Object, Ref, Scalar, Type, flattened, union_of
-from ..prose import plain
+from ..prose import plain, split_notice
 from ..text import describe
 from .build_state import BuildState
 
@@ -34,7 +34,7 @@ def read_definitions(state: BuildState) -> BuildState:
         definitions[name] = Definition(
             name=name,
             type=reader.object(schema, pointer) if has_members(schema) else reader.type(schema, pointer),
-            doc=reader.doc(schema),
+            **reader.words(schema),
             inline=name in state.inline_names,
             origin=state.origins.get(name, ""),
         )
@@ -49,10 +49,15 @@ class _Reader:
         self.schemas = state.schemas
         self.named = frozenset(state.schemas)
 
-    def doc(self, schema: Any) -> str:
-        """Return the description of a schema, with the descriptions of its constants."""
-        text = with_constants(schema.get("description", ""), schema) if is_object(schema) else ""
-        return plain(text, self.named) if text else ""
+    def words(self, schema: Any) -> dict[str, str]:
+        """Return `doc`, with the descriptions of constants, and `deprecated` of a definition or member."""
+        if not is_object(schema):
+            return {}
+        text, notice = split_notice(schema.get("description", ""))
+        if (flag := schema.get("deprecated")) and not notice:
+            notice = flag if isinstance(flag, str) else ""
+        gone = "" if notice is None else f"by its schema: {plain(notice, self.named)}".rstrip(": .")
+        return {"doc": plain(with_constants(text, schema), self.named), "deprecated": gone}
 
     def object(self, schema: Schema, pointer: str) -> Object:
         """Read a schema with members of its own."""
@@ -69,8 +74,8 @@ class _Reader:
                     if wire in properties
                     else undeclared,
                     required=wire in required,
-                    doc=self.doc(properties.get(wire)),
                     fallback=_fallback(properties.get(wire)),
+                    **self.words(properties.get(wire)),
                 )
                 for wire in sorted({*properties, *required})
             ),
