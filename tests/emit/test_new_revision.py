@@ -552,3 +552,32 @@ def test_a_missing_semantics_file_is_reported(tmp_path: Path) -> None:
     done = generate(tmp_path, small(), "--semantics", tmp_path / "facts.toml")
     assert done.returncode == 2
     assert f"{tmp_path / 'facts.toml'}: cannot be read" in done.stderr
+
+
+# --- a new member ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "changed", "shown"),
+    [
+        ("python", {"types.py"}, '    """Words.\n\n    Deprecated by its schema: Use title.\n    """'),
+        ("typescript", {"types.ts", "validators.ts"}, "   * Words.\n   * @deprecated by its schema: Use title\n"),
+    ],
+)
+def test_a_new_member_changes_the_types_with_the_digest_of_the_schema_alone(
+    tmp_path: Path, language: str, changed: set[str], shown: str
+) -> None:
+    request = Request(
+        schema=tmp_path / "draft.json", name="draft", out=tmp_path / "out", package="acme", language=language
+    )
+    added = {"type": "integer", "description": "Words.\n\n@deprecated Use title."}
+    made: list[dict[str, str]] = []
+    for members in ({}, {"zone": added}):
+        save(tmp_path / "draft.json", small(FindBookResult=record("pages", pages=WHOLE, **members)))
+        (target,) = targets(request)
+        made.append(target.render())
+        (digested,) = (name for name, text in made[-1].items() if target.source.digest[:16] in text)
+        assert digested in changed
+    before, after = made
+    assert {name for name in after if after[name] != before[name]} == changed
+    assert any(shown in after[name] for name in changed)

@@ -2422,8 +2422,10 @@ class CreateMessageRequestParams(Model):
     """Conversation to continue, oldest message first."""
 
     include_context: Literal["allServers", "none", "thisServer"] | None = None
-    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` are discouraged and
+    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` are deprecated and
     require the capability `sampling.context`.
+
+    Deprecated since 2025-11-25: leave it out or send `none`.
     """
 
     metadata: dict[str, Json] | None = None

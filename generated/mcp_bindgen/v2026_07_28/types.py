@@ -1160,8 +1160,9 @@ class ServerCapabilities(Model):
     """
 
     logging: JSONObject | None = None
-    """Present if the server sends log messages during requests with a log level; deprecated in favour of
-    `stderr` or OpenTelemetry.
+    """Present if the server sends log messages during requests with a log level.
+
+    Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
     """
 
     prompts: ServerCapabilitiesPrompts | None = None
@@ -1359,7 +1360,10 @@ class ClientCapabilitiesElicitation(Model):
 
 
 class ClientCapabilitiesSampling(Model):
-    """Details of a client's support for sampling, a feature that this revision deprecates."""
+    """Details of a client's support for sampling.
+
+    Deprecated since 2026-07-28: call the model provider from the server.
+    """
 
     context: JSONObject | None = None
     """Present if the client supports `includeContext`; if absent, servers use `none` or omit it."""
@@ -1806,10 +1810,17 @@ class ClientCapabilities(Model):
     """
 
     roots: dict[str, Json] | None = None
-    """Present if the client answers `roots/list`; deprecated in this revision."""
+    """Present if the client answers `roots/list`.
+
+    Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
+    server's configuration.
+    """
 
     sampling: ClientCapabilitiesSampling | None = None
-    """Present if servers may ask the client to sample a model; deprecated in this revision."""
+    """Present if servers may ask the client to sample a model.
+
+    Deprecated since 2026-07-28: call the model provider from the server.
+    """
 
 
 ClientNotification: TypeAlias = CancelledNotification
@@ -1922,8 +1933,9 @@ class RequestMetaObject(Model):
     """
 
     log_level: Annotated[LoggingLevel | None, Field(alias="io.modelcontextprotocol/logLevel")] = None
-    """Lowest severity of log messages to send during this request; absent means none. Deprecated together with
-    logging.
+    """Lowest severity of log messages to send during this request; absent means none.
+
+    Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
     """
 
     progress_token: ProgressToken | None = None
@@ -2223,6 +2235,8 @@ class CreateMessageRequestParams(Model):
     include_context: Literal["allServers", "none", "thisServer"] | None = None
     """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` are deprecated and
     require the capability `sampling.context`.
+
+    Deprecated since 2025-11-25: leave it out or send `none`.
     """
 
     metadata: JSONObject | None = None

@@ -101,6 +101,9 @@ def _print(protocol: Protocol, fact: dict[str, Any]) -> None:
         )
         say()
         say(f"Other members: {fact['otherMembers'] or 'none'}")
+        for field in fact["fields"]:
+            if field["deprecated"]:
+                say(f"{field['wire']}: deprecated {field['deprecated']}.")
     if fact["usedBy"]:
         say(f"Used by: {', '.join(fact['usedBy'])}")
 
@@ -127,6 +130,7 @@ def _definition(protocol: PythonProtocol, definition: Definition) -> dict[str, A
                 "required": field.required,
                 "default": field.default,
                 "doc": field.doc,
+                "deprecated": field.deprecated or None,
             }
             for field in type.fields
         ]

@@ -46,20 +46,22 @@ class Options:
     templates: Path | None = None
     joins_installed: bool = False
 
-    def header(self, model: Model, comment: str = "#") -> str:
+    def header(self, model: Model, comment: str = "#", *, with_digest: bool = False) -> str:
         """Return the header that the first line of each file must begin with.
 
         Args:
             model: Input of the emitter.
             comment: Start of a comment line in the language of the file.
+            with_digest: True for the one file that names the digest of the schema: the others do not change with it.
         """
         protocol, source = model.protocol, ""
-        made = f"from MCP {protocol.revision}, schema {protocol.digest[:16]}"
+        made, digest = f"from MCP {protocol.revision}", protocol.digest
         if self.extension:
             extension = next(one for one in protocol.extensions if one.id == self.extension)
-            made = f"from an extension of MCP {protocol.revision}, schema {extension.digest[:16]}"
+            made, digest = f"from an extension of MCP {protocol.revision}", extension.digest
             source = f"{extension.id} {extension.version}"
-        return header(f"{made}. Do not edit.", self.command, source, comment=comment)
+        schema = f", schema {digest[:16]}" if with_digest else ""
+        return header(f"{made}{schema}. Do not edit.", self.command, source, comment=comment)
 
 
 Emit = Callable[[Model, Options], Mapping[str, str]]

@@ -128,7 +128,8 @@ def emit(model: Model, options: Options) -> dict[str, str]:
         name: render(f"{'' if name in _SHARED else folder}{name}.jinja", options.templates, **shared, **prepared)
         for name, prepared in values.items()
     }
-    files["types.py"] = types.emit(scope.protocol, top, types.form_of(scope, core), options.templates)
+    named = options.header(model, with_digest=True)
+    files["types.py"] = types.emit(scope.protocol, named, types.form_of(scope, core), options.templates)
     return {**_styled(files, options.templates), "py.typed": f"{top}\n"}
 
 

@@ -42,13 +42,12 @@ def emit(model: Model, options: Options) -> dict[str, str]:
 
 def _emit(plan: Plan, command: str) -> str:
     source, target = plan.source, plan.target
-    made = f"from MCP {source.revision}, schema {source.digest[:16]}, and MCP {target.revision}, {target.digest[:16]}."
     code = _Code(plan)
     rows = [(part, list(code.conversions(part))) for part in ("params", "results")]
     edits, remarks = list(code.edits()), list(code.remarks())
     return render(
         "bridges/step.py.jinja",
-        header=header(f"{made} Do not edit.", command),
+        header=header(f"from MCP {source.revision} and MCP {target.revision}. Do not edit.", command),
         plan=plan,
         adapted=[quoted(name) for name in plan.adapted],
         row=_tuple,

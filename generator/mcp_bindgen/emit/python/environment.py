@@ -25,6 +25,11 @@ def docstring(text: str, indent: int = 4) -> str:
     return '"""' + "\n".join(f"{pad}{line}" if line else "" for line in lines).lstrip() + f'\n{pad}"""'
 
 
+def noticed(doc: str, deprecated: str) -> str:
+    """Return a description with the notice that its subject is deprecated, if there is one."""
+    return f"{doc}\n\nDeprecated {deprecated}." if deprecated else doc
+
+
 def arguments_section(docs: Mapping[str, str]) -> str:
     """Return the `Args` section of a docstring: argument -> words, of which every line is below its argument.
 

@@ -12,7 +12,7 @@ from . import calls as protocol_calls
 from . import naming
 from .annotations import optional
 from .calls import Walk
-from .environment import arguments_section, docstring
+from .environment import arguments_section, docstring, noticed
 from .package_scope import PackageScope
 
 _KIND = "resultType"
@@ -154,7 +154,7 @@ def _handler_doc(method: Method, receiver: Sender) -> str:
         if method.setting:
             facts.append(f"overriding it declares the setting `{method.setting}`")
     about = "; ".join(facts)
-    return "\n\n".join([handler_summary(method), f"{about[0].upper()}{about[1:]}.", *_deprecation(method)])
+    return noticed(f"{handler_summary(method)}\n\n{about[0].upper()}{about[1:]}.", method.deprecated)
 
 
 def _declared(method: Method) -> str:
@@ -166,10 +166,6 @@ def _declared(method: Method) -> str:
 def _continued(sentence: str) -> str:
     """Return `sentence` without its capital letter; an abbreviation at its beginning keeps its capitals."""
     return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
-
-
-def _deprecation(method: Method) -> list[str]:
-    return [f"Deprecated {method.deprecated}."] if method.deprecated else []
 
 
 def _call(scope: PackageScope, method: Method, sender: Sender) -> Call:
@@ -200,9 +196,9 @@ def _call_doc(scope: PackageScope, method: Method, sender: Sender, arguments: tu
         sentence = _declared(method) + (f", with `{method.setting}`" if method.setting else "")
         lines.append(f"{sentence[0].upper()}{sentence[1:]}.")
     fields = scope.protocol.fields_of(method.params)
-    docs = {scope.protocol.attribute(method.params, field.wire): field.doc for field in fields}
+    docs = {scope.protocol.attribute(method.params, one.wire): noticed(one.doc, one.deprecated) for one in fields}
     lines.append(arguments_section({argument.name: docs.get(argument.field, "") for argument in arguments}))
-    return "\n\n".join(filter(None, [*lines, *_deprecation(method)]))
+    return noticed("\n\n".join(filter(None, lines)), method.deprecated)
 
 
 def _arguments(scope: PackageScope, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:

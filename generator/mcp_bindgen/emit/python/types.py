@@ -46,7 +46,7 @@ from mcp_bindgen.spec import BadInput
 from . import naming
 from .annotations import CHECKED, annotation, optional
 from .calls import classes, takes_any
-from .environment import TEMPLATES, docstring, quoted, render
+from .environment import TEMPLATES, docstring, noticed, quoted, render
 from .lowered import PythonProtocol
 from .lowering import lower
 from .package_scope import PackageScope
@@ -482,8 +482,7 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
 
 def _doc(definition: Definition) -> str:
     """Return the words for a definition; without any, its name in words."""
-    doc = definition.doc or f"`{definition.name}` of the protocol."
-    return f"{doc}\n\nDeprecated {definition.deprecated}." if definition.deprecated else doc
+    return noticed(definition.doc or f"`{definition.name}` of the protocol.", definition.deprecated)
 
 
 def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
@@ -502,7 +501,7 @@ def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
         and protocol.accepts_null(field.type)
         and protocol.resolve(field.type) != AnyValue(),
         "refinements": refinements,
-        "doc": docstring(field.doc) if field.doc else "",
+        "doc": docstring(doc) if (doc := noticed(field.doc, field.deprecated)) else "",
     }
 
 

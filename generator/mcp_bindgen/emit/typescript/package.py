@@ -49,10 +49,10 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
         "first": first,
         "more": [line for line in more if line],
     }
-    header = options.header(model, comment="//")
     files: dict[str, str] = {}
     for name in _FILES if protocol.methods else _TYPES:
         text = render(FOLDER, f"{name}.jinja", options.templates, "docs/how-to/typescript.md", **values)
+        header = options.header(model, comment="//", with_digest=name == "types.ts")
         files[name] = text if name == "package.json" else f"{header}\n\n{text}"
     return files
 
