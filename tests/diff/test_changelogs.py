@@ -13,6 +13,7 @@ import pytest
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Plane
 from mcp_bindgen.diff.rules import RULES
+from mcp_bindgen.diff.source import gates
 from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import Store
 
@@ -46,7 +47,7 @@ def protocol(revision: str) -> Protocol:
 
 @cache
 def comparison(old: str, new: str) -> Comparison:
-    return compare(protocol(old), protocol(new))
+    return compare(protocol(old), protocol(new), gates=gates(STORE, protocol(old), protocol(new)))
 
 
 _META = "io.modelcontextprotocol/"
@@ -87,14 +88,14 @@ NAMED: dict[str, list[str]] = {  # changes that the changelogs name
         "field-added-optional IGNORED: (String Number LegacyTitledEnum)Schema.default",
         # elicitation by URL
         "definition-added: ElicitRequestURLParams",
-        "union-member-added BREAKS: ElicitRequest.params|ElicitRequestURLParams",
+        "union-member-added SAFE: ElicitRequest.params|ElicitRequestURLParams",
         "capability-added IGNORED: ClientCapabilities.elicitation.(form url)",
         "notification-added: server->client notification notifications/elicitation/complete",
         "error-code-added: -32042 URLElicitationRequired",
         # tools for the model that is sampled
         "field-added-optional IGNORED: CreateMessageRequest.params.(tools toolChoice)",
         "capability-added IGNORED: ClientCapabilities.sampling.tools",
-        "union-member-added BREAKS: (SamplingMessage CreateMessageResult).content|Tool(Use Result)Content",
+        "union-member-added SAFE: (SamplingMessage CreateMessageResult).content|Tool(Use Result)Content",
         # tasks
         "request-method-added: (client->server server->client) request tasks/(get result cancel list)",
         "notification-added: (client->server server->client) notification notifications/tasks/status",
@@ -126,10 +127,11 @@ NAMED: dict[str, list[str]] = {  # changes that the changelogs name
         "request-method-removed: (client->server server->client) request tasks/(get result cancel list)",
         "notification-removed RISKY: (client->server server->client) notification notifications/tasks/status",
         "capability-removed RISKY: (Client Server)Capabilities.tasks",
-        "field-removed-optional IGNORED: (CallTool CreateMessage)Request.params.task; Tool.execution",
+        "field-removed-optional IGNORED: (CallTool CreateMessage)Request.params.task",
+        "field-removed-optional RISKY: Tool.execution",
         # several round trips
         "message-carrier-changed BREAKS: server->client request (roots/list sampling/createMessage elicitation/create)",
-        "union-member-added BREAKS: client->server request (tools/call prompts/get resources/read)|InputRequiredResult",
+        "union-member-added BREAKS: server->client result (tools/call prompts/get resources/read)|InputRequiredResult",
         "field-added-optional IGNORED: (CallTool GetPrompt ReadResource)Request.params.(inputResponses requestState)",
         "definition-added: InputRequiredResult",
         # results state their type, and some may be cached; no message contains the last two definitions directly
@@ -175,8 +177,8 @@ UNNAMED: dict[str, list[str]] = {  # changes that only the schemas contain
         "capability-added IGNORED: ClientCapabilities.sampling.context",
         "type-widened BREAKS: ElicitResult.content{}",
         "union-member-added BREAKS: (CreateMessageResult SamplingMessage).content|SamplingMessageContentBlock[]",
-        "union-member-added RISKY: client->server request tools/call|CreateTaskResult",
-        "union-member-added RISKY: server->client request (sampling/createMessage elicitation/create)|CreateTaskResult",
+        "union-member-added RISKY: server->client result tools/call|CreateTaskResult",
+        "union-member-added RISKY: client->server result (sampling/createMessage elicitation/create)|CreateTaskResult",
     ],
     "2026-07-28": [
         "field-became-required BREAKS: CancelledNotification.params.requestId; PaginatedRequestParams._meta",
@@ -185,10 +187,12 @@ UNNAMED: dict[str, list[str]] = {  # changes that only the schemas contain
         "constraint-tightened BREAKS: CompleteResult.completion.values",
         "message-direction-removed RISKY: client->server notification notifications/progress",
         "error-code-removed: -32042 URLElicitationRequired",
+        "deprecated: ClientCapabilities.(roots sampling); ServerCapabilities.logging",
         "capability-removed RISKY: ClientCapabilities.roots.listChanged",
-        "field-removed-optional IGNORED: ListRootsRequest.params._meta.progressToken; (Elicit ListRoots)Result._meta",
+        "field-removed-optional IGNORED: ListRootsRequest.params._meta.progressToken",
+        "field-removed-optional RISKY: (Elicit ListRoots)Result._meta",
         "field-removed-optional IGNORED: ElicitRequest(Form URL)Params.(task _meta); CreateMessageRequest.params._meta",
-        "union-member-removed IGNORED: client->server request tools/call|CreateTaskResult",
+        "union-member-removed IGNORED: server->client result tools/call|CreateTaskResult",
     ],
 }
 
@@ -263,7 +267,7 @@ PROSE: dict[str, str] = {  # words that only occur in the prose of a changelog
 
 
 def problems(lines: Sequence[str], findings: Sequence[Finding]) -> list[str]:
-    """Describe facts that are not found exactly once, with similar findings, or that have less impact than stated."""
+    """Describe facts that are not found exactly once, with similar findings, or whose impact is not as stated."""
     wrong: list[str] = []
     for rule, subject, least in facts(lines):
         hits = [finding for finding in findings if (finding.rule, finding.subject) == (rule, subject)]
@@ -271,7 +275,7 @@ def problems(lines: Sequence[str], findings: Sequence[Finding]) -> list[str]:
             word = re.split(r"[|./]", subject)[-1]
             near = [f"{finding.rule} {finding.subject}" for finding in findings if word in finding.subject]
             wrong.append(f"{len(hits)} x {rule} {subject} -- found: {'; '.join(near[:8]) or 'nothing near it'}")
-        elif (worst := max(hits[0].old_client, hits[0].new_client)) < least:
+        elif (worst := max(hits[0].old_client, hits[0].new_client)) < least or worst > least is Impact.SAFE:
             wrong.append(f"{rule} {subject} is {worst.name}, should be at least {least.name}")
     return wrong
 
@@ -341,6 +345,9 @@ def renames(old: str, new: str) -> dict[str, str]:
 def key(finding: Finding, rule: str, renamed: dict[str, str], *, back: bool) -> tuple[object, ...]:
     """Return a finding as the opposite direction reports it: there, an old client is a new client."""
     impacts = (finding.new_client, finding.old_client) if back else (finding.old_client, finding.new_client)
+    if rule.startswith("field-") and rule.endswith("-optional"):  # only a reader misses an optional member of a result
+        one, other = (Impact.IGNORED if Impact.SAFE <= impact <= Impact.RISKY else impact for impact in impacts)
+        impacts = one, other
     reaches = frozenset(finding.reaches)
     # subjects use the new name of a definition in both directions
     subject = re.sub("[A-Z][A-Za-z]+", lambda word: renamed.get(word[0], word[0]), finding.subject)

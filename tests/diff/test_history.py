@@ -70,7 +70,7 @@ def test_change_events_contain_the_findings_of_the_comparison() -> None:
         ("2025-06-18", "field-added-optional", "CallToolResult.structuredContent"),
         ("2025-11-25", "field-added-optional", "CallToolRequest.params.task"),
         ("2026-07-28", "field-removed-optional", "CallToolRequest.params.task"),
-        ("2026-07-28", "union-member-added", "client->server request tools/call|InputRequiredResult"),
+        ("2026-07-28", "union-member-added", "server->client result tools/call|InputRequiredResult"),
     }
 
 

@@ -40,6 +40,7 @@ class Reach:
         self.senders: dict[str, set[Sender]] = {}
         self.messages: dict[str, set[Message]] = {}
         self.loose: set[str] = set()
+        self.results: set[tuple[str, Sender]] = set()
         for protocol in protocols:
             self._read(protocol)
 
@@ -55,7 +56,12 @@ class Reach:
                 known = Message(method.name, method.kind, sender)
                 self._add(protocol, [method.definition], sender, known)
                 other: Sender = "server" if sender == "client" else "client"
-                self._add(protocol, [name for answer in answers for name in references(answer)], other, known)
+                found = [name for answer in answers for name in references(answer)]
+                self._add(protocol, found, other, known)
+                messages = {one.definition for one in protocol.methods}
+                self.results |= {
+                    (name, other) for name in protocol.reach(found, protocol.definitions.keys() - messages)
+                }
 
     def _add(self, protocol: Protocol, names: list[str], sender: Sender, known: Message | None) -> None:
         seen: set[str] = set()
@@ -72,6 +78,9 @@ class Reach:
         if rule not in CELLS or definition not in self.senders:
             return None
         sent = [CELLS[rule] if sender == "client" else CELLS[rule][::-1] for sender in self.senders[definition]]
+        if rule == "field-removed-optional":  # a reader of a result may rely on the member
+            risks = {"server": (Impact.RISKY, Impact.NONE), "client": (Impact.NONE, Impact.RISKY)}
+            sent += [risks[sender] for name, sender in self.results if name == definition]
         return max(cell[0] for cell in sent), max(cell[1] for cell in sent)
 
 

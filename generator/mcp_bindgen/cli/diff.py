@@ -19,7 +19,7 @@ from mcp_bindgen.diff.history import History
 from mcp_bindgen.diff.history import history as trace
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.selectors import find
-from mcp_bindgen.diff.source import load, timeline
+from mcp_bindgen.diff.source import gates, load, timeline
 from mcp_bindgen.ir.model import Sender
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.comparison import Places, without_lines
@@ -155,7 +155,9 @@ def _comparisons(
     if len(names) != 1 or not is_range(names[0]):
         if every_commit:
             raise BadInput("--every-commit needs a range of commits", fix="give git:REPO@A..B:PATH, or leave it out")
-        return [tell_moves(compare(*pair, evidence=evidence), store) for pair in load(names, store, facts)], None
+        pairs = load(names, store, facts)
+        found = [compare(*pair, evidence=evidence, gates=gates(store, *pair)) for pair in pairs]
+        return [tell_moves(one, store) for one in found], None
     from mcp_bindgen.diff.commits import Walk
 
     walk = Walk(git_place(names[0]), store, facts, merged=every_commit)

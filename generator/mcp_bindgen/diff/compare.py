@@ -103,7 +103,8 @@ class Comparer(Sides):
         if senders:
             sent: dict[Sender, set[Message]] = {OTHER_SIDE[sender]: {Message.of(new, sender)} for sender in senders}
             types = _result(old), _result(new)
-            unit = Unit(str(Message.of(new, senders[0])), types, sent=sent, answers=new.definition)
+            label = f"{OTHER_SIDE[senders[0]]}->{senders[0]} result {new.name}"
+            unit = Unit(label, types, sent=sent, answers=new.definition)
             self.place(Location(unit, unit.label, types))
 
     # --- types --------------------------------------------------------------------------------------------------

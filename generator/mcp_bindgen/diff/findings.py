@@ -5,37 +5,42 @@ Changes become findings by their affected messages, impacts and hints.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import itemgetter
+from types import MappingProxyType
 
-from mcp_bindgen.ir.model import Object, Protocol, Sender, Type
+from mcp_bindgen.ir.model import Definition, Field, Object, Protocol, Ref, Sender, Type, flattened
 
 from .compare import Comparer
 from .finding import Comparison, Finding, Impact, Message, Plane, Severity
 from .grouping import arranged
-from .location import HOW, NEW, OLD, SIDES, Change, Unit, only, suffix
+from .location import HOW, NEW, OLD, SIDES, Change, Unit, around, only, suffix
 from .match import match
 from .messages import OPENINGS, MessageChange, is_asked_for, message_changes
 from .moves import with_moves
 from .reach import Reach, sent
 from .replacements import replacements
-from .rules import RULES, impacts
+from .rules import RULES, Impacts, impacts
 from .verdict import verdicts
 
+Described = Definition | Field
 Found = tuple[Finding, Change | MessageChange | None]
 """Finding, and the change from which a witness can be made."""
 
 
-def compare(old: Protocol, new: Protocol, *, evidence: bool = True) -> Comparison:
+def compare(
+    old: Protocol, new: Protocol, *, evidence: bool = True, gates: Mapping[tuple[str, ...], str] = MappingProxyType({})
+) -> Comparison:
     """Find the differences between two revisions, and their impact on old and new peers.
 
     Args:
         old: The old revision.
         new: The new revision.
         evidence: True to add a witness to each finding on the wire, or the reason for its absence.
+        gates: Path of a variant in `bridges.toml` -> capability without which no peer sends it.
     """
-    search = Findings(old, new)
+    search = Findings(old, new, gates)
     found = search.run()
     proved = _witnessed(old, new, found) if evidence else (finding for finding, _ in found)
     requests = {one for one in sent(old).keys() & sent(new).keys() if one.sender == "client" and one.kind == "request"}
@@ -59,10 +64,11 @@ class Findings:
     Args:
         old: The old revision.
         new: The new revision.
+        gates: As for `compare`.
     """
 
-    def __init__(self, old: Protocol, new: Protocol) -> None:
-        self.protocols = old, new
+    def __init__(self, old: Protocol, new: Protocol, gates: Mapping[tuple[str, ...], str]) -> None:
+        self.protocols, self.gates = (old, new), gates
         self.matches = match(old, new)
         self.comparer = Comparer(old, new, self.matches)
         self.subjects = self.comparer.subjects
@@ -124,6 +130,10 @@ class Findings:
         messages = list(message_changes(*self.protocols))
         changes = with_moves(self.comparer.run(), self.comparer.forms)
         self.replacements = replacements(self.protocols, messages, changes, self.matches)
+        later = {error.name: error for error in self.protocols[NEW].errors}
+        for error in self.protocols[OLD].errors:
+            if instead := later.get(error.instead):
+                self.replacements[f"{error.code} {error.name}"] = f"`{instead.code} {instead.name}` takes its place."
         changes = [change.in_place or change for change in changes]
         yield from ((self.of_message(change), change) for change in messages)
         yield from ((self.of_type(change), change) for change in changes if not self.is_code(change))
@@ -141,25 +151,16 @@ class Findings:
         old_client, new_client = impacts(
             change.parts or [change.rule], [change.message.sender if change.message else "server"]
         )
-        old, new = change.descriptions
         if change.insisted:
-            old_client, new_client = (old_client, Impact.BREAKS) if old else (Impact.BREAKS, new_client)
+            is_old = change.methods[OLD] is not None
+            old_client, new_client = (old_client, Impact.BREAKS) if is_old else (Impact.BREAKS, new_client)
         elif change.gate:
             old_client, new_client = min(old_client, Impact.SAFE), min(new_client, Impact.SAFE)
-        return Finding(
-            rule=change.rule,
-            subject=change.subject,
-            group=change.group,
-            plane=Plane.WIRE,
-            old_client=old_client,
-            new_client=new_client,
-            old=old,
-            new=new,
-            reaches=(change.message,) if change.message else (),
-            hint=self.replacements.get(change.subject, "") or _hint(change.rule, change.gate),
-            definition_old=was.definition if (was := change.methods[OLD]) else "",
-            definition_new=now.definition if (now := change.methods[NEW]) else "",
-            gate=change.gate,
+        names = [method.definition if method is not None else "" for method in change.methods]
+        reaches, hint = [change.message] if change.message else [], self.replacements.get(change.subject, "")
+        both = old_client, new_client
+        return self.found(
+            change.rule, change.subject, Plane.WIRE, both, change.descriptions, reaches, names, change.gate, hint
         )
 
     # --- types --------------------------------------------------------------------------------------------------
@@ -170,32 +171,54 @@ class Findings:
         known, meets = self.sent(unit)
         on_wire = unit.wire and change.location.wire and rule.plane is Plane.WIRE
         sent: Mapping[Sender, set[Message]] = known if on_wire else {}
-        old_client, new_client = impacts(change.parts or [change.rule], sent)
-        gate = self.gate(change)
-        if change.confused or gate or not meets:
-            old_client, new_client = min(old_client, Impact.RISKY), min(new_client, Impact.RISKY)
-        return Finding(
-            rule=change.rule,
-            subject=change.subject,
-            group=self.subjects.group(change.subject),
-            plane=rule.plane if sent or rule.plane is not Plane.WIRE else Plane.SOURCE,
-            old_client=old_client,
-            new_client=new_client,
-            old=change.descriptions[OLD],
-            new=change.descriptions[NEW],
-            reaches=tuple(sorted(set[Message]().union(*known.values()))),
-            hint=_hint(change.rule, gate),
-            definition_old=min(unit.names[OLD], default=""),
-            definition_new=min(unit.names[NEW], default=""),
-            gate=gate,
+        both = list(impacts(change.parts or [change.rule], sent))
+        if on_wire and change.rule == "field-removed-optional":  # the reader of a result may rely on it
+            for sender in self.senders_of_results(unit):
+                both[SIDES[sender == "client"]] = max(both[SIDES[sender == "client"]], Impact.RISKY)
+        gate = self.gate(change, {message.method for messages in known.values() for message in messages})
+        most = Impact.SAFE if "." in gate else Impact.RISKY if change.confused or gate or not meets else Impact.BREAKS
+        plane = rule.plane if sent or rule.plane is not Plane.WIRE else Plane.SOURCE
+        names = [min(one, default="") for one in unit.names]
+        old_client, new_client = (min(impact, most) for impact in both)
+        return self.found(
+            change.rule,
+            change.subject,
+            plane,
+            (old_client, new_client),
+            change.descriptions,
+            set[Message]().union(*known.values()),
+            names,
+            gate,
         )
 
-    def gate(self, change: Change) -> str:
-        """Return the member of params that requests the value, if the value must be requested."""
-        method, side = change.location.unit.answers, OLD if change.rule == "union-member-removed" else NEW
-        is_answer = bool(method) and change.rule.startswith("union-member-")
-        asked = is_answer and is_asked_for(self.protocols[side], method, change.types[side])
-        return "params that ask for it" if asked else ""
+    def gate(self, change: Change, methods: Set[str]) -> str:
+        """Return what the other side must declare or request before it meets a variant: a capability, or params.
+
+        A capability that both revisions have makes no difference between them.
+        """
+        side = OLD if change.rule == "union-member-removed" else NEW
+        form, protocol, other = change.types[side], self.protocols[side], self.protocols[1 - side]
+        if not change.rule.startswith("union-member-"):
+            return ""
+        known = {capability.name for capability in other.capabilities}
+        found = next((one for one in self.capabilities(form, side, methods) if one not in known), "")
+        asked = change.location.unit.answers and is_asked_for(protocol, change.location.unit.answers, form)
+        return found or ("params that ask for it" if asked else "")
+
+    def capabilities(self, form: Type | None, side: int, methods: Set[str]) -> Iterator[str]:
+        """Yield the capabilities that messages of `methods` need for a variant: by their facts, or by a rule."""
+        protocol = self.protocols[side]
+        for method in protocol.methods:
+            needed = method.capability(method.senders[0])
+            if method.carrier == "embedded" and form in method.answers and needed is not None:
+                yield needed
+            if form in flattened([protocol.resolve(method.params)] if method.params is not None else []):
+                fields = [(need, protocol.field_of(form, need.member)) for need in method.needs]
+                yield from (one.capability for one, field in fields if field and field.constant in one.values)
+        for path, capability in self.gates.items():
+            users = {one.method for messages in self.reach[side].of(path[0]).values() for one in messages}
+            if isinstance(form, Ref) and path[-1] == form.name and methods <= users | {path[0]}:
+                yield capability
 
     def sent(self, unit: Unit) -> tuple[Mapping[Sender, set[Message]], bool]:
         """Return the senders of a unit and their messages: the common ones, else of either revision.
@@ -215,15 +238,18 @@ class Findings:
     def side(self, unit: Unit, side: int) -> dict[Sender, set[Message]]:
         """Return senders and messages of a unit, and of all units that contain it, in one revision."""
         found: dict[Sender, set[Message]] = {}
-        seen, pending = {id(unit)}, [unit]
-        while pending:
-            one = pending.pop()
+        for one in around(unit, side):
             for part in (one.sent or {}, *(self.reach[side].of(name) for name in one.names[side])):
                 for sender, messages in part.items():
                     found.setdefault(sender, set()).update(messages)
-            pending += [other for other in one.within[side] if id(other) not in seen]
-            seen.update(map(id, one.within[side]))
         return found
+
+    def senders_of_results(self, unit: Unit) -> set[Sender]:
+        """Return the senders of the results of the old revision that contain a unit."""
+        units = around(unit, OLD)
+        whole = {sender for one in units if one.answers for sender in one.sent or {}}
+        names = {name for one in units for name in one.names[OLD]}
+        return whole | {sender for sender, known in self.reach[OLD].results.items() if known & names}
 
     # --- names --------------------------------------------------------------------------------------------------
 
@@ -252,21 +278,22 @@ class Findings:
         for a, b in sorted(self.matches.new.items(), key=itemgetter(NEW)) if old.origin == new.origin else ():
             was, now = old.definitions[a], new.definitions[b]
             label = self.subjects.both(a, b)
-            if bool(was.deprecated) != bool(now.deprecated):
-                rule = "deprecated" if now.deprecated else "undeprecated"
-                yield self.off_wire(rule, self.subjects.message(b) or label, was.deprecated, now.deprecated, a, b)
-            for subject, before, after in ((label, was.doc, now.doc), *self.described(was.type, now.type, label)):
-                if before != after:
-                    yield self.off_wire("description-changed", subject, before, after, a, b)
+            for subject, before, after in ((label, was, now), *self.described(was.type, now.type, label)):
+                if bool(before.deprecated) != bool(after.deprecated):
+                    rule = "deprecated" if after.deprecated else "undeprecated"
+                    about = self.subjects.message(b) if subject == label else ""
+                    yield self.off_wire(rule, about or subject, before.deprecated, after.deprecated, a, b)
+                if before.doc != after.doc:
+                    yield self.off_wire("description-changed", subject, before.doc, after.doc, a, b)
 
-    def described(self, old: Type, new: Type, label: str) -> Iterator[tuple[str, str, str]]:
-        """Yield subject, old and new description of members, also of inline objects."""
+    def described(self, old: Type, new: Type, label: str) -> Iterator[tuple[str, Described, Described]]:
+        """Yield subject, old and new state of members, also of inline objects."""
         one, other = (side.inline(type) for side, type in zip(self.protocols, (old, new), strict=True))
         for was in one.fields if isinstance(one, Object) and isinstance(other, Object) else ():
             now = other.field(was.wire) if isinstance(other, Object) else None
             if now is not None:
                 subject = label + suffix("field", was.wire)
-                yield subject, was.doc, now.doc
+                yield subject, was, now
                 yield from self.described(was.type, now.type, subject)
 
     def describe(self, side: int, name: str) -> str:
@@ -276,28 +303,34 @@ class Findings:
     def off_wire(self, rule: str, subject: str, old: str, new: str, old_name: str, new_name: str) -> Finding:
         """Return a finding off the wire, with the messages that contain its definitions."""
         senders = self.reach[OLD].of(old_name), self.reach[NEW].of(new_name)
-        reaches = sorted({message for known in senders for messages in known.values() for message in messages})
-        return Finding(
-            rule,
-            subject,
-            self.subjects.group(subject),
-            RULES[rule].plane,
-            Impact.NONE,
-            Impact.NONE,
-            old,
-            new,
-            tuple(reaches),
-            RULES[rule].hint,
-            old_name,
-            new_name,
-        )
+        reaches = {message for known in senders for messages in known.values() for message in messages}
+        nothing = Impact.NONE, Impact.NONE
+        return self.found(rule, subject, RULES[rule].plane, nothing, (old, new), reaches, (old_name, new_name))
+
+    def found(
+        self,
+        rule: str,
+        subject: str,
+        plane: Plane,
+        impacts: Impacts,
+        descriptions: tuple[str, str],
+        reaches: Collection[Message],
+        names: Sequence[str],
+        gate: str = "",
+        hint: str = "",
+    ) -> Finding:
+        """Return a finding in its group; `names` are its definitions of both revisions."""
+        group = "errors" if rule.startswith("error-") else self.subjects.group(subject)
+        messages, (old, new) = tuple(sorted(reaches)), names
+        hint = hint or _hint(rule, gate)
+        return Finding(rule, subject, group, plane, *impacts, *descriptions, messages, hint, old, new, gate=gate)
 
 
 def _hint(rule: str, gate: str) -> str:
     if not gate:
         return RULES[rule].hint
     if "." in gate:
-        return f"Matters only where `{gate}` is declared, which a side without it never does."
+        return f"Safe unless the other side declares `{gate}`, which a side without it never does."
     return "Comes only where the params ask for it: ask only a side that has it."
 
 

@@ -182,6 +182,7 @@ class Step:
             for finding in self.findings:
                 subject = finding.subject
                 here = subject in places | messages or any(is_inside(subject, place) for place in places)
+                here = here or (finding.rule == "field-moved" and finding.old in places)
                 if here and not (finding.rule in _NAMES and selector.steps):
                     yield finding
 

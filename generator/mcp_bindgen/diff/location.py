@@ -106,6 +106,16 @@ class Change:
         return self.location.subject
 
 
+def around(unit: Unit, side: int) -> list[Unit]:
+    """Return a unit and all units that contain it in one revision."""
+    found, pending = {id(unit): unit}, [unit]
+    while pending:
+        new = {id(one): one for one in pending.pop().within[side] if id(one) not in found}
+        found |= new
+        pending += new.values()
+    return list(found.values())
+
+
 def suffix(kind: str, name: str) -> str:
     """Return a step as text in a subject."""
     match kind:

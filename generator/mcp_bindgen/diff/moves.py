@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mcp_bindgen.ir.model import Field, Type
 from mcp_bindgen.ir.naming import words
 
-from .location import NEW, OLD, Change, root
+from .location import HOW, NEW, OLD, Change, root
 from .normalize import Normalizer
 
 Forms = tuple[Normalizer, Normalizer]
@@ -39,7 +39,8 @@ def akin(one: str, other: str) -> bool:
 def with_moves(changes: Sequence[Change], forms: Forms) -> list[Change]:
     """Return `changes` with each removal and addition that form a move as one change.
 
-    A member has moved if there is one removal and one addition with the same name and type.
+    A member has moved if there is one removal and one addition with the same name and type, or if it stands in an
+    object that only one side has in the same place. Such an object with other members is a change of its own.
     """
     removed, added = _once(changes, "field-removed-"), _once(changes, "field-added-")
     merged: dict[int, Change | None] = {}
@@ -51,7 +52,40 @@ def with_moves(changes: Sequence[Change], forms: Forms) -> list[Change]:
                 now, rule="field-moved", descriptions=(was.subject, now.subject), parts=parts, in_place=None
             )
             merged |= {id(was): None, id(now): moved}
+    inner: defaultdict[int, set[str]] = defaultdict(set)
+    for whole, part, moved in _inner_moves([change for change in changes if id(change) not in merged], forms):
+        merged[id(part)] = moved
+        inner[id(whole)].add(part.location.step[1])
+        members = forms[NEW if whole.types[OLD] is None else OLD].protocol.fields_of(
+            whole.types[NEW] or whole.types[OLD]
+        )
+        if inner[id(whole)] == {member.wire for member in members}:
+            merged[id(whole)] = None
     return [kept for change in changes if (kept := merged.get(id(change), change)) is not None]
+
+
+def _inner_moves(changes: Sequence[Change], forms: Forms) -> Iterator[tuple[Change, Change, Change]]:
+    """Yield an object of one side only, a member of the other side that stands in it, and the move of the member."""
+    for side, how in enumerate(HOW):
+        wholes, parts = (
+            [change for change in changes if change.rule.startswith(f"field-{known}-")]
+            for known in (how, HOW[1 - side])
+        )
+        for part in parts:
+            wire, protocol = part.location.step[1], forms[side].protocol
+            beside = [whole for whole in wholes if whole.location.above is part.location.above]
+            holders = [(whole, field) for whole in beside if (field := protocol.field_of(whole.types[side], wire))]
+            if len(holders) != 1:
+                continue
+            ((whole, field),) = holders
+            old, new = (field.type, part.types[NEW]) if side == OLD else (part.types[OLD], field.type)
+            if _is_same(old, new, forms):
+                place = whole.location.below("field", wire, field.type, field.type)
+                required = field.required and whole.rule.endswith("-required")
+                rules = part.rule, f"field-{how}-{'required' if required else 'optional'}"
+                places = (place, part.location)[:: 1 if side == OLD else -1]
+                subjects = places[OLD].subject, places[NEW].subject
+                yield whole, part, Change("field-moved", places[NEW], subjects, (old, new), ("field-moved", *rules))
 
 
 def _once(changes: Sequence[Change], rule: str) -> dict[str, Change]:

@@ -27,6 +27,7 @@ class Reach:
 
     Attributes:
         depths: Definition -> number of references between the nearest message and it.
+        results: Sender -> definitions in its results, without the messages that these embed.
     """
 
     def __init__(self, protocol: Protocol) -> None:
@@ -35,8 +36,13 @@ class Reach:
         self._messages: dict[str, dict[Sender, set[Message]]] = defaultdict(lambda: defaultdict(set))
         self.depths: dict[str, int] = {}
         self._inside = {name: self._below(name) for name in protocol.definitions}
+        self.results: dict[Sender, set[str]] = defaultdict(set)
         for message, method in sent(protocol).items():
             self._spread([Ref(method.definition)], message.sender, {message})
+            answers = [name for type in method.answers for name in references(type)]
+            self.results[OTHER_SIDE[message.sender]] |= protocol.reach(
+                answers, protocol.definitions.keys() - self._own
+            ).keys()
             self._spread(method.answers, OTHER_SIDE[message.sender], {message}, 1)
         self._spread([Ref(error.definition) for error in protocol.errors if error.definition], "server", set())
         if ENVELOPE in protocol.definitions:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from mcp_bindgen.conversion.rules import read_rules
 from mcp_bindgen.conversion.source import protocol_of
+from mcp_bindgen.conversion.steps import rule_file
 from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.sources import Readable, is_source, read
@@ -42,6 +44,14 @@ def load(names: Sequence[str], store: Store, semantics: Mapping[str, Any]) -> li
         return [_extensions(names[0], names[1], store)]
     old, new = (protocol_of(name, store, semantics) for name in names)
     return [(old, new)]
+
+
+def gates(store: Store, old: Protocol, new: Protocol) -> dict[tuple[str, ...], str]:
+    """Return path of a variant -> capability that `bridges.toml` names for it, in both steps between two revisions."""
+    names = old.revision, new.revision
+    users = any(name not in store.pins or store.is_users(name) for name in names)
+    rules, steps = read_rules(rule_file(store, users=users)), (names, names[::-1])
+    return {path: rule.capability for step in steps for path, rule in rules.get(step, {}).items() if rule.capability}
 
 
 def timeline(

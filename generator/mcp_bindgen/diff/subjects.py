@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mcp_bindgen.ir.model import Protocol, Ref, references
+from mcp_bindgen.ir.model import OTHER_SIDE, Protocol, Ref, references
 
 from .finding import Message
 from .location import NEW, OLD, only, root
@@ -27,6 +27,10 @@ class Subjects:
         self._groups = _groups(old) | _groups(new)
         self._subjects = {method.definition: str(Message.of(method, method.senders[0])) for method in new.methods}
         self._methods = {str(message): message.method for message in (*sent(old), *sent(new))}
+        self._methods |= {
+            f"{OTHER_SIDE[one.sender]}->{one.sender} result {one.method}": one.method
+            for one in (*sent(old), *sent(new))
+        }
 
     def both(self, old: str, new: str) -> str:
         """Return the label of a definition of both revisions."""

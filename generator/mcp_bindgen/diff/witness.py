@@ -110,6 +110,7 @@ class Witnesses:
             yield _GONE
         types = [(self.examples[side], type) for side in (NEW, OLD) if (type := change.types[side]) is not None]
         yield from (examples.one(type) for examples, type in types)
+        yield from [_GONE] if rule == "field-moved" else []
         for examples, type in types:
             yield from examples.several(type)
 
@@ -140,6 +141,8 @@ class Witnesses:
         return found
 
     def _object(self, type: Type, side: int) -> Object | Map | None:
+        if isinstance(type, Ref) and type.name not in self.protocols[side].definitions:
+            return None
         type = self.protocols[side].resolve(type)
         if isinstance(type, Union):
             forms = (self._object(member, side) for member in type.members)

@@ -443,6 +443,7 @@ class ErrorCode:
         definition: The definition of the error, if the schema has one.
         doc: The description.
         until: The last revision with this code, if `semantics.toml` states one.
+        instead: The name of the error that takes its place afterwards, if one does.
         origin: The id of the extension that defines it; empty for the core.
     """
 
@@ -451,6 +452,7 @@ class ErrorCode:
     definition: Maybe[str] = None
     doc: Text = ""
     until: Text = ""
+    instead: Text = ""
     origin: Text = ""
 
 

@@ -116,12 +116,6 @@ def shortcuts() -> Mapping[str, str]:
     return found
 
 
-def error_instead(name: str) -> str:
-    """Return the constant of the error that takes the place of one; empty if none does."""
-    errors: Mapping[str, Mapping[str, str]] = Store().semantics["errors"]
-    return naming.constant(errors.get(name, {}).get("instead", ""))
-
-
 def name_of(type: Type | None) -> str:
     """Return the name of the definition that params or a result are; empty if they are inline or absent."""
     return type.name if isinstance(type, Ref) else ""

@@ -39,6 +39,8 @@ class Causes:
         for finding in comparison.findings:
             if finding.plane is not Plane.DOC and finding.rule not in _NO_CAUSES:
                 self._subjects[finding.subject].append(finding)
+                if finding.rule == "field-moved":
+                    self._subjects[finding.old].append(finding)
                 self._definitions[finding.definition_old].append(finding)
 
     def of_name(self, definition: str) -> Finding | None:

@@ -11,12 +11,13 @@ from typing import Literal
 from mcp_bindgen.diff.finding import Comparison, Finding
 from mcp_bindgen.diff.match import match
 from mcp_bindgen.diff.rules import RULES
+from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.calls import RECEIVERS, SENDERS
 from mcp_bindgen.ir.model import Field, Type
 from mcp_bindgen.ir.text import describe
 
 from .advice import Replacements, advice, member_access
-from .bindings import ASKING, Bindings, Parameter, Stub, error_instead, name_of, shortcuts
+from .bindings import ASKING, Bindings, Parameter, Stub, name_of, shortcuts
 from .causes import Causes, new_names
 
 Kind = Literal["gone", "renamed", "changed", "needed", "repeated"]
@@ -94,7 +95,7 @@ class Changes:
             return None
         default = "error-code-removed", f"{(heir or error).code} {error.name}"
         same = next((other for other, known in self.new.errors.items() if known.code == error.code), "")
-        same = same or error_instead(error.name)
+        same = same or naming.constant(error.instead)
         return self._change("renamed" if same else "gone", self._causes.of(default[1]), default, (name, same))
 
     # --- fields -------------------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ def collect_errors(state: BuildState) -> BuildState:
     for origin in ("", *(extension.id for extension in state.source.extensions)):
         for name, entry in state.source.facts(origin)["errors"].items():
             if not _is_past(state.source.revision, until := entry.get("until", "")):
-                errors.setdefault(
-                    entry["code"], ErrorCode(name, entry["code"], doc=entry["doc"], until=until, origin=origin)
-                )
+                instead = entry.get("instead", "")
+                error = ErrorCode(name, entry["code"], None, entry["doc"], until, instead, origin)
+                errors.setdefault(entry["code"], error)
     for definition in sorted(state.definitions.values(), key=lambda one: one.origin):
         code = _code(definition.type, state)
         if code is None or definition.inline or (code in errors and definition.origin != errors[code].origin):
