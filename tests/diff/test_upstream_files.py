@@ -53,7 +53,7 @@ def test_a_revision_and_its_own_published_file_do_not_differ(revision: str, tmp_
         done = inside("diff", *pair, "--fail-on", "any", code=0)
         assert "Nothing changed." in done.stdout
         assert "are not compared" in done.stdout
-        assert corrected(done) == known_mistakes(revision)
+        assert done.stderr == ""
 
 
 @pytest.mark.full
@@ -72,7 +72,7 @@ def test_a_mistake_that_upstream_corrected_is_not_reported(tmp_path: Path) -> No
     effective = STORE.effective("2026-07-28").definitions
     file = published(tmp_path / "draft.json", "2026-07-28", ElicitResult=effective["ElicitResult"])
     done = inside("diff", "2026-07-28", file, "--fail-on", "any", code=0)
-    assert corrected(done) == ["/$defs/JSONValue/anyOf/2/type"]
+    assert done.stderr == ""
 
 
 @pytest.mark.full
@@ -81,8 +81,7 @@ def test_a_published_file_adds_nothing_to_a_history(subject: str, tmp_path: Path
     file = published(tmp_path / "draft.json", REVISIONS[-1])
     ours, more = inside("history", subject), inside("history", subject, "--schema", file)
     assert more.stdout == ours.stdout
-    assert ours.stderr == ""
-    assert corrected(more) == known_mistakes(REVISIONS[-1])
+    assert ours.stderr == more.stderr == ""
 
 
 @pytest.mark.full
@@ -99,6 +98,8 @@ def test_bindings_of_a_published_file_include_our_corrections(tmp_path: Path) ->
     names = ("--revision", "draft", "--package", "acme_draft", "--only", "elicitation")
     done = inside("generate", "--schema", file, "--out", tmp_path, *names, code=0)
     assert corrected(done) == known_mistakes("2026-07-28")
+    again = inside("generate", "--schema", file, "--out", tmp_path, *names, code=0)
+    assert again.stderr == ""  # nothing was generated
     code = "from acme_draft.types import ElicitResult as R; print(R(action='accept', content={'a': 1.5}).content)"
     assert python(code, tmp_path) == "{'a': 1.5}\n"
 

@@ -64,6 +64,18 @@ def refused(done: Done) -> str:
     return done.stderr
 
 
+def test_corrections_are_told_by_the_import_and_by_the_status_only(user: User, tmp_path: Path) -> None:
+    (patch,) = [patch for patch in Store().errata if "JSONValue" in patch.pointer]
+    schema = small()
+    schema["$defs"]["JSONValue"] = Store().structure("2026-07-28")["$defs"]["JSONValue"]
+    done = user.bindgen("schema", "import", "draft", save(tmp_path / "draft.json", schema))
+    (told,) = [line for line in done.stderr.splitlines() if line.startswith("corrected: ")]
+    assert told.endswith(f"#{patch.pointer}: {patch.reason}")
+    assert f"#{patch.pointer}: {patch.reason}" in user.bindgen("schema", "status", "--revision", "draft").stdout
+    for command in (("diff", "2026-07-28", "draft"), ("show", "draft", "JSONValue"), ("history", "JSONValue")):
+        assert "corrected: " not in user.bindgen(*command).stderr
+
+
 # --- a revision of the user -----------------------------------------------------------------------------------
 
 USE = """

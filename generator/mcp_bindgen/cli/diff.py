@@ -44,7 +44,7 @@ from .options import (
     is_failure,
     names,
 )
-from .output import print_json, print_report, say_reading
+from .output import print_json, print_report, say_diagnostics
 from .terminal import StatusLine, say
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def diff(
     evidence = witness or format in (Format.JSON, Format.HTML)
     whole, walked = _comparisons(revisions or [], schemas, evidence, every_commit)
     sides = [side for comparison in whole for side in (comparison.old, comparison.new)]
-    say_reading(*sides)
+    say_diagnostics(*sides)
     selection.check(whole)
     found = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     found = replace(found, walked=walked)
@@ -196,7 +196,7 @@ def history(
     `mcp-bindgen history CallToolResult --schema draft.json` includes a schema file.
     """
     protocols = timeline(schemas.store, schema or [], schemas.facts)
-    say_reading(*protocols)
+    say_diagnostics(*protocols)
     versions = timelines(subject, schemas.store)
     in_core = not versions or any(find(protocol, subject) is not None for protocol in protocols)
     found: list[tuple[str | None, History]] = [(None, trace(subject, protocols))] if in_core else []

@@ -38,7 +38,7 @@ class Packages:
     strict: options.Strict = False
 
     def targets(self) -> list[Target]:
-        """Return the packages, after a warning for each correction of a schema file."""
+        """Return the packages, after a warning for each copy of a core definition that differs."""
         request = Request(
             revisions=tuple(self.revisions or ()),
             out=self.out,
@@ -54,7 +54,6 @@ class Packages:
             templates=self.templates,
         )
         targets = wanted(request)
-        say_corrections(*(target.source for target in targets))
         say_copies(*(target.source for target in targets))
         return targets
 
@@ -84,6 +83,8 @@ def generate(packages: Packages, force: Force = False) -> None:
         with StatusLine(f"generating {target.name}"):
             say_diagnostics(target)
             made = update(target, force=force)
+        if made.changed:
+            say_corrections(target.source)
         say(_line(target, made, time.perf_counter() - start))
         say_incomplete(target.protocol)
     for steps in targets[0].emitter.bridges_of(targets):

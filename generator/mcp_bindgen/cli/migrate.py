@@ -37,7 +37,7 @@ from .options import (
     Schemas,
     complete_revisions,
 )
-from .output import page, print_report, say_reading
+from .output import page, print_report, say_diagnostics
 from .terminal import say, write_patch
 
 
@@ -74,7 +74,7 @@ def migrate(
     `mcp-bindgen migrate 2025-11-25 draft.json src --package acme.mcp` reads code with bindings of your own.
     """
     ((before, after),) = load([old, new], schemas.store, schemas.facts)
-    say_reading(before, after)
+    say_diagnostics(before, after)
     found = read_project(
         tell_moves(compare(lower(before), lower(after)), schemas.store), path, package=package, rewrite=rewrite
     )

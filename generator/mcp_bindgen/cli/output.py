@@ -90,14 +90,8 @@ def print_json(value: Any) -> None:
 # --- warnings on stderr ---------------------------------------------------------------------------------------------
 
 
-def say_reading(*protocols: Revision) -> None:
-    """Print how schema files were read: each known mistake that was corrected, and each diagnostic."""
-    say_corrections(*protocols)
-    say_diagnostics(*protocols)
-
-
-def say_corrections(*sources: EffectiveSchema | Revision) -> None:
-    """Print each known mistake that was corrected in schema files."""
+def say_corrections(*sources: EffectiveSchema) -> None:
+    """Print each known mistake that was corrected in schema files; commands that import or generate from them do."""
     for correction in dict.fromkeys(correction for source in sources for correction in source.corrections):
         say(f"corrected: {correction}", err=True)
 

@@ -20,7 +20,7 @@ from mcp_bindgen.spec.errors import suggestion
 
 from . import options
 from .options import Json, JsonSchema
-from .output import Columns, diagnostics_about, print_facts, print_json, say_reading
+from .output import Columns, diagnostics_about, print_facts, print_json, say_diagnostics
 from .terminal import say, write
 
 _revision = typer.Argument(help=options.REVISION_HELP, autocompletion=options.complete_revisions)
@@ -35,15 +35,15 @@ class RevisionOptions(options.SchemaFolder):
     extension: options.Extension = None
 
     def protocol(self, revision: str) -> PythonProtocol:
-        """Return the Python view of a revision, after a warning for each correction and diagnostic."""
+        """Return the Python view of a revision, after a warning for each diagnostic."""
         found = lower(protocol_of(revision, self.store, extensions=tuple(self.extension or ())))
-        say_reading(found)
+        say_diagnostics(found)
         return found
 
     def model(self, revision: str) -> Model:
-        """Return the model of a revision, after a warning for each correction and diagnostic."""
+        """Return the model of a revision, after a warning for each diagnostic."""
         found = model_of(revision, self.store, tuple(self.extension or ()))
-        say_reading(found.protocol)
+        say_diagnostics(found.protocol)
         return found
 
 

@@ -26,6 +26,7 @@ class Report:
         has_prose: True if it has the words of its file, so that `docs.toml` need not have any.
         pinned: True if the structure equals the imported one.
         patches: How many known mistakes are corrected.
+        corrections: Each of them, with its reason, in a schema file from outside.
         unlisted: Pointers of corrections that the list of errata does not expect in this revision.
         definitions: How many definitions the revision has, inline ones included.
         fields: How many fields they have.
@@ -41,6 +42,7 @@ class Report:
     has_prose: bool
     pinned: bool
     patches: int
+    corrections: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
     definitions: int = 0
     fields: int = 0
@@ -93,6 +95,7 @@ def reports_of(store: Store, revision: str | None = None) -> list[Report]:
             has_prose=source.docs is None,
             pinned=store.is_pinned(name),
             patches=len(source.applied),
+            corrections=tuple(map(str, source.corrections)),
             unlisted=() if store.is_users(name) else tuple(unlisted),
             definitions=len(protocol.definitions),
             fields=sum(len(_fields(definition.type)) for definition in protocol.definitions.values()),
@@ -122,7 +125,7 @@ def _compared(report: Report, source: EffectiveSchema, protocol: Protocol, befor
 
 
 def tasks(report: Report) -> Iterator[str]:
-    """Return lines about open work, with the names of the places."""
+    """Return lines about open work, with the names of the places, and about corrected mistakes."""
     yield f"\n{report.revision}:"
     found = [
         ("what breaks a rule", report.problems),
@@ -142,6 +145,7 @@ def tasks(report: Report) -> Iterator[str]:
         ("facts about what the revision before had and this one has not: was it renamed, or is it gone?", report.gone),
     ]
     yield from open_work(found)
+    yield from (f"  corrected: {correction}" for correction in report.corrections)
 
 
 def open_work(found: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
