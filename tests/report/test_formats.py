@@ -24,6 +24,7 @@ from mcp_bindgen.report import Format, Page, Report, render
 from mcp_bindgen.report.comparison_json import json_schema
 from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.report.document import Document, Paragraph, Section, code
+from mcp_bindgen.report.markdown import bounded
 from mcp_bindgen.spec import Diagnostic, Store
 from tests.harness.commands import Done, bindgen, inside, save
 from tests.harness.effort import each
@@ -37,9 +38,14 @@ HOSTILE = "a\x1b[31m`b`\n::error::c%0A<script>|*_[x](y)"
 
 
 def rendered(
-    *comparisons: Comparison, format: Format = Format.TEXT, witness: bool = False, colour: bool = False
+    *comparisons: Comparison,
+    format: Format = Format.TEXT,
+    witness: bool = False,
+    colour: bool = False,
+    max_lines: int | None = None,
 ) -> str:
-    return render(comparison_report(Accepted(comparisons), witness=witness), format, Page(colour=colour))
+    report = replace(comparison_report(Accepted(comparisons), witness=witness), max_lines=max_lines)
+    return render(report, format, Page(colour=colour))
 
 
 def markdown(*comparisons: Comparison, witness: bool = False) -> str:
@@ -118,6 +124,55 @@ def test_a_witness_is_shown() -> None:
     shown = " ".join(rendered(between(*STEPS[0]), witness=True).split())
     assert 'Old rejects, new accepts: {"content"' in shown
     assert "Old accepts, new accepts: " in shown
+
+
+@pytest.mark.parametrize("most", [700, 300, 60])
+def test_a_limited_text_counts_the_findings_that_it_leaves_out(most: int) -> None:
+    for step in STEPS:
+        whole = rendered(between(*step))
+        shown = rendered(between(*step), max_lines=most)
+        assert len(shown.splitlines()) <= most
+        counts = re.findall(r"(\d+) more: ", " ".join(shown.split()))
+        causes = grouped(between(*step).findings)
+        named = sum(finding.fingerprint in shown for finding in causes)
+        assert named + sum(map(int, counts)) == len(causes)
+        assert shown.count("--all") == len(counts)
+        assert (shown == whole) == (len(whole.splitlines()) <= most)
+        worst = [one.fingerprint in shown for one in causes if one.severity is Severity.BREAKING]
+        mild = [one for one in causes if one.severity is Severity.INFO]
+        harmless = [one.fingerprint in shown for one in mild if one.plane is Plane.WIRE]
+        others = [one.fingerprint in shown for one in mild if one.plane is not Plane.WIRE]
+        assert all(worst) or not any(harmless)
+        assert all(harmless) or not any(others)
+
+
+# --- lines ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_has_severity_rule_subject_and_message() -> None:
+    whole = between(*STEPS[-1])
+    lines = rendered(whole, format=Format.LINE).splitlines()
+    causes = grouped(whole.findings)
+    assert len(lines) == len(causes)
+    ranks = ["breaking", "risky", "info"]
+    keys = [(ranks.index(level), rule) for level, rule, _ in (line.split(": ", 2) for line in lines)]
+    assert keys == sorted(keys)
+    for finding in causes:
+        start = f"{finding.severity.name.lower()}: {finding.rule}: {finding.subject}"
+        (line,) = [line for line in lines if line.endswith(f"[{finding.fingerprint}]")]
+        assert line.startswith(start)
+    assert rendered(between(REVISIONS[0], REVISIONS[0]), format=Format.LINE) == ""
+
+
+def test_lines_of_a_chain_name_their_step() -> None:
+    lines = rendered(*(between(*step) for step in STEPS), format=Format.LINE).splitlines()
+    assert {line[line.rindex("] (") + 2 :] for line in lines} == {f"(MCP {old} -> {new})" for old, new in STEPS}
+
+
+def test_schemas_cannot_add_lines() -> None:
+    lines = rendered(hostile(), format=Format.LINE).splitlines()
+    assert len(lines) == len(grouped(hostile().findings)) + 1  # and a diagnostic
+    assert all(line.isprintable() for line in lines)
 
 
 # --- Markdown -------------------------------------------------------------------------------------------------------
@@ -227,13 +282,23 @@ def test_the_json_schema_requires_all_properties_and_is_closed() -> None:
 # --- annotations ----------------------------------------------------------------------------------------------------
 
 
-def test_each_breaking_or_risky_finding_has_an_annotation() -> None:
+@pytest.mark.parametrize("summary", ["", "summary.md"])
+def test_ten_errors_and_warnings_are_annotated_and_the_others_counted(
+    summary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", summary)
     whole = between(*STEPS[-1])
     lines = rendered(whole, format=Format.GITHUB).splitlines()
     counts = Counter(finding.severity for finding in grouped(whole.findings))
+    errors, warnings = counts[Severity.BREAKING], counts[Severity.RISKY]
     kinds = Counter(line.split(" ")[0] for line in lines)
-    assert kinds == {"::notice": 3, "::error": counts[Severity.BREAKING], "::warning": counts[Severity.RISKY]}
+    assert kinds == {"::notice": 4, "::error": min(errors, 10), "::warning": min(warnings, 10)}
     assert list(kinds) == ["::notice", "::error", "::warning"]
+    place = "in the summary of this step" if summary else "with --format line"
+    left = [
+        f"{n - 10} {kind}{'s' if n > 11 else ''}" for n, kind in ((errors, "error"), (warnings, "warning")) if n > 10
+    ]
+    assert lines[-1] == f"::notice title=diff::More findings are {place}: {', '.join(left)}."
     assert lines[0].startswith("::notice title=MCP 2025-11-25 -> 2026-07-28::Old client, new server: cannot talk.")
 
 
@@ -273,6 +338,38 @@ def test_an_unwritable_output_file_is_an_error(tmp_path: Path) -> None:
     done = diff(*STEPS[0], "--out", tmp_path / "nowhere" / "report")
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot be written" in done.stderr
+
+
+def test_a_step_of_a_workflow_gets_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(save(tmp_path / "summary.md", "Before")))
+    diff(*STEPS[-1], "--format", "github")
+    markdown = diff(*STEPS[-1], "--format", "markdown").stdout
+    assert (tmp_path / "summary.md").read_text("utf-8") == '"Before"' + markdown
+
+
+def test_a_body_is_written_when_the_report_changes(tmp_path: Path) -> None:
+    body = tmp_path / "body.md"
+    same, step = ("latest", REVISIONS[-1]), STEPS[0]
+    told: list[str] = []
+    for pair in (same, step, step, STEPS[1], same):
+        told.append(diff(*pair, "--body", body).stderr)
+        if body.exists():  # GitHub gives line breaks of Windows to bodies that a browser sent
+            body.write_bytes(body.read_bytes().replace(b"\n", b"\r\n"))
+    outcomes = ["unchanged", "written", "unchanged", "written", "written"]
+    assert told == [f"{body}: {outcome}\n" for outcome in outcomes]
+    assert body.read_text("utf-8") == markdown(between(REVISIONS[-1], REVISIONS[-1]))
+    assert diff(*step, "--body", tmp_path / "nowhere" / "body.md").returncode == 2
+
+
+@pytest.mark.parametrize("most", [20_000, 2_000])
+def test_markdown_of_a_limited_size_counts_the_rest(most: int) -> None:
+    hidden = replace(between(*STEPS[-1]), findings=between(*STEPS[-1]).findings * 3)
+    for whole in (hidden, hostile()):
+        document = comparison_report(Accepted((whole,))).document()
+        shown = bounded(document, most)
+        assert len(shown.encode()) <= most
+        counts = re.findall(r"(\d+) more: ", " ".join(shown.split()))
+        assert counts or shown == markdown(whole) or shown.endswith("The report is longer.\n")
 
 
 @pytest.mark.full

@@ -44,7 +44,7 @@ from .options import (
     is_failure,
     names,
 )
-from .output import print_json, print_report, say_diagnostics
+from .output import print_json, print_report, save_body, say_diagnostics
 from .terminal import StatusLine, say
 
 if TYPE_CHECKING:
@@ -59,14 +59,20 @@ _FAILURES: Mapping[FailOn, Severity] = {
 }
 """Value of `--fail-on` -> the least severity that fails."""
 
+_LATEST = "latest"
+"""Word for the newest released revision."""
+
+_MAX_LINES = 300
+"""Number of lines beyond which the text of `diff` counts changes instead of listing them."""
+
 
 def diff(
     revisions: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="OLD NEW",
-            help=f"Revisions, extensions (tasks@draft), schema files ({SOURCES}), one chain (2024-11-05..2026-07-28 or "
-            "2025-11-25..draft.json) or one range of commits.",
+            help=f"Revisions (latest: the newest release), extensions (tasks@draft), schema files ({SOURCES}), one "
+            "chain (2024-11-05..2026-07-28 or 2025-11-25..draft.json) or one range of commits.",
         ),
     ] = None,
     format: ReportFormat = Format.TEXT,
@@ -86,6 +92,13 @@ def diff(
     every_commit: Annotated[
         bool, typer.Option("--every-commit", help="In a range, compare the commits of merged branches too.")
     ] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help=f"List each change, also in a text of more than {_MAX_LINES} lines.")
+    ] = False,
+    body: Annotated[
+        Path | None,
+        typer.Option("--body", metavar="FILE", help="Keep the body of an issue or pull request in a file."),
+    ] = None,
     json_schema: JsonSchema = False,
     *,
     schemas: Schemas,
@@ -127,7 +140,8 @@ def diff(
     )
     acceptances = read_acceptances(accepted) if accepted is not None else ()
     evidence = witness or format in (Format.JSON, Format.HTML)
-    whole, walked = _comparisons(revisions or [], schemas, evidence, every_commit)
+    given = [schemas.store.newest if name == _LATEST else name for name in revisions or []]
+    whole, walked = _comparisons(given, schemas, evidence, every_commit)
     sides = [side for comparison in whole for side in (comparison.old, comparison.new)]
     say_diagnostics(*sides)
     selection.check(whole)
@@ -137,8 +151,13 @@ def diff(
     if format in LOCATED:
         from mcp_bindgen.report.places import SchemaPlaces
 
-        places = SchemaPlaces(found.comparisons, revisions or [], schemas.store)
-    print_report(comparison_report(found, witness=witness, places=places), format, out)
+        places = SchemaPlaces(found.comparisons, given, schemas.store)
+    report = replace(
+        comparison_report(found, witness=witness, places=places), max_lines=None if show_all else _MAX_LINES
+    )
+    print_report(report, format, out)
+    if body is not None:
+        save_body(report, body)
     for acceptance in found.expired:
         say(f"warning: {acceptance.fingerprint} was accepted until {acceptance.expires}: {acceptance.reason}", err=True)
     for acceptance in found.unused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from mcp_bindgen.report import Format, Page, Report, render
+from mcp_bindgen.report.document import findings_of
+from mcp_bindgen.report.markdown import bounded
 from mcp_bindgen.report.text import table
 from mcp_bindgen.spec import Diagnostic, DiagnosticContext, EffectiveSchema
 from mcp_bindgen.spec.errors import printable
@@ -32,6 +35,12 @@ MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
 _MAX_SINGLE = 3
 """Maximum number of diagnostics of a kind that have a line each."""
 
+_MAX_BODY_BYTES = 65_536
+"""Maximum size of the body of an issue or a pull request on GitHub, which has as many characters."""
+
+_MAX_SUMMARY_BYTES = 1_000_000
+"""Maximum size of a report in the summary of a step; GitHub takes no more than 1 MiB."""
+
 Columns: TypeAlias = Mapping[str, str | Callable[[Any], str]]
 """Heading -> member or attribute of a fact, or function from a fact to the text of its cell."""
 
@@ -40,12 +49,36 @@ Columns: TypeAlias = Mapping[str, str | Callable[[Any], str]]
 
 
 def print_report(report: Report, format: Format = Format.TEXT, out: Path | None = None, *, err: bool = False) -> None:
-    """Print a report, or write it to a file."""
+    """Print a report, or write it to a file; the format of GitHub also writes the summary of a step."""
     text = render(report, format, page() if out is None else Page())
     if out is None:
         write_report(text, err=err)
     else:
         save(out, text, "choose another file for --out")
+    if format is Format.GITHUB and (summary := os.environ.get("GITHUB_STEP_SUMMARY")):
+        _append(summary, bounded(report.document(), _MAX_SUMMARY_BYTES))
+
+
+def save_body(report: Report, file: Path) -> None:
+    """Write a report as the body of an issue or a pull request, unless the file has it already.
+
+    A report without findings only replaces another one. The output `changed` of a step of a workflow states whether
+    the file was written; without a workflow, a line on stderr does.
+    """
+    document = report.document()
+    text = bounded(document, _MAX_BODY_BYTES)
+    before = file.read_text("utf-8", "replace").split() if file.exists() else []
+    if is_changed := text.split() != before if before else any(map(any, map(findings_of, document.sections))):
+        save(file, text, "choose another file for --body")
+    if output := os.environ.get("GITHUB_OUTPUT"):
+        _append(output, f"changed={json.dumps(is_changed)}\n")
+    else:
+        say(f"{file}: {'written' if is_changed else 'unchanged'}", err=True)
+
+
+def _append(file: str, text: str) -> None:
+    with Path(file).open("a", encoding="utf-8") as stream:
+        stream.write(text)
 
 
 def page() -> Page:

@@ -1,9 +1,11 @@
-"""Renderers for continuous integration: workflow commands of GitHub, SARIF 2.1.0, and JUnit XML."""
+"""Renderers for grep and for continuous integration: lines, workflow commands of GitHub, SARIF 2.1.0, and JUnit XML."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,18 +23,55 @@ from .document import (
     Section,
     findings_of,
     plain_title,
+    plural,
     sentence,
     unmarked,
     verdicts_of,
 )
 
 
+def line(document: Document) -> str:
+    """Return `[FILE:LINE:COLUMN: ]LEVEL: RULE: message [FINGERPRINT]` for each finding; empty for none.
+
+    The worst come first, and those of a level in the order of their rules and messages. If several sections have
+    findings, each line ends with the title of its section.
+    """
+    found = [(section, list(findings_of(section))) for section in document.sections]
+    is_titled = sum(bool(findings) for _, findings in found) > 1
+    lines = [
+        f"{_where(one.place)}{document.levels[one.level]}: {one.rule}: {whole(replace(one, fix=''))}"
+        + (f" ({plain_title(section)})" if is_titled else "")
+        for section, findings in found
+        for one in sorted(findings, key=lambda one: (-one.level, one.rule, one.message))
+    ]
+    return "".join(f"{printable(one)}\n" for one in lines)
+
+
+def _where(place: Place) -> str:
+    parts = [place.file, str(place.line) if place.line else place.pointer, str(place.column or "")]
+    return f"{':'.join(filter(None, parts))}: " if place.file else ""
+
+
+_MAX_ANNOTATIONS = {"notice": 9, "error": 10, "warning": 10}
+"""Kind -> number of its annotations; GitHub shows ten of each kind, and the last notice counts the others."""
+
+
 def github(document: Document) -> str:
     """Return a document as workflow commands: notices with verdicts and summaries, then the findings, the worst first.
 
-    Findings of level `NOTE` are left out, because a workflow shows only the first few annotations of each kind.
+    Findings of level `NOTE` are left out. The last notice counts the annotations that GitHub would not show.
     """
-    return "".join(f"{line}\n" for section in document.sections for line in _section(section))
+    found = [line for section in document.sections for line in _section(section)]
+    shown: list[str] = []
+    left: list[str] = []
+    for kind, most in _MAX_ANNOTATIONS.items():
+        lines = [line for line in found if line.startswith(f"::{kind} ")]
+        shown += lines[:most]
+        left += [plural(len(lines) - most, kind)] if len(lines) > most else []
+    if left:
+        place = "in the summary of this step" if os.environ.get("GITHUB_STEP_SUMMARY") else "with --format line"
+        shown.append(_command("notice", f"More findings are {place}: {', '.join(left)}.", title=document.command))
+    return "".join(f"{line}\n" for line in shown)
 
 
 def _section(section: Section) -> Iterator[str]:

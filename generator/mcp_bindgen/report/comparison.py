@@ -54,6 +54,9 @@ _AREAS = {
     Area.ERRORS: "Errors",
 }
 _OFF_WIRE = {Plane.SOURCE: "Only in generated code", Plane.DOC: "Only in words"}
+HEADINGS = (*_AREAS.values(), *_OFF_WIRE.values())
+"""Titles of the parts of the protocol, in the order of reports."""
+
 _NAMES_ONLY = frozenset({"definition-added", "definition-removed", "description-changed"})
 """Rules whose findings say everything with their subject."""
 
@@ -88,7 +91,7 @@ def document(
         sections.insert(0, _walk(comparisons, walked))
     elif len(comparisons) > 1:
         sections.insert(0, _steps(comparisons))
-    return Document("diff", sections)
+    return Document("diff", sections, [severity.name.lower() for severity in Severity])
 
 
 def reported(comparisons: Sequence[Comparison], walked: Walked | None) -> list[Comparison]:
@@ -100,6 +103,11 @@ def reported(comparisons: Sequence[Comparison], walked: Walked | None) -> list[C
 def sentence(finding: DiffFinding, quoted: Callable[[str], str] = literal) -> str:
     """Return subject and rule of a finding as a sentence; `quoted` marks names and types."""
     return f"{quoted(finding.subject)} {_predicate(finding, quoted)}"
+
+
+def heading_of(finding: DiffFinding) -> str:
+    """Return the title of the part of the protocol that a finding is about."""
+    return _OFF_WIRE.get(finding.plane) or _AREAS[finding.area]
 
 
 def words_note(comparison: Comparison) -> str:

@@ -180,10 +180,12 @@ class Document:
     Attributes:
         command: Words of the command that made it, e.g. `contract diff`.
         sections: The sections at the top level.
+        levels: Words for the levels of its findings, from `NOTE` on.
     """
 
     command: str
     sections: Sequence[Section]
+    levels: Sequence[str] = tuple(level.name.lower() for level in Level)
 
 
 def findings_of(block: Block) -> Iterator[Finding]:

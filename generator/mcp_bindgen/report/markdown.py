@@ -22,9 +22,11 @@ from .document import (
     Table,
     Verdict,
     Verdicts,
+    code,
     runs,
     sentence,
 )
+from .within import within
 
 _LIVE = re.compile(r"@|:(?=//)|\bwww(?=\.)|#(?=\d)|~(?=~)")
 """Text that sites like GitHub turn into mentions, links and crossed out text, also behind a backslash."""
@@ -34,6 +36,16 @@ def markdown(document: Document) -> str:
     """Return a document as Markdown that ends with a line break."""
     sections = ["\n".join(_section(section, 1)).rstrip() for section in document.sections]
     return "\n\n".join(sections) + "\n"
+
+
+def bounded(document: Document, max_bytes: int) -> str:
+    """Return a document as Markdown of at most `max_bytes` bytes; as far as necessary, findings are only counted."""
+    rest = f"{code(f'mcp-bindgen {document.command} --format markdown')} lists them."
+    text = within(document, markdown, lambda text: len(text.encode()) <= max_bytes, rest)
+    if len(text.encode()) <= max_bytes:
+        return text
+    note = "\n\nThe report is longer.\n"
+    return text.encode()[: max_bytes - len(note)].decode("utf-8", "ignore").rpartition("\n")[0] + note
 
 
 def _section(section: Section, depth: int) -> Iterator[str]:

@@ -29,6 +29,7 @@ from .document import (
     sentence,
     unmarked,
 )
+from .within import within
 
 _BOLD, _DIM = "1", "2"
 _LEVELS = {Level.ERROR: "31", Level.WARNING: "33", Level.NOTE: "32"}
@@ -46,18 +47,19 @@ class Page:
         width: Number of columns at which lines fold.
         colour: True for a terminal that shows colours.
         folds_tables: True if tables fold too; programs that read a pipe want one line for each row.
+        max_lines: Number of lines beyond which findings are counted instead of listed, the least important first.
     """
 
     width: int = 80
     colour: bool = False
     folds_tables: bool = False
+    max_lines: int | None = None
 
 
 def text(document: Document, page: Page | None = None) -> str:
     """Return a document as text that ends with a line break."""
     printer = _Printer(page or Page())
-    parts = [list(printer.section(section, 1)) for section in document.sections]
-    return "\n".join(line.rstrip() for line in _separated(parts)) + "\n"
+    return within(document, printer.document, printer.fits, "--all lists them.")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], page: Page) -> Iterator[str]:
@@ -79,6 +81,13 @@ class _Printer:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.width = max(page.width, _MIN_WIDTH)
+
+    def document(self, document: Document) -> str:
+        parts = [list(self.section(section, 1)) for section in document.sections]
+        return "\n".join(line.rstrip() for line in _separated(parts)) + "\n"
+
+    def fits(self, text: str) -> bool:
+        return self.page.max_lines is None or text.count("\n") <= self.page.max_lines
 
     def style(self, line: str, *codes: str) -> str:
         return f"\x1b[{';'.join(codes)}m{line}\x1b[0m" if self.page.colour and codes and line else line
@@ -130,8 +139,7 @@ class _Printer:
             case Findings(items, label):
                 yield self.style(f"{label} ({len(items)})", _BOLD)
                 for finding in items:
-                    yield from self.folded(finding.message, 2, 2)
-                    yield from self.reference(finding.fingerprint, 4)
+                    yield from self.folded(f"{finding.message} {finding.fingerprint}", 2, 2)
 
     def verdict(self, verdict: Verdict) -> Iterator[str]:
         yield f"{_line(verdict.subject)}: {self.style(verdict.outcome, _BOLD, _LEVELS[verdict.level])}"
@@ -150,10 +158,8 @@ class _Printer:
         if finding.evidence is not None:
             yield from self.folded(_evidence(finding.evidence), indent + 2)
         if finding.fingerprint:
-            yield from self.reference(f"{finding.rule} {finding.fingerprint}", indent + 2)
-
-    def reference(self, words: str, indent: int) -> Iterator[str]:
-        yield from (self.style(line, _DIM) for line in self.folded(words, indent))
+            reference = self.folded(f"{finding.rule} {finding.fingerprint}", indent + 2)
+            yield from (self.style(line, _DIM) for line in reference)
 
 
 def _separated(parts: Sequence[Sequence[str]]) -> list[str]:
