@@ -137,7 +137,7 @@ def test_search_filters_while_the_user_types(report: Page) -> None:
     assert shown(report) == prints(GENRE)
     expect(status).to_have_text("1 of 7 findings")
     assert place(report) == "q=genre+ENUM"
-    assert report.locator("nav li:visible").all_inner_texts() == ["Genre\n1", "Definitions"]
+    assert report.locator("nav li:visible").all_inner_texts() == ["Members and types\n1", "Definitions"]
     report.get_by_role("searchbox").fill("no such thing")
     assert shown(report) == []
     report.get_by_role("button", name="Clear the filters").click()
@@ -292,6 +292,49 @@ def test_the_printed_page_has_no_controls(report: Page) -> None:
     for useless in (report.locator("form"), report.locator("nav"), report.get_by_role("button", name="Copy").first):
         expect(useless).to_be_hidden()
     assert len(report.locator(".finding:visible").all()) == len(FINDINGS)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(tmp_path_factory.mktemp("large"), PAGES["real"]())
+
+
+def test_a_large_page_opens_with_the_lifecycle_and_folds_the_rest(browser: Browser, large: Path) -> None:
+    with visiting(browser, large) as visit:
+        page, groups = visit.page, visit.page.locator(".group")
+        assert page.evaluate("document.documentElement.scrollHeight") < 20_000
+        assert groups.evaluate_all("all => all.map(one => one.open)") == [True, *[False] * (groups.count() - 1)]
+        expect(groups.first).to_contain_text("client->server request initialize")
+        methods = groups.nth(1).locator("summary").first
+        expect(methods).to_contain_text(re.compile(r"Methods.*\d+ breaking"))
+        methods.focus()
+        page.keyboard.press("Enter")
+        expect(groups.nth(1).locator(".finding").first).to_be_visible()
+        page.get_by_role("searchbox").fill("completion.values")
+        (left,) = shown(page)
+        expect(page.locator(".group:visible")).to_have_count(1)
+        page.keyboard.press("Escape")
+        assert left not in shown(page)
+        page.evaluate(f"location.hash = '{left}'")
+        expect(page.locator(f"[id='{left}']")).to_be_focused()
+        last = groups.nth(1).locator(".finding").first
+        groups.first.locator(".finding").last.focus()
+        page.keyboard.press("j")
+        expect(last).to_be_focused()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_printed_large_page_is_unfolded(browser: Browser, large: Path, scripts: bool) -> None:
+    with visiting(browser, large, scripts=scripts) as visit:
+        visit.page.emulate_media(media="print")
+        assert len(shown(visit.page) if scripts else visit.page.locator(".finding:visible").all()) > 100
+        expect(visit.page.locator("[id='definition.CallToolResult'] .lines")).to_be_visible()
+
+
+def test_a_link_into_a_folded_group_works_without_scripts(browser: Browser, large: Path) -> None:
+    links = re.findall(r'<article class="finding [^"]*" id="(\w+)"', large.read_text("utf-8"))
+    with visiting(browser, large, links[-1], scripts=False) as visit:
+        expect(visit.page.locator(f"[id='{links[-1]}']")).to_be_in_viewport()
 
 
 def test_a_step_without_matching_findings_is_hidden(browser: Browser, tmp_path: Path) -> None:

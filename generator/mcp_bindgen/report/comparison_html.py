@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from urllib.parse import quote
@@ -13,17 +13,16 @@ from markupsafe import Markup
 from mcp_bindgen.diff.commits import Walked
 from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane, Severity
 from mcp_bindgen.diff.grouping import grouped
-from mcp_bindgen.diff.location import NEW, OLD, SIDES
-from mcp_bindgen.ir.model import Method, references
+from mcp_bindgen.diff.location import NEW, SIDES
 from mcp_bindgen.spec.errors import printable
 
-from .comparison import OUTCOMES, place_of, reported, walk_summary, words_note
+from .comparison import HEADINGS, OUTCOMES, heading_of, place_of, reported, walk_summary, words_note
 from .document import prose
 from .html import marked, page
 from .side_by_side import Line, Links, Pair, pairs
 
-FEW = 3
-"""A finding names that many messages itself; more are a list of their own, which findings share."""
+_FEW = 20
+"""Findings and definitions are folded if they are more; the first part of the protocol never is."""
 
 
 @dataclass(frozen=True)
@@ -48,50 +47,29 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Reach:
-    """The messages that a finding reaches; `anchor` is their list on the page, empty where they are few."""
-
-    anchor: str
-    messages: tuple[Message, ...]
-
-    @property
-    def senders(self) -> list[tuple[str, int]]:
-        """Number of messages for each sender."""
-        return sorted(Counter(message.sender for message in self.messages).items())
-
-
-@dataclass(frozen=True)
 class Entry:
     """A finding on the page.
 
     Attributes:
         anchor: Where it is: its fingerprint.
         finding: The finding.
-        reach: The messages that it reaches.
         about: Messages for the filters: the reached ones, else the messages of the method that lists it.
         panels: Names and anchors of the definitions that it is about.
     """
 
     anchor: str
     finding: Finding
-    reach: Reach
     about: tuple[Message, ...]
     panels: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Group:
-    """Findings about one method or definition, with names and anchors of the definitions behind it."""
+    """Findings about one part of the protocol, the worst first."""
 
     anchor: str
     name: str
     entries: tuple[Entry, ...]
-    panels: tuple[tuple[str, str], ...]
-
-    @property
-    def severity(self) -> Severity:
-        """Severity of the worst finding."""
-        return max(entry.finding.severity for entry in self.entries)
 
 
 class Step:
@@ -102,12 +80,9 @@ class Step:
         self.comparison = comparison
         self.prefix = prefix
         self.anchor = f"{prefix}findings"
-        self._reaches: dict[tuple[Message, ...], Reach] = {}
-        protocols = comparison.old, comparison.new
-        self._methods = [{method.name: method for method in protocol.methods} for protocol in protocols]
         self._messages = {
-            name: tuple(Message.of(method, sender) for sender in method.senders)
-            for name, method in (self._methods[OLD] | self._methods[NEW]).items()
+            method.name: tuple(Message.of(method, sender) for sender in method.senders)
+            for method in (*comparison.old.methods, *comparison.new.methods)
         }
         self._pairs = pairs(comparison)
         self._links: list[Links] = [
@@ -117,14 +92,11 @@ class Step:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The findings by method and definition, in the order of the comparison."""
-        found: dict[str, list[Entry]] = {}
+        """The findings by part of the protocol: the lifecycle first, and changes that are not on the wire last."""
+        found: dict[str, list[Entry]] = {heading: [] for heading in HEADINGS}
         for entry in self.entries:
-            found.setdefault(entry.finding.group, []).append(entry)
-        return tuple(
-            Group(self._anchor("group", name), name, tuple(entries), tuple(self._behind(name)))
-            for name, entries in found.items()
-        )
+            found[heading_of(entry.finding)].append(entry)
+        return tuple(Group(self._anchor("group", name), name, tuple(one)) for name, one in found.items() if one)
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
@@ -154,17 +126,6 @@ class Step:
         return [panel for panel in self.panels if panel.status == "unchanged" and not panel.findings]
 
     @property
-    def reaches(self) -> list[Reach]:
-        """The lists of messages that findings refer to."""
-        return [reach for reach in self._reaches.values() if reach.anchor]
-
-    @property
-    def severities(self) -> list[tuple[Severity, int]]:
-        """How many findings are how severe, the worst first."""
-        count = Counter(entry.finding.severity for entry in self.entries)
-        return [(severity, count[severity]) for severity in reversed(Severity)]
-
-    @property
     def planes(self) -> list[tuple[Plane, int]]:
         """How many findings there are on each plane."""
         count = Counter(entry.finding.plane for entry in self.entries)
@@ -184,22 +145,7 @@ class Step:
         named = {links[name]: name for links, name in ends if name in links}
         panels = tuple((name, at) for at, name in named.items())
         about = finding.reaches or self._messages.get(finding.group, ())
-        return Entry(anchor, finding, self._reach(finding.reaches), about, panels)
-
-    def _reach(self, messages: tuple[Message, ...]) -> Reach:
-        if messages not in self._reaches:
-            anchor = f"{self.prefix}messages-{len(self._reaches) + 1}" if len(messages) > FEW else ""
-            self._reaches[messages] = Reach(anchor, messages)
-        return self._reaches[messages]
-
-    def _behind(self, group: str) -> Iterator[tuple[str, str]]:
-        """Return the definitions of a group: itself, or the params and results of a method."""
-        found: dict[str, str] = {}
-        for methods, links in zip(reversed(self._methods), reversed(self._links), strict=True):
-            for name in (group, *(_definitions(methods[group]) if group in methods else ())):
-                if name in links:
-                    found.setdefault(links[name], name)
-        return ((name, at) for at, name in found.items())
+        return Entry(anchor, finding, about, panels)
 
     def _home(self, pair: Pair) -> str:
         return self._anchor("definition" if pair.sides[NEW] else "definition.old", pair.newest.name)
@@ -217,11 +163,10 @@ def _status(pair: Pair, lines: tuple[Line, ...]) -> str:
     return "unchanged" if all(line.same for line in lines) else "changed"
 
 
-def _definitions(method: Method) -> Iterator[str]:
-    yield method.definition
-    for type in (method.params, method.result, *method.alternatives):
-        if type is not None:
-            yield from references(type)
+def _severities(entries: Iterable[Entry]) -> list[tuple[Severity, int]]:
+    """Return how many findings are how severe, the worst first."""
+    count = Counter(entry.finding.severity for entry in entries)
+    return [(severity, count[severity]) for severity in reversed(Severity) if count[severity]]
 
 
 IMPACTS = {
@@ -263,6 +208,8 @@ def comparison_html(comparisons: Sequence[Comparison], walked: Walked | None = N
         outcomes={outcome: words.capitalize() for outcome, words in OUTCOMES.items()},
         impacts=IMPACTS,
         severities=SEVERITIES,
+        counts=_severities,
+        few=_FEW,
         planes=PLANES,
         words_note=words_note,
         prose=_prose,

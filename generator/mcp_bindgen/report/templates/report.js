@@ -20,6 +20,7 @@
   }));
   const groups = [...document.querySelectorAll(".group")].map((node) => ({
     node,
+    open: node.open,
     findings: [...node.querySelectorAll(".finding")],
     link: contents.querySelector(`a[href="${CSS.escape("#" + node.id)}"]`),
   }));
@@ -49,6 +50,7 @@
     for (const group of groups) {
       const left = group.findings.filter((node) => !node.hidden).length;
       group.node.hidden = left === 0;
+      group.node.open = group.open || shown < findings.length;
       group.link.parentNode.hidden = left === 0;
       group.link.querySelector(".number").textContent = left;
     }
@@ -104,9 +106,13 @@
     apply();
   }
 
+  function unfold(target) {
+    for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+  }
+
   function reveal(target) {
     if (target.closest("[hidden]")) choose(() => "");
-    for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+    unfold(target);
     for (const details of target.matches(".finding") ? target.querySelectorAll("details") : []) details.open = true;
     target.focus({ preventScroll: true });
     target.scrollIntoView();
@@ -118,6 +124,7 @@
     const here = document.activeElement?.closest(".finding");
     const at = shown.indexOf(here);
     const next = shown[at < 0 ? 0 : Math.min(Math.max(at + by, 0), shown.length - 1)];
+    unfold(next);
     next.focus({ preventScroll: true });
     next.scrollIntoView({ block: "nearest" });
   }
@@ -138,6 +145,7 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(() => (apply(), remember())));
   window.addEventListener("hashchange", arrive);
+  window.addEventListener("beforeprint", () => document.querySelectorAll(".group, .definitions > .definition").forEach(unfold));
   document.addEventListener("click", (event) => {
     const button = event.target.closest(".copy");
     if (button) copy(button);
