@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from ruamel.yaml import YAML
 
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.emit.project import requests
+from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.project import Configuration, PackageTable, SchemaTable, find, read
 from tests.harness.commands import ROOT, inside, save, snapshot
 from tests.harness.small_schemas import small
@@ -174,7 +176,7 @@ def yaml(name: str) -> Any:
 
 
 def shell(command: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{variables.pop('PATH', os.environ['PATH'])}"
     environment = {**os.environ, **variables, "PATH": path}
     return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, encoding="utf-8")
 
@@ -190,6 +192,72 @@ def test_the_pre_commit_hooks_check_and_generate(project: Path) -> None:
     assert shell(check["entry"], project).returncode == 0
 
 
+GH = """#!/bin/sh
+case "$1 $2" in
+  "issue list") [ ! -e issue ] || echo 7 ;;
+  "issue view") cat issue ;;
+  "issue edit") cp "$5" issue; echo edited >> log ;;
+  "issue create") cp "$6" issue; echo created >> log ;;
+esac
+"""
+"""Stand-in for the command line of GitHub: one issue, number 7, in a file."""
+
+
+def outputs(steps: list[Any], folder: Path, values: dict[str, str], **shared: str) -> dict[str, str]:
+    """Run steps of a workflow or of our action as GitHub does, and return their outputs as `steps.ID.outputs.NAME`."""
+    known = dict(values)
+
+    def filled(text: str) -> str:
+        return re.sub(r"\$\{\{ ([\w.-]+) \}\}", lambda found: known.get(found[1], ""), text)
+
+    for step in steps:
+        ((name, operator, word),) = re.findall(r"^([\w.-]+) ([!=]=) '(.*)'$", step.get("if", "env.none == ''"))
+        if (known.get(name, "") == word) is (operator == "!="):
+            continue
+        if "mcp-bindgen@" in step.get("uses", ""):
+            action = yaml("action.yml")
+            given = {name: one["default"] for name, one in action["inputs"].items()} | step["with"]
+            inputs = {f"inputs.{name}": json.dumps(one).strip('"') for name, one in given.items()}
+            found = outputs(action["runs"]["steps"][1:], folder, inputs, **shared)  # the first step installs us
+            made = {name: found.get(one["value"][4:-3], "") for name, one in action["outputs"].items()}
+        elif "run" in step:
+            file = folder / "output"
+            file.write_text("")
+            variables = {name: filled(value) for name, value in {**shared, **step.get("env", {})}.items()}
+            done = shell(f"set -e\n{step['run']}", folder, GITHUB_OUTPUT=str(file), **variables)
+            assert done.returncode == 0, done.stderr
+            made = dict(line.split("=", 1) for line in file.read_text().splitlines())
+        else:
+            continue
+        known |= {f"steps.{step.get('id')}.outputs.{name}": value for name, value in made.items()}
+    return known
+
+
+@pytest.mark.full
+def test_the_workflow_of_the_page_keeps_an_issue_about_a_draft(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "drafts.md").read_text("utf-8")
+    (text,) = re.findall(r"^```yaml\n(name: Keep an issue.*?)^```", page, re.M | re.S)
+    job = YAML(typ="safe", pure=True).load(text)["jobs"]["issue"]
+    draft = Store().structure("2026-07-28")
+    (tmp_path / "schema").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gh").write_text(GH)
+    (tmp_path / "bin" / "gh").chmod(0o755)
+    changes: list[str] = []
+    for member, kind in (("name", "string"), ("colour", "string"), ("colour", "string"), ("@a <b>c</b>", "integer")):
+        draft["$defs"]["Tool"]["properties"][member] = {"type": kind}
+        save(tmp_path / "schema" / "draft.json", draft)
+        path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        found = outputs(job["steps"], tmp_path, {}, **job["env"], PATH=path)
+        changes.append(found["steps.draft.outputs.changed"])
+        (tmp_path / "body.md").unlink(missing_ok=True)
+    assert changes == ["false", "true", "false", "true"]
+    assert (tmp_path / "log").read_text().split() == ["created", "edited"]
+    body = (tmp_path / "issue").read_text("utf-8")
+    assert "@a <b>c</b>" in body
+    assert not re.search("@a|<b>|colour", re.sub("`[^`]*`", "", body))  # code is no mention and no HTML
+
+
 @pytest.mark.full
 def test_the_github_action_checks_and_compares(project: Path) -> None:
     action = yaml("action.yml")
@@ -197,7 +265,7 @@ def test_the_github_action_checks_and_compares(project: Path) -> None:
     assert install["run"].startswith("python -m pip install ")
     assert inside("generate").returncode == 0
     assert shell(check["run"], project).returncode == 0
-    given = {"OLD": "2024-11-05", "NEW": "2025-03-26", "FAIL_ON": action["inputs"]["fail-on"]["default"]}
+    given = {"OLD": "2024-11-05", "NEW": "2025-03-26", "BODY": "", "FAIL_ON": action["inputs"]["fail-on"]["default"]}
     assert compare["env"].keys() == given.keys()
     done = shell(compare["run"], project, **given)
     assert done.returncode == 1, done.stderr
