@@ -174,22 +174,15 @@ class Findings:
         both = list(impacts(change.parts or [change.rule], sent))
         if on_wire and change.rule == "field-removed-optional":  # the reader of a result may rely on it
             for sender in self.senders_of_results(unit):
-                both[SIDES[sender == "client"]] = max(both[SIDES[sender == "client"]], Impact.RISKY)
+                side = OLD if sender == "server" else NEW
+                both[side] = max(both[side], Impact.RISKY)
         gate = self.gate(change, {message.method for messages in known.values() for message in messages})
         most = Impact.SAFE if "." in gate else Impact.RISKY if change.confused or gate or not meets else Impact.BREAKS
         plane = rule.plane if sent or rule.plane is not Plane.WIRE else Plane.SOURCE
         names = [min(one, default="") for one in unit.names]
         old_client, new_client = (min(impact, most) for impact in both)
-        return self.found(
-            change.rule,
-            change.subject,
-            plane,
-            (old_client, new_client),
-            change.descriptions,
-            set[Message]().union(*known.values()),
-            names,
-            gate,
-        )
+        effects, reaches = (old_client, new_client), set[Message]().union(*known.values())
+        return self.found(change.rule, change.subject, plane, effects, change.descriptions, reaches, names, gate)
 
     def gate(self, change: Change, methods: Set[str]) -> str:
         """Return what the other side must declare or request before it meets a variant: a capability, or params.
