@@ -208,6 +208,13 @@ ROWS: dict[str, tuple[Schema, tuple[Any, ...]]] = {
     "the client sends it, as its result is one of ServerResult": change(
         SHELVES, ServerResult=union("ListShelvesResult")
     ),
+    "sender-inferred | meta | /ListShelvesRequest | no role union | "
+    "the client sends it, as only the client sends Meta": change(
+        {**SHELVES, "ListShelvesRequest": message("shelves/list", record(_meta=ref("Meta")))},
+        ClientCapabilities=record(shelves=record()),
+        FindBookRequestParams=record("title", title=TEXT, _meta=ref("Meta")),
+        Meta=record(version=TEXT),
+    ),
     "sender-inferred | nothing | /ListShelvesRequest | no role union | either side": change(SHELVES),
     "result-assumed | empty | /FindBookRequest | nothing says what answers 'books/find' | "
     "answered by EmptyResult": change(FindBookResult=None),

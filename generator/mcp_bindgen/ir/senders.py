@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from .model import OTHER_SIDE, Definition, Kind, Method, Object, Sender, references
+from .model import OTHER_SIDE, Definitions, Kind, Method, Ref, Sender, Type, references
 
 _BOTH: tuple[Sender, ...] = ("client", "server")
 
@@ -17,19 +17,19 @@ def kind_of(definition: str, method: str) -> Kind:
 
 
 def infer_senders(
-    method: str, kind: Kind, definition: str, definitions: Mapping[str, Definition], known: Iterable[Method]
+    method: str, kind: Kind, definition: str, model: Definitions, known: Iterable[Method]
 ) -> tuple[tuple[Sender, ...], str]:
     """Infer the senders of a message from the strongest evidence.
 
-    The evidence, strongest first: a union of results with its result (`ServerResult`); methods of the same kind with
-    the most leading segments in common; such methods of the other kind, which go the other way; the capability of its
-    first segment.
+    The evidence, strongest first: a union of results with its result (`ServerResult`); a type of `_meta` that only one
+    side sends in messages of this kind; methods of the same kind with the most leading segments in common; such methods
+    of the other kind, which go the other way; the capability of its first segment.
 
     Args:
         method: The method.
         kind: Its kind.
         definition: The definition of its message.
-        definitions: All definitions.
+        model: All definitions.
         known: The methods with stated senders.
 
     Returns:
@@ -38,8 +38,14 @@ def infer_senders(
     if kind == "request":
         result = f"{definition.removesuffix('Request')}Result"
         for side in _BOTH:
-            if result in _members(f"{side.capitalize()}Result", definitions):
+            if result in _members(f"{side.capitalize()}Result", model):
                 return (OTHER_SIDE[side],), f"as its result is one of {side.capitalize()}Result"
+    known, params = list(known), model.field_of(Ref(definition), "params")
+    if isinstance(meta := _meta(params.type if params else None, model), Ref):
+        same = [one for one in known if (one.kind, one.carrier) == (kind, "message")]
+        alike = {one.senders for one in same if _meta(one.params, model) == meta}
+        if len(alike) == 1 and len(senders := alike.pop()) == 1:
+            return senders, f"as only the {senders[0]} sends {meta.name}"
     segments = _segments(method)
     near = sorted(known, key=lambda other: (-_common(segments, other), other.name))
     siblings = [other for other in near if len(segments) > 1 and _common(segments, other)]
@@ -49,11 +55,15 @@ def infer_senders(
     for other in siblings:
         return tuple(sorted(OTHER_SIDE[sender] for sender in other.senders)), f"the other way round than {other.name!r}"
     for side in _BOTH:
-        declared = definitions.get(f"{side.capitalize()}Capabilities")
-        if declared and isinstance(declared.type, Object) and declared.type.field(segments[0]) is not None:
+        if model.field_of(Ref(f"{side.capitalize()}Capabilities"), segments[0]) is not None:
             sender = OTHER_SIDE[side] if kind == "request" else side
             return (sender,), f"as {segments[0]!r} is a capability of the {side}"
     return _BOTH, "as nothing says who does"
+
+
+def _meta(params: Type | None, model: Definitions) -> Type | None:
+    field = model.field_of(params, "_meta")
+    return field.type if field is not None else None
 
 
 def _segments(method: str) -> list[str]:
@@ -66,6 +76,6 @@ def _common(segments: list[str], other: Method) -> int:
     return next((place for place, (one, two) in enumerate(pairs) if one != two), len(pairs))
 
 
-def _members(union: str, definitions: Mapping[str, Definition]) -> list[str]:
+def _members(union: str, model: Definitions) -> list[str]:
     """Return the definitions that a union consists of."""
-    return list(references(definitions[union].type)) if union in definitions else []
+    return references(model.definitions[union].type) if union in model.definitions else []

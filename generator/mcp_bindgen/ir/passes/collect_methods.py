@@ -152,7 +152,7 @@ def _lost(state: BuildState, methods: Mapping[str, Method]) -> Iterator[tuple[st
         if method is None or method in methods or roles.get(name) == "none":
             continue
         kind = kind_of(name, method)
-        senders, reason = infer_senders(method, kind, name, state.definitions, methods.values())
+        senders, reason = infer_senders(method, kind, name, state, methods.values())
         error = BadInput(
             f"{name} is a message but stands in no role union, so nobody is known to send it",
             pointer=f"/$defs/{name}",
