@@ -144,6 +144,16 @@ def test_all_documents_have_the_members_that_a_text_requires() -> None:
         assert f"present#/{member}" not in {one.id for one in file.vectors}, "it is never absent"
 
 
+def test_only_results_that_are_complete_may_lack_their_kind() -> None:
+    vectors = {(file.definition, one.id): one.verdict for file in files("2026-07-28") for one in file.vectors}
+    absent = {name: verdict for (name, id), verdict in vectors.items() if id == "required#/resultType"}
+    assert absent.pop("InputRequiredResult") == "invalid"
+    assert {*absent.values()} == {"tolerated"}
+    assert vectors["ServerResult", "required#/resultType@InputRequiredResult"] == "tolerated", "it reads as a Result"
+    (task,) = (one for one in files("tasks@2026-07-28") if one.definition == "CreateTaskResult")
+    assert [one.verdict for one in task.vectors if one.id == "required#/resultType"] == ["invalid"]
+
+
 @pytest.mark.full
 def test_the_suite_has_the_documented_size() -> None:
     every = [vector for name in NAMES for file in files(name) for vector in file.vectors]

@@ -31,6 +31,7 @@ class Override:
         spec: Page and section of the source.
         reason: The reason in a sentence.
         revisions: The revisions; all if empty.
+        value: The value that readers take an absent member for; definitions in which it has another value are left out.
     """
 
     rules: tuple[str, ...]
@@ -40,6 +41,7 @@ class Override:
     spec: tuple[str, ...]
     reason: str
     revisions: tuple[str, ...] = ()
+    value: Any = None
 
 
 @dataclass(frozen=True, config=_CLOSED)

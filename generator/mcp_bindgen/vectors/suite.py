@@ -132,6 +132,7 @@ class _Maker:
     def _override(self, case: Case) -> Override | None:
         for one in self._facts.override:
             is_here = case.rule in one.rules and case.place.pointer == one.pointer
+            is_here &= one.value is None or case.place.variant != "" or case.place.value == one.value
             if is_here and (not one.revisions or self._protocol.revision in one.revisions):
                 return one
         return None
