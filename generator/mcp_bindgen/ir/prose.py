@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from mcp_bindgen.spec import Schema
+
 _LINK = re.compile(r"`?\{@link(?:code|plain)?\b\s*([^{}]*)\}`?|\[([^\[\]\n]*)\]\{@link(?:code|plain)?\b\s*([^{}]*)\}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _TAG = re.compile(r"^[ \t]*@([A-Za-z][\w-]*)[ \t]*(.*)$", re.MULTILINE)
@@ -13,8 +15,7 @@ _CAPTION = re.compile(r"<caption>([^<]*)</caption>")
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _MAX_NAME = 200  # characters of the name of a definition that a label may follow directly
 _DEPRECATED = re.compile(
-    r"^[ \t]*(?:/\*+[ \t]*)?(?:@deprecated\b:?|[*_]*deprecated[*_]*:[*_]*)[ \t]*(.*(?:\n(?![ \t]*(?:@|$)).*)*)\n?",
-    re.MULTILINE | re.IGNORECASE,
+    r"(?im)^[ \t/*_]*(?:@deprecated\b:?|deprecated[*_]*:[*_]*)[ \t]*(.*(?:\n(?![ \t]*(?:@|$)).*)*)\n?"
 )
 _MODIFIERS = frozenset(
     {"alpha", "beta", "experimental", "internal", "nullable", "packageDocumentation", "public", "readonly"}
@@ -22,12 +23,17 @@ _MODIFIERS = frozenset(
 _HEADINGS = {"see": "See", "example": "Example:", "default": "Default:", "remarks": ""}
 
 
-def split_notice(text: str) -> tuple[str, str | None]:
-    """Return prose without the paragraph `@deprecated` or `Deprecated:`, and its words; None if there is none."""
-    notice = _DEPRECATED.search(_FENCE.sub("", text)) if "eprecated" in text else None
-    if notice is None:
-        return text, None
-    return text.replace(notice[0], "", 1).strip(), " ".join(notice[1].removesuffix("*/").split())
+def split_notice(schema: Schema) -> tuple[str, str]:
+    """Return the description of a schema, and the notice that its subject is deprecated; empty if it is not.
+
+    The keyword `deprecated` states it, or a paragraph `@deprecated` or `Deprecated:` of the description, which goes.
+    """
+    text, flag = schema.get("description", ""), schema.get("deprecated")
+    if (found := _DEPRECATED.search(_FENCE.sub("", text))) is None and not flag:
+        return text, ""
+    words = found[1].removesuffix("*/") if found else flag if isinstance(flag, str) else ""
+    rest = text.replace(found[0], "", 1).strip() if found else text
+    return rest, f"by its schema: {' '.join(words.split())}".rstrip(": .")
 
 
 def plain(text: str, definitions: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 
 from .model import OTHER_SIDE, Definitions, Kind, Method, Ref, Sender, Type, references
 
@@ -49,9 +50,8 @@ def infer_senders(
     segments = _segments(method)
     near = sorted(known, key=lambda other: (-_common(segments, other), other.name))
     siblings = [other for other in near if len(segments) > 1 and _common(segments, other)]
-    for other in siblings:
-        if other.kind == kind:
-            return other.senders, f"like {other.name!r}"
+    for other in (one for one in siblings if one.kind == kind):
+        return other.senders, f"like {other.name!r}"
     for other in siblings:
         return tuple(sorted(OTHER_SIDE[sender] for sender in other.senders)), f"the other way round than {other.name!r}"
     for side in _BOTH:
@@ -72,8 +72,7 @@ def _segments(method: str) -> list[str]:
 
 def _common(segments: list[str], other: Method) -> int:
     """Return how many segments two methods have in common at their beginning."""
-    pairs = list(zip(segments, _segments(other.name), strict=False))
-    return next((place for place, (one, two) in enumerate(pairs) if one != two), len(pairs))
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(segments, _segments(other.name), strict=False))])
 
 
 def _members(union: str, model: Definitions) -> list[str]:

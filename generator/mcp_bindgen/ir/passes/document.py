@@ -19,13 +19,13 @@ def document(state: BuildState) -> BuildState:
     """Take the descriptions from `docs.toml`, or keep those of the schema file; add deprecations."""
     texts = {origin: state.source.descriptions(origin) for origin in ("", *(one.id for one in state.source.extensions))}
     revision = state.source.revision
-    definitions = dict(state.definitions)
+    notices, definitions = _deprecations(state), dict(state.definitions)
     for name, definition in state.definitions.items():
         if (own := texts[definition.origin]) is not None:
             inherited = _inherited(definition, state) if definition.origin else {}
             own = {**own, "common": {**inherited, **own.get("common", {})}}
-            definitions[name] = _documented(definition, own, revision)
-    definitions = _deprecated(definitions, state)
+            definition = _documented(definition, own, revision)
+        definitions[name] = _noticed(definition, notices)
     methods = {
         name: replace(
             method,
@@ -78,19 +78,20 @@ def _inherited(definition: Definition, state: BuildState) -> dict[str, str]:
     return found
 
 
-def _deprecated(definitions: Mapping[str, Definition], state: BuildState) -> dict[str, Definition]:
-    """Return the definitions with the notices that `semantics.toml` has for them and their members in this revision."""
+def _noticed(one: Definition, notices: Mapping[str, str]) -> Definition:
+    """Return a definition with its notice, and those of its members."""
+    type = one.type
+    if isinstance(type, Object):
+        found = (replace(it, deprecated=notices.get(f"{one.name}.{it.wire}", it.deprecated)) for it in type.fields)
+        type = replace(type, fields=tuple(found))
+    return replace(one, type=type, deprecated=notices.get(one.name, one.deprecated))
+
+
+def _deprecations(state: BuildState) -> dict[str, str]:
+    """Return `Definition` or `Definition.member` -> the notice that `semantics.toml` has for it in this revision."""
     found: dict[str, str] = {}
     for notice in [one for facts in state.source.all_facts for one in facts["deprecations"]]:
         if has_reached(state.source.revision, notice["since"]):
             names: Iterable[str] = notice["definitions"]
             found |= dict.fromkeys(names, f"since {notice['since']}: {notice['instead']}")
-
-    def marked(name: str, one: Definition) -> Definition:
-        type = one.type
-        if isinstance(type, Object):
-            fields = tuple(replace(it, deprecated=found.get(f"{name}.{it.wire}", it.deprecated)) for it in type.fields)
-            type = replace(type, fields=fields)
-        return replace(one, type=type, deprecated=found.get(name, one.deprecated))
-
-    return {name: marked(name, one) for name, one in definitions.items()}
+    return found

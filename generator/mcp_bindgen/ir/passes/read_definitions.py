@@ -53,11 +53,8 @@ class _Reader:
         """Return `doc`, with the descriptions of constants, and `deprecated` of a definition or member."""
         if not is_object(schema):
             return {}
-        text, notice = split_notice(schema.get("description", ""))
-        if (flag := schema.get("deprecated")) and not notice:
-            notice = flag if isinstance(flag, str) else ""
-        gone = "" if notice is None else f"by its schema: {plain(notice, self.named)}".rstrip(": .")
-        return {"doc": plain(with_constants(text, schema), self.named), "deprecated": gone}
+        text, notice = split_notice(schema)
+        return {"doc": plain(with_constants(text, schema), self.named), "deprecated": plain(notice, self.named)}
 
     def object(self, schema: Schema, pointer: str) -> Object:
         """Read a schema with members of its own."""
