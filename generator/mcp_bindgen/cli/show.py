@@ -101,9 +101,8 @@ def _print(protocol: Protocol, fact: dict[str, Any]) -> None:
         )
         say()
         say(f"Other members: {fact['otherMembers'] or 'none'}")
-        for field in fact["fields"]:
-            if field["deprecated"]:
-                say(f"{field['wire']}: deprecated {field['deprecated']}.")
+        for field in (one for one in fact["fields"] if one["deprecated"]):
+            say(f"{field['wire']}: deprecated {field['deprecated']}.")
     if fact["usedBy"]:
         say(f"Used by: {', '.join(fact['usedBy'])}")
 

@@ -19,12 +19,7 @@ from .format import FORMAT, SUITE, Tag, Vector, VectorFile, as_text
 from .judge import Judge
 from .places import Places
 
-_TAGS: Mapping[str, Tag] = {
-    "format": "format",
-    "large": "limit",
-    "unknown": "extra",
-    "meta-key": "extra",
-}
+_TAGS: Mapping[str, Tag] = {"format": "format", "large": "limit", "unknown": "extra", "meta-key": "extra"}
 
 
 def files_of(store: Store, names: Sequence[str] = ()) -> dict[str, str]:

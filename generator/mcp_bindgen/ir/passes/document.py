@@ -11,6 +11,7 @@ from mcp_bindgen.spec.revisions import has_reached
 from ..model import Definition, Object, Ref
 from .build_state import BuildState
 
+_Texts = Mapping[str, Any]
 _BASES = ("RequestParams", "NotificationParams", "Result", "CacheableResult", "PaginatedResult")
 """The core definitions with members that messages of extensions have too."""
 
@@ -24,8 +25,7 @@ def document(state: BuildState) -> BuildState:
         if (own := texts[definition.origin]) is not None:
             inherited = _inherited(definition, state) if definition.origin else {}
             own = {**own, "common": {**inherited, **own.get("common", {})}}
-            definition = _documented(definition, own, revision)
-        definitions[name] = _noticed(definition, notices)
+        definitions[name] = _documented(definition, own, revision, notices)
     methods = {
         name: replace(
             method,
@@ -42,7 +42,7 @@ def document(state: BuildState) -> BuildState:
     return replace(state, definitions=definitions, methods=methods, errors=errors)
 
 
-def entry(texts: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict[str, str]]:
+def entry(texts: _Texts, name: str, revision: str) -> tuple[str, dict[str, str]]:
     """Return the descriptions of a definition and of its fields in one revision, from `docs.toml`.
 
     Words under `[NAME.since."DATE"]` hold from that revision on; fields that several definitions share are described
@@ -57,12 +57,15 @@ def entry(texts: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict
     return doc, fields
 
 
-def _documented(definition: Definition, texts: Mapping[str, Any], revision: str) -> Definition:
-    doc, fields = entry(texts, definition.name, revision)
-    type = definition.type
+def _documented(one: Definition, texts: _Texts | None, revision: str, notices: Mapping[str, str]) -> Definition:
+    """Return a definition with descriptions of ours, if there are any, and with notices."""
+    type = one.type
+    fields = type.fields if isinstance(type, Object) else ()
+    doc, words = (one.doc, {it.wire: it.doc for it in fields}) if texts is None else entry(texts, one.name, revision)
     if isinstance(type, Object):
-        type = replace(type, fields=tuple(replace(field, doc=fields.get(field.wire, "")) for field in type.fields))
-    return replace(definition, doc=doc, type=type)
+        of = ((it, words.get(it.wire, ""), notices.get(f"{one.name}.{it.wire}", it.deprecated)) for it in fields)
+        type = replace(type, fields=tuple(replace(it, doc=text, deprecated=note) for it, text, note in of))
+    return replace(one, doc=doc, type=type, deprecated=notices.get(one.name, one.deprecated))
 
 
 def _inherited(definition: Definition, state: BuildState) -> dict[str, str]:
@@ -76,15 +79,6 @@ def _inherited(definition: Definition, state: BuildState) -> dict[str, str]:
             if own is not None and own.type == field.type and field.wire in texts:
                 found[field.wire] = texts[field.wire]
     return found
-
-
-def _noticed(one: Definition, notices: Mapping[str, str]) -> Definition:
-    """Return a definition with its notice, and those of its members."""
-    type = one.type
-    if isinstance(type, Object):
-        found = (replace(it, deprecated=notices.get(f"{one.name}.{it.wire}", it.deprecated)) for it in type.fields)
-        type = replace(type, fields=tuple(found))
-    return replace(one, type=type, deprecated=notices.get(one.name, one.deprecated))
 
 
 def _deprecations(state: BuildState) -> dict[str, str]:
