@@ -116,7 +116,7 @@ def emit(model: Model, options: Options) -> dict[str, str]:
         BadInput: A name of the schema cannot be used in Python, or a template of the user is wrong.
     """
     scope = PackageScope(lower(model.protocol), options.extension)
-    top, core = options.header(model), options.core
+    top, named, core = options.header(model), options.header(model, with_digest=True), options.core
     has_types_only = not scope.protocol.methods and not options.package.startswith(f"{NAMESPACE}.")
     folder, table = ("extension/", _EXTENSION) if scope.origin else ("", {} if has_types_only else _CORE)
     about = f"{scope.extension.doc}\n\n" if scope.origin and scope.extension.doc else ""
@@ -128,7 +128,6 @@ def emit(model: Model, options: Options) -> dict[str, str]:
         name: render(f"{'' if name in _SHARED else folder}{name}.jinja", options.templates, **shared, **prepared)
         for name, prepared in values.items()
     }
-    named = options.header(model, with_digest=True)
     files["types.py"] = types.emit(scope.protocol, named, types.form_of(scope, core), options.templates)
     return {**_styled(files, options.templates), "py.typed": f"{top}\n"}
 

@@ -51,8 +51,7 @@ class _Reader:
 
     def words(self, schema: Any) -> dict[str, str]:
         """Return `doc`, with the descriptions of constants, and `deprecated` of a definition or member."""
-        if not is_object(schema):
-            return {}
+        schema = schema if is_object(schema) else {}
         text, notice = split_notice(schema)
         return {"doc": plain(with_constants(text, schema), self.named), "deprecated": plain(notice, self.named)}
 
