@@ -1103,8 +1103,8 @@ def test_document_marks_deprecated_definitions_and_methods() -> None:
 )
 def test_a_schema_states_deprecations_by_keyword_or_in_prose(stated: Schema, doc: str, notice: str) -> None:
     found = read({"X": {**STRING, **stated}, "Z": record(x={**STRING, **stated})})
-    for one in (found.definitions["X"], *found.fields_of(Ref("Z"))):
-        assert (one.doc, one.deprecated) == (doc, notice)
+    (member,), one = found.fields_of(Ref("Z")), found.definitions["X"]
+    assert (one.doc, one.deprecated) == (member.doc, member.deprecated) == (doc, notice)
 
 
 # --- naming ---------------------------------------------------------------------------------------------------
