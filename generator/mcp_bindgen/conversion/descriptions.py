@@ -15,6 +15,7 @@ _TITLES = {
     "converted": "Converted",
     "lost": "Converted with a loss",
     "refused": "Refused",
+    "checked": "Checked",
     "adapter": "Done by the era adapter",
     "filled": "Filled in or removed",
     "ignored": "Ignored",

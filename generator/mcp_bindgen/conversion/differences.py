@@ -25,6 +25,8 @@ class Kind(StrEnum):
     """The target requires a member with a known value, or closes the object to a member of the source."""
     TYPE_CONFLICT = "type-conflict"
     """The target types a member that the source does not name: a valid payload may have any value there."""
+    CHECKED = "checked"
+    """The target accepts some of the values; a value that it does not accept is refused, or converted by a rule."""
     NEEDS_RULE = "needs-rule"
     """Only a rule can decide."""
 
@@ -82,11 +84,11 @@ class Payload:
 
     @property
     def kind(self) -> str:
-        """The worst kind of its differences: `rule`, `fill` or `ignored`; `identity` if it has none of these."""
+        """The worst kind of its differences: `rule`, `checked`, `fill` or `ignored`; `identity` without these."""
         kinds = {difference.kind for difference in self.differences}
         if Kind.NEEDS_RULE in kinds or any(difference.rule for difference in self.differences):
             return "rule"
-        return next((kind.value for kind in (Kind.FILL, Kind.IGNORED) if kind in kinds), "identity")
+        return next((kind.value for kind in (Kind.CHECKED, Kind.FILL, Kind.IGNORED) if kind in kinds), "identity")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Discriminator
 
 from mcp_bindgen.ir.json_form import Flag, List, Maybe, Pairs, Text, Texts
-from mcp_bindgen.ir.model import Json
+from mcp_bindgen.ir.model import Json, Type
 
 from .rules import Path, Rule
 
@@ -61,6 +61,21 @@ class Apply:
     rule: Rule
     path: Path
     required_text: Text = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """An edit of the values that the target does not accept; other values stay as they are.
+
+    Attributes:
+        kind: The tag in JSON.
+        types: Scalars and constants of the target, or an array of any items, one of which accepts the value.
+        otherwise: The edit of a value that none of them accepts.
+    """
+
+    kind: Literal["check"] = field(default="check", kw_only=True, repr=False)
+    types: tuple[Type, ...]
+    otherwise: Edit
 
 
 @dataclass(frozen=True)
@@ -142,7 +157,7 @@ class Named:
     target: str
 
 
-Edit: TypeAlias = Annotated[Apply | Members | Each | Cases | Sequence | Named, Discriminator("kind")]
+Edit: TypeAlias = Annotated[Apply | Check | Members | Each | Cases | Sequence | Named, Discriminator("kind")]
 
 
 def sequence(*edits: Edit | None) -> Edit | None:
@@ -156,7 +171,7 @@ def parts(edit: Edit) -> Iterator[Edit]:
     match edit:
         case Members(edits, wants=wants):
             yield from (inner for _, inner in (*edits, *wants))
-        case Each(inner):
+        case Each(inner) | Check(otherwise=inner):
             yield inner
         case Cases(cases, rest):
             yield from (case.edit for case in cases if case.edit is not None)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Several
 from dataclasses import dataclass, field, replace
 
 from mcp_bindgen.ir.assignability import Assignability
-from mcp_bindgen.ir.model import AnyValue, Array, Field, Map, Object, Protocol, Ref, Type, Union
+from mcp_bindgen.ir.examples import fits
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
+from mcp_bindgen.ir.text import describe
+from mcp_bindgen.spec.json import is_json_type
 
 from .alternatives import Matching, alternatives, final, is_stated, kind, label
 from .differences import Difference, Kind, Outcome
-from .edits import Apply, Case, Cases, Each, Edit, Fill, Members, Named, Test, sequence
+from .edits import Apply, Case, Cases, Check, Each, Edit, Fill, Members, Named, Sequence, Test, sequence
 from .rules import ANY, Path, Rule, Rules
 
 KEEP = Outcome()
+UNRULED = (Kind.NEEDS_RULE, Kind.CHECKED)
+"""Kinds of differences whose values are refused without a rule."""
 
 
 @dataclass
@@ -57,12 +63,12 @@ class Payloads:
     def outcome(self, ours: Type, theirs: Type, path: Path) -> Outcome:
         """Plan the conversion of a value: by the rule of its path, else by its parts."""
         found = self._parts(ours, theirs, path)
-        unruled = [difference for difference in found.differences if difference.kind is Kind.NEEDS_RULE]
+        unruled = [difference for difference in found.differences if difference.kind in UNRULED]
         if (path in self.rules and found.differences) or ((ANY, *path[1:]) in self.rules and unruled):
             worst = (unruled or [*found.differences])[0]
             type_conflicts = [one for one in found.differences if one.kind is Kind.TYPE_CONFLICT and one.rule is None]
-            found = self._settled(self.difference(path, worst.kind, worst.description))
-            found = replace(found, differences=(*found.differences, *type_conflicts))
+            settled = self._settled(self.difference(path, worst.kind, worst.description))
+            found = Outcome(_ruled(found.edit, settled.edit), (*settled.differences, *type_conflicts))
         return replace(found, edit=sequence(*self._taken(path), found.edit))
 
     def difference(self, path: Path, kind: Kind, description: str) -> Difference:
@@ -76,7 +82,7 @@ class Payloads:
     def _settled(self, difference: Difference) -> Outcome:
         """Return the edit by the rule of a difference; without the rule that it needs, it is refused."""
         rule = difference.rule
-        if rule is None and difference.kind is Kind.NEEDS_RULE:
+        if rule is None and difference.kind in UNRULED:
             rule = Rule("refuse", difference.description)
         is_applied = rule is not None and rule.action in ("refuse", "by") and not rule.at
         return Outcome(Apply(rule, difference.path) if rule and is_applied else None, (difference,))
@@ -114,17 +120,41 @@ class Payloads:
                 return self._members(one, Object((), values), path[0])
             case Map(values), Map(others):
                 return _each(self._parts(values, others, path), values=True)
-            case Array(items, constraints), Array(others, limits) if set(limits) <= set(constraints):
-                return _each(self._parts(items, others, path))
+            case Array(items, limits), Array(others, narrower):
+                inner = _each(self._parts(items, others, path))
+                length = self._narrower(Array(AnyValue(), limits), (Array(AnyValue(), narrower),), path)
+                return Outcome(sequence(length.edit, inner.edit), (*length.differences, *inner.differences))
             case one, other:
-                return KEEP if Assignability(self.target, self.source).accepts(other, one) else self._narrower(path)
+                return self._narrower(one, (other,), path)
 
-    def _narrower(self, path: Path) -> Outcome:
-        """Return the edit where the target accepts only some values; a rule of the path applies to all values."""
-        description = f"MCP {self.target.revision} does not take all values"
-        if path in self.rules:
-            return Outcome(None, (Difference(path, Kind.NEEDS_RULE, description),))
-        return self._settled(self.difference(path, Kind.NEEDS_RULE, description))
+    def _narrower(self, ours: Type, theirs: Several[Type], path: Path) -> Outcome:
+        """Plan a value of which the target may accept only some values: it is checked, if any can be accepted."""
+        if Assignability(self.target, self.source).accepts(Union(tuple(theirs)), ours):
+            return KEEP
+        limits = self._limits(ours, theirs)
+        wanted = " | ".join(map(describe, limits or theirs))
+        description = f"MCP {self.target.revision} accepts {wanted}{' only' if limits else f', not {describe(ours)}'}"
+        found = self._settled(Difference(path, Kind.CHECKED if limits else Kind.NEEDS_RULE, description))
+        return found if found.edit is None else replace(found, edit=Check(limits, found.edit)) if limits else found
+
+    def _limits(self, ours: Type, theirs: Several[Type]) -> tuple[Type, ...]:
+        """Return the types that a value is checked with; none if a check cannot decide, or no value is accepted."""
+        simple = tuple(
+            other for other in theirs if isinstance(other, Array if isinstance(ours, Array) else Scalar | Const)
+        )
+        is_decided = not isinstance(ours, AnyValue) or len(simple) == len(theirs)
+        return simple if is_decided and any(self._overlap(ours, other) for other in simple) else ()
+
+    def _overlap(self, ours: Type, theirs: Type) -> bool:
+        match ours, theirs:
+            case Scalar(one), Scalar(other):
+                return one == other or {one, other} == {"number", "integer"}
+            case Scalar(one), Const(values):
+                return any(is_json_type(value, one) for value in values)
+            case Const(values), Scalar() | Const():
+                return any(fits(self.target, theirs, value) for value in values)
+            case _:
+                return isinstance(ours, AnyValue | Array)
 
     def _definition(self, name: str, theirs: Type, path: Path) -> Outcome:
         """Plan the conversion of a definition, once for each definition of the target that it becomes."""
@@ -216,8 +246,9 @@ class Payloads:
         matching = Matching(self.source, self.target)
         if len(mine) == 1:
             match = matching.counterpart(mine[0], others)
-            return self._narrower(path) if match is None else self._parts(mine[0], match, path)
-        found = [(one, self._alternative(one, matching.counterpart(one, others), path)) for one in mine]
+            return self._narrower(mine[0], others, path) if match is None else self._parts(mine[0], match, path)
+        matches = [matching.counterpart(one, others) or (theirs if self._limits(one, others) else None) for one in mine]
+        found = [(one, self._alternative(one, match, path)) for one, match in zip(mine, matches, strict=True)]
         differences = tuple(dict.fromkeys(difference for _, outcome in found for difference in outcome.differences))
         is_open = any(kind(self.source.resolve(one)) == "any" for one in mine)  # a test of its values cannot fail
         cases: dict[Test, Edit | None] = {}
@@ -236,6 +267,17 @@ class Payloads:
             return self.outcome(one, match, here)
         description = f"MCP {self.target.revision} has no {label(one)} here"
         return self._settled(self.difference(here, Kind.NEEDS_RULE, description))
+
+
+def _ruled(edit: Edit | None, settled: Edit | None) -> Edit | None:
+    """Return an edit as a rule settles it: the rule of a checked place is for the values that fail the check."""
+    match edit:
+        case Check() if settled is not None:
+            return replace(edit, otherwise=settled)
+        case Sequence((Check() as check, *rest)):
+            return sequence(_ruled(check, settled), *rest)
+        case _:
+            return settled
 
 
 def _each(inner: Outcome, *, values: bool = False) -> Outcome:

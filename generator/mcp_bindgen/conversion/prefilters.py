@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from .edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test
+from .edits import Apply, Cases, Check, Each, Edit, Members, Named, Sequence, Test
 
 Texts = frozenset[bytes]
 
@@ -35,6 +35,8 @@ class _Prefilter:
             case Apply(required_text=required_text):
                 text = required_text.encode() or near
                 return frozenset({text}) if text else None
+            case Check():
+                return frozenset({near}) if near else None
             case Named():
                 inner = self._named[edit]
                 return frozenset() if edit in above else self.find(inner, near, before, (*above, edit))

@@ -7,13 +7,23 @@ unchanged; validation of the result reports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Annotated as Annotated
+from typing import Any as Any
+from typing import Literal as Literal
+from typing import TypeAlias
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic import Field as Field
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.scalars import Boolean as Boolean
+from mcp_bindgen.runtime.model.scalars import Integer as Integer
+from mcp_bindgen.runtime.model.scalars import Number as Number
 
 from . import rules as rules
 from .chain import Conversion as Conversion
-from .chain import Convert, LossReport, RuleContext
+from .chain import Convert, LossReport, NotConvertible, RuleContext
 from .chain import Ruling as Ruling
 from .chain import Step as Step
 from .chain import sequence as sequence
@@ -29,6 +39,20 @@ def rule(function: Callable[[Any, RuleContext], Any], ruling: Ruling) -> Convert
 def refuse(ruling: Ruling) -> Convert:
     """Refuse every value."""
     return lambda value, losses: RuleContext(ruling, losses).refuse()
+
+
+def check(kind: Any, otherwise: Convert) -> Convert:
+    """Edit the values that a type does not accept, in the strict mode of pydantic."""
+    validator = cache(lambda: TypeAdapter(kind, config=ConfigDict(strict=True)).validator)
+    return lambda value, losses: value if validator().isinstance_python(value) else otherwise(value, losses)
+
+
+def _edited(holder: Any, key: str | int, edit: Convert, losses: LossReport) -> Any:
+    """Return the edited value of a member or an item; a refusal gets its place in the holder."""
+    try:
+        return edit(holder[key], losses)
+    except NotConvertible as error:
+        raise error.inside(key) from None
 
 
 def members(
@@ -60,7 +84,7 @@ def members(
             return value
         for name, edit in steps:
             if name in value:
-                value[name] = edit(value[name], losses)
+                value[name] = _edited(value, name, edit, losses)
         for name in drop:
             value.pop(name, None)
         for old, new in (rename or {}).items():
@@ -79,12 +103,20 @@ def members(
 
 def items(edit: Convert) -> Convert:
     """Edit each item of an array."""
-    return lambda value, losses: [edit(item, losses) for item in value] if is_array(value) else value
+
+    def convert(value: object, losses: LossReport) -> Any:
+        return [_edited(value, index, edit, losses) for index in range(len(value))] if is_array(value) else value
+
+    return convert
 
 
 def values(edit: Convert) -> Convert:
     """Edit each value of an object."""
-    return lambda value, losses: {name: edit(one, losses) for name, one in value.items()} if is_object(value) else value
+
+    def convert(value: object, losses: LossReport) -> Any:
+        return {name: _edited(value, name, edit, losses) for name in value} if is_object(value) else value
+
+    return convert
 
 
 def cases(*pairs: tuple[Test, Convert], rest: Convert | None = None) -> Convert:

@@ -31,13 +31,20 @@ class NotConvertible(ProtocolError):
         place: The definition, or the member of a definition, that has no counterpart.
         reason: The reason, with the revision that adds or removes it.
         capability: The dotted capability, with its owner, that no peer of the other revision can have, or None.
+        pointer: JSON Pointer to the value in the params or the result; empty for the whole.
     """
 
-    def __init__(self, place: str, reason: str, capability: str | None = None) -> None:
-        super().__init__(INTERNAL_ERROR, f"{place}: {reason}")
+    def __init__(self, place: str, reason: str, capability: str | None = None, pointer: str = "") -> None:
+        super().__init__(INTERNAL_ERROR, f"{place}: {reason}{pointer and f' (at {pointer})'}")
         self.place = place
         self.reason = reason
         self.capability = capability
+        self.pointer = pointer
+
+    def inside(self, key: str | int) -> NotConvertible:
+        """Return the refusal of the object or array that has the value as this member or item."""
+        escaped = str(key).replace("~", "~0").replace("/", "~1")
+        return NotConvertible(self.place, self.reason, self.capability, f"/{escaped}{self.pointer}")
 
 
 class LossReport:

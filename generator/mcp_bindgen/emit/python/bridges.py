@@ -7,8 +7,9 @@ from importlib import import_module
 
 from mcp_bindgen.conversion.differences import Kind, Plan
 from mcp_bindgen.conversion.document import Model
-from mcp_bindgen.conversion.edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test, reach
+from mcp_bindgen.conversion.edits import Apply, Cases, Check, Each, Edit, Members, Named, Sequence, Test, reach
 from mcp_bindgen.conversion.prefilters import prefilter
+from mcp_bindgen.ir.model import Array, Scalar, Type
 from mcp_bindgen.ir.naming import numbered
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import JSON_TYPES
@@ -16,12 +17,14 @@ from mcp_bindgen.spec.json import JSON_TYPES
 from ..emitter import Options
 from ..header import header
 from . import naming
+from .annotations import CHECKED, annotation
 from .environment import quoted, render
 from .style import style_files
+from .types import limits
 
 _NAMES = (
-    "Conversion, Ruling, Step, cases, has, items, keep, later, members, of_kind, refuse, rule, rules, sequence, "
-    "tagged, values"
+    "Annotated, Any, Boolean, Conversion, Field, Integer, Literal, Number, Ruling, Step, cases, check, has, items, "
+    "keep, later, members, of_kind, refuse, rule, rules, sequence, tagged, values"
 )
 _RULES = "mcp_bindgen.bridging.rules"
 
@@ -96,6 +99,8 @@ class _Code:
                 return name if edit in self._done else f"later(lambda: {name})"
             case Apply():
                 return self.applied(edit)
+            case Check(types, otherwise):
+                return f"check({' | '.join(map(_checked, types))}, {self.expression(otherwise)})"
             case Sequence(edits):
                 return f"sequence({', '.join(map(self.expression, edits))})"
             case Each(inner, values):
@@ -180,6 +185,13 @@ def _dict(name: str | None, entries: Mapping[str, str]) -> str:
 def _tuple(expressions: Iterable[str]) -> str:
     found = list(expressions)
     return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+
+
+def _checked(type: Type) -> str:
+    """Return the expression of a scalar, of constants, or of an array of any items, as in generated types."""
+    found = limits(type) if isinstance(type, Scalar | Array) else []
+    base = "list[Any]" if isinstance(type, Array) else annotation(type, CHECKED)
+    return f"Annotated[{base}, Field({', '.join(found)})]" if found else base
 
 
 def _test(test: Test) -> str:

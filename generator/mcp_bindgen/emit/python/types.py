@@ -508,13 +508,18 @@ def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
 def _refinements(type: Type, protocol: PythonProtocol) -> list[str]:
     """Return the arguments of pydantic's `Field` for constraints that a type expression cannot express."""
     match type:
-        case Scalar(constraints=constraints) | Array(constraints=constraints):
-            pairs = [(word, _pattern(value) if word == "pattern" else value) for word, value in constraints]
-            return [f"{_KEYWORDS[word]}={value!r}" for word, value in pairs]
+        case Scalar() | Array():
+            return limits(type)
         case Union(members, tag) if tag is not None:
             return [f"discriminator={protocol.attribute(members[0], tag)!r}"]
         case _:
             return []
+
+
+def limits(type: Scalar | Array) -> list[str]:
+    """Return the arguments of pydantic's `Field` for the constraints of a type."""
+    pairs = [(word, _pattern(value) if word == "pattern" else value) for word, value in type.constraints]
+    return [f"{_KEYWORDS[word]}={value!r}" for word, value in pairs]
 
 
 def _pattern(text: str) -> str:
