@@ -83,7 +83,8 @@ class Payloads:
         """Return the edit by the rule of a difference; without the rule that it needs, it is refused."""
         rule = difference.rule
         if rule is None and difference.kind in UNRULED:
-            rule = Rule("refuse", difference.description)
+            fix = "; write a rule for it: mcp-bindgen bridges --missing" if difference.kind is Kind.NEEDS_RULE else ""
+            rule = Rule("refuse", f"{difference.description}{fix}")
         is_applied = rule is not None and rule.action in ("refuse", "by") and not rule.at
         return Outcome(Apply(rule, difference.path) if rule and is_applied else None, (difference,))
 

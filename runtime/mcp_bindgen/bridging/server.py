@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -500,7 +500,7 @@ class BridgedDispatcher(Dispatcher):
         write = outgoing.result_writer(method, ours, self._bridge.losses)
         handler: Any = getattr(self._server.__class__, name)
         in_rounds = _asks(method)
-        is_tool = "is_error" in fields_of(ours.result)
+        is_tool = "is_error" in fields_of(method.result)
         url_required = self._home.revision.errors.get(_URL_REQUIRED)
 
         async def answer(params: object, ctx: Context) -> Any:
@@ -514,8 +514,7 @@ class BridgedDispatcher(Dispatcher):
             except NotConvertible as error:
                 if not is_tool:
                     raise
-                failed = {"content": [{"type": "text", "text": error.message}], "isError": True}
-                return write(jsonrpc.typed_result(ours, failed), ctx.link)
+                return failed_result(method, error)
             except ProtocolError as error:
                 if in_rounds and error.code == url_required:
                     await self._ask_to_visit(ctx, error)
@@ -558,6 +557,38 @@ class BridgedDispatcher(Dispatcher):
             log.exception("the handler of %s failed", name)
             return False
         return True
+
+
+def failed_result(method: Request[Any, Any, Any], error: ProtocolError) -> Any:
+    """Return the smallest result of a method that the types of its revision allow, with `isError` and the message.
+
+    Raises:
+        ProtocolError: The error itself, if no text is required in such a result.
+    """
+    schema = TypeAdapter(method.result).json_schema()
+    with suppress(ProtocolError, RecursionError):
+        wire, empty = (_sample(schema, schema.get("$defs", {}), text) for text in (error.message, ""))
+        if wire != empty:
+            return jsonrpc.typed_result(method, {**wire, **jsonrpc.filled_in(method.result), "isError": True})
+    raise error
+
+
+def _sample(schema: Any, definitions: Mapping[str, Any], text: str) -> Any:
+    """Return a value with the required members of a schema, with `text` in strings and one item in arrays."""
+    match schema:
+        case {"$ref": reference}:
+            return _sample(definitions[reference.rpartition("/")[2]], definitions, text)
+        case {"anyOf": [first, *_]} | {"oneOf": [first, *_]}:
+            return _sample(first, definitions, text)
+        case {"const": value} | {"enum": [value, *_]}:
+            return value
+        case {"type": "object"}:
+            names = schema.get("required", ())
+            return {name: _sample(schema["properties"][name], definitions, text) for name in names}
+        case {"type": "array", "items": items}:
+            return [_sample(items, definitions, text)]
+        case _:
+            return {"string": text, "boolean": False}.get(schema.get("type", "object"), 0)
 
 
 async def _accept(params: object, ctx: Context) -> Any:

@@ -1,0 +1,83 @@
+"""What peers get where a draft has no rules: valid messages of their revision that name the place and the fix."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcp_bindgen.spec import Store
+from tests.conversion.test_next_revision import user
+from tests.harness.commands import execute, inside, save
+from tests.harness.next_revision import BASIS
+from tests.harness.small_schemas import Schema, record, ref
+
+pytestmark = pytest.mark.full
+
+CONVERSATION = """
+import json
+import anyio
+from mcp_bindgen.runtime import install
+install()
+from mcp_bindgen import v2026_07_28 as old, vdraft as new
+from mcp_bindgen.bridging.chain import NotConvertible
+from mcp_bindgen.bridging.server import failed_result
+from mcp_bindgen.testing import connected
+
+class Weather(new.Server):
+    info = new.types.Implementation(name="weather", version="1")
+    def call_tool(self, params, ctx):
+        content = [new.types.TextContent(text="sunny")]
+        return new.types.CallToolResult(outputs=[new.types.Output(content=content)])
+
+async def said(call):
+    try:
+        return (await call).model_dump(mode="json", exclude_none=True, exclude={"meta"})
+    except Exception as error:
+        return str(error)
+
+async def main():
+    async with connected(old.Client(), Weather()) as connection:
+        found = [await said(connection.call_tool(name)) for name in ("forecast", "forecasts")]
+    refused = failed_result(new.REVISION.request("tools/call"), NotConvertible("here", "why"))
+    print(json.dumps([*found, refused.model_dump(mode="json", exclude_none=True)]))
+
+anyio.run(main)
+"""
+
+
+def draft() -> Schema:
+    """Return the newest revision with wrapped results of tools, and short names of tools."""
+    definitions: Schema = copy.deepcopy(dict(Store().effective(BASIS).definitions))
+    result = definitions["CallToolResult"]
+    content = result["properties"].pop("content")
+    definitions["Output"] = record("content format", format={"type": "string", "const": "content"}, content=content)
+    result["properties"]["outputs"] = {"type": "array", "items": ref("Output")}
+    result["required"] = ["outputs", "resultType"]
+    definitions["CallToolRequestParams"]["properties"]["name"]["maxLength"] = 8
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a user folder with the imported draft, without rules."""
+    folder = tmp_path_factory.mktemp("user")
+    with user(folder / "home"):
+        done = inside("schema", "import", "draft", save(folder / "draft.json", draft()))
+        assert (done.returncode, "bridges: 2 differences without a rule" in done.stderr) == (0, True), done.stderr
+        yield folder / "home"
+
+
+def test_peers_get_valid_messages_that_name_the_place_and_the_fix(home: Path) -> None:
+    done = execute(sys.executable, "-c", CONVERSATION, MCP_BINDGEN_HOME=str(home))
+    assert done.returncode == 0, done.stderr
+    old, long, new = json.loads(done.stdout)
+    reason = f"CallToolResult.content: MCP {BASIS} wants it; write a rule for it: mcp-bindgen bridges --missing"
+    assert old == {"resultType": "complete", "isError": True, "content": [{"type": "text", "text": reason}]}
+    assert long == "CallToolRequestParams.name: MCP draft accepts string (maxLength 8) only (at /name) (-32603)"
+    outputs = [{"format": "content", "content": [{"type": "text", "text": "here: why"}]}]
+    assert new == {"resultType": "complete", "isError": True, "outputs": outputs}
