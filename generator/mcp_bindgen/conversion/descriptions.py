@@ -29,7 +29,7 @@ _ACTIONS = {
     "keep": "ignored",
     "adapter": "adapter",
     "give": "filled",
-    "rename": "converted",
+    **dict.fromkeys(("rename", "move", "wrap", "merge"), "converted"),
     "same_as": "converted",
 }
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any, Literal, TypeAlias, cast
 
-from mcp_bindgen.ir.json_form import Flag, MaybeAny, Text, Texts
+from mcp_bindgen.ir.json_form import Flag, List, MaybeAny, Text, Texts
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.kinds import JSON, TEXT, TEXTS, Kind, one_of
+from mcp_bindgen.spec.kinds import JSON, OBJECT, TEXT, TEXTS, Kind, one_of
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.toml import read_toml
 
 Path: TypeAlias = tuple[str, ...]
 """Path of a value: a definition and a member, or an alternative of a union there; for methods and errors their name."""
 
-Action = Literal["refuse", "drop", "keep", "adapter", "by", "give", "rename", "same_as"]
+Action = Literal["refuse", "drop", "keep", "adapter", "by", "give", "rename", "move", "wrap", "merge", "same_as"]
 
 ARROW = " -> "
 ERROR = "error"
@@ -28,19 +28,31 @@ ERROR = "error"
 ANY = "*"
 """The first part of a path that stands for all definitions."""
 
+ONLY_ITEM = "[]"
+"""The step of a place into an array with exactly one item."""
+
 _YES = Kind(lambda value: value is True, "true, or leave it out")
-_FUNCTION = re.compile(r"[a-z][a-z0-9_]*")
+_FUNCTION = re.compile(r"[a-z][a-z0-9_]*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _ACTIONS = {
     "do": one_of("refuse", "drop", "keep", "adapter"),
     "by": Kind(
-        lambda value: isinstance(value, str) and _FUNCTION.fullmatch(value) is not None, "the name of a function"
+        lambda value: isinstance(value, str) and _FUNCTION.fullmatch(value) is not None,
+        'the name of a function of mcp_bindgen.bridging.rules, or of yours as "package.module:function"',
     ),
     "give": JSON,
     "rename": TEXT,
+    "move": Kind(
+        lambda value: TEXTS.fits(value) and len(value) > 1 and ONLY_ITEM not in value,
+        'the members on the way in the target, as in ["settings", "mode"]',
+    ),
+    "wrap": TEXT,
+    "merge": TEXT,
     "same_as": TEXT,
 }
 _KEYS: dict[str, Kind] = {
     **_ACTIONS,
+    "item": OBJECT,
+    "member": TEXT,
     "because": TEXT,
     "at": TEXTS,
     "capability": TEXT,
@@ -50,19 +62,39 @@ _KEYS: dict[str, Kind] = {
 
 
 @dataclass(frozen=True)
+class Item:
+    """The step of a place to an item of an array, told from other items by constants.
+
+    Attributes:
+        members: The members of a new item, beside the value.
+        tags: The members whose values tell the item from other items; all of `members` until a plan knows the types.
+    """
+
+    members: dict[str, Any] = field(hash=False)
+    tags: Texts = ()
+
+
+Place: TypeAlias = tuple[str | Item, ...]
+"""The steps from an object to a value inside of it: names of members, `ONLY_ITEM`, and items."""
+
+
+@dataclass(frozen=True)
 class Rule:
     """The action for a difference, and the reason.
 
     Attributes:
         action: The action; `adapter` leaves the conversion to the adapter between the eras.
         because: The reason.
-        value: The value of the last four actions: the name of a function for `by`, the value of a missing member for
-            `give`, the name of the target's member for `rename` and of its error for `same_as`.
+        value: The value of an action with a value, as in the file: the name of a function for `by`, the value of a
+            missing member for `give`, the name of the target's member for `rename` and of its error for `same_as`.
         at: The definition or the member to which the function is applied, if not the path itself.
         capability: The missing capability that a refusal names.
         lossless: True if the conversion loses nothing.
         methods: The methods to which the rule applies; empty for all.
         path: Path of the value.
+        take: For an action that moves a value: its place in the source, below the definition of the path.
+        put: Likewise, its place in the target.
+        leave: Items of the source's array that `give` added in the opposite step; they are left out without a loss.
     """
 
     action: Action
@@ -73,6 +105,16 @@ class Rule:
     lossless: Flag = False
     methods: Texts = ()
     path: Texts = ()
+    take: List[str | Item] = ()
+    put: List[str | Item] = ()
+    leave: List[Any] = field(default=(), hash=False)
+
+    def opposite(self) -> Rule:
+        """Return the rule of the opposite step for a value that this rule moves."""
+        names = tuple(step for step in self.put if isinstance(step, str))
+        place = names if names == self.put else (*names[:1], *self.path[1:])
+        value = self.path[-1] if self.action == "rename" else self.value
+        return replace(self, value=value, path=(*self.path[:1], *place), take=self.put, put=self.take)
 
 
 Rules: TypeAlias = Mapping[Path, Rule]
@@ -127,6 +169,7 @@ def _rule(entry: Mapping[str, Any], path: Path, at: str) -> Rule:
         raise BadInput("a rule does one thing", pointer=at, fix=f"give it one of {', '.join(_ACTIONS)}")
     (action,) = actions
     value = entry[action]
+    put = _place(action, entry, path, at)
     return Rule(
         action=cast(Action, value if action == "do" else action),
         because=entry["because"],
@@ -136,4 +179,25 @@ def _rule(entry: Mapping[str, Any], path: Path, at: str) -> Rule:
         lossless=entry.get("lossless", False),
         methods=tuple(entry.get("for", ())),
         path=path,
+        take=path[1:] if put else (),
+        put=put,
     )
+
+
+def _place(action: str, entry: Mapping[str, Any], path: Path, at: str) -> Place:
+    """Return the place in the target to which a rule moves the member of its path; empty if it moves nothing."""
+    value, wire = entry[action], path[-1]
+    if (action == "merge") != ("item" in entry) or (action == "merge") != ("member" in entry):
+        fix = 'write { merge = "outputs", item = { format = "content" }, member = "content", because = ... }'
+        raise BadInput("`merge`, `item` and `member` belong together", pointer=at, fix=fix)
+    if action not in ("rename", "move", "wrap", "merge"):
+        return ()
+    if len(path) != 2:
+        raise BadInput(f"`{action}` is for members", pointer=at, fix="write Definition.member = { ... }")
+    match action:
+        case "merge":
+            return (value, Item(entry["item"]), entry["member"])
+        case "wrap":
+            return (wire, value)
+        case _:
+            return (value,) if action == "rename" else tuple(value)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from mcp_bindgen.ir import build
 from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.json import is_array
 from mcp_bindgen.spec.revisions import order
 
 from .differences import Plan
 from .plan import plan
-from .rules import Path as RulePath
-from .rules import Rule, Rules, read_rules
+from .rules import Rules, read_rules
 
 FILE = "bridges.toml"
 """The file with the rules, in the folder of the schemas, ours or the user's."""
@@ -58,7 +58,7 @@ def plans(store: Store, *, users: bool | str = False, leaving: str | None = None
         plan(
             build(store.effective(source)),
             build(store.effective(target)),
-            {**_renamed_back(rules, source, target), **rules.get((source, target), {})},
+            {**_opposite(rules, source, target), **rules.get((source, target), {})},
         )
         for older, newer in adjacent
         for source, target in ((older, newer), (newer, older))
@@ -66,14 +66,16 @@ def plans(store: Store, *, users: bool | str = False, leaving: str | None = None
     ]
 
 
-def _renamed_back(rules: Mapping[tuple[str, str], Rules], source: str, target: str) -> Rules:
-    """Return the rules for renamed members that follow from the opposite step."""
-    found: dict[RulePath, Rule] = {}
-    for path, rule in rules.get((target, source), {}).items():
-        if rule.action == "rename":
-            back = (*path[:-1], rule.value)
-            found[back] = replace(rule, value=path[-1], path=back)
-    return found
+def _opposite(rules: Mapping[tuple[str, str], Rules], source: str, target: str) -> Rules:
+    """Return the rules for moved values that follow from the opposite step; a rule of this step for a place wins."""
+    own, opposite = rules.get((source, target), {}), rules.get((target, source), {})
+    given = {path: rule.value for path, rule in opposite.items() if rule.action == "give" and is_array(rule.value)}
+    moved = [rule.opposite() for rule in opposite.values() if rule.put]
+    return {
+        rule.path: replace(rule, leave=tuple(given.get(rule.path[:2], ())))
+        for rule in moved
+        if rule.path[:2] not in own
+    }
 
 
 def rule_file(store: Store, *, users: bool = False) -> Path:
