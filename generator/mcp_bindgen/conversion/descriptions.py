@@ -65,8 +65,8 @@ def _fate(difference: Difference) -> str:
     rule = difference.rule
     if rule is None:
         return {Kind.FILL: "filled", Kind.NEEDS_RULE: "refused"}.get(difference.kind, difference.kind.value)
-    if rule.action == "by":
-        return "converted" if rule.lossless else "lost"
+    if rule.action in ("by", "merge"):
+        return "lost" if rule.may_lose else "converted"
     return _ACTIONS[rule.action]
 
 

@@ -79,6 +79,21 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Move:
+    """A value that has another place in the target.
+
+    Attributes:
+        applied: The rule, with both places.
+        edit: The edit of the value; absent if it stays as it is.
+        keeps: True if the target knows the member from which the value is taken, so that the rest of it stays.
+    """
+
+    applied: Apply
+    edit: Maybe[Edit] = None
+    keeps: Flag = False
+
+
+@dataclass(frozen=True)
 class Members:
     """Edits of the members of an object.
 
@@ -87,7 +102,7 @@ class Members:
         edits: Member -> edit of its value, if it is present.
         fills: The members that get a value.
         drops: The members that are removed.
-        renames: Old name -> new name.
+        moves: The values with another place in the target.
         wants: Member -> refusal of an object without it.
         only: The members that a closed target accepts; empty for an open one.
     """
@@ -96,7 +111,7 @@ class Members:
     edits: Pairs[Edit] = ()
     fills: List[Fill] = ()
     drops: Texts = ()
-    renames: Pairs[str] = ()
+    moves: List[Move] = ()
     wants: Pairs[Apply] = ()
     only: Texts = ()
 
@@ -169,8 +184,10 @@ def sequence(*edits: Edit | None) -> Edit | None:
 def parts(edit: Edit) -> Iterator[Edit]:
     """Yield the edits directly inside of an edit."""
     match edit:
-        case Members(edits, wants=wants):
+        case Members(edits, moves=moves, wants=wants):
             yield from (inner for _, inner in (*edits, *wants))
+            for move in moves:
+                yield from (move.applied,) if move.edit is None else (move.applied, move.edit)
         case Each(inner) | Check(otherwise=inner):
             yield inner
         case Cases(cases, rest):

@@ -9,12 +9,14 @@ from mcp_bindgen.ir.assignability import Assignability
 from mcp_bindgen.ir.examples import fits
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
 from mcp_bindgen.ir.text import describe
+from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_json_type
 
 from .alternatives import Matching, alternatives, final, is_stated, kind, label
 from .differences import Difference, Kind, Outcome
-from .edits import Apply, Case, Cases, Check, Each, Edit, Fill, Members, Named, Sequence, Test, sequence
-from .rules import ANY, Path, Rule, Rules
+from .edits import Apply, Case, Cases, Check, Each, Edit, Fill, Members, Move, Named, Sequence, Test, sequence
+from .places import Spot, find
+from .rules import ANY, Item, Path, Rule, Rules
 
 KEEP = Outcome()
 UNRULED = (Kind.NEEDS_RULE, Kind.CHECKED)
@@ -90,7 +92,8 @@ class Payloads:
 
     def _taken(self, path: Path) -> list[Edit]:
         """Return the edits of rules of other paths that apply at `path`."""
-        applied = (rule for rule in self.rules.values() if rule.at == path)
+        applied = [rule for rule in self.rules.values() if rule.at == path]
+        self.used.update(rule.path for rule in applied if rule.is_users)
         return [Apply(rule, rule.path, self._required_text(rule.path)) for rule in applied]
 
     def _required_text(self, path: Path) -> str:
@@ -177,24 +180,32 @@ class Payloads:
     def _members(self, ours: Object, theirs: Object, owner: str) -> Outcome:
         parts: list[Members] = []
         differences: list[Difference] = []
-        renamed: set[str] = set()
+        moves = self._moves(ours, theirs, owner, differences)
+        gone = {move.applied.rule.first_taken for move in moves if _takes_all(move)}
+        new = {move.applied.rule.first_put: False for move in moves}
+        new |= {move.applied.rule.first_put: True for move in moves if moves[move]}
         for one in ours.fields:
-            found = self._member(one, theirs, (owner, one.wire))
-            parts.append(found[0])
-            differences += found[1]
-            renamed |= {new for _, new in found[0].renames}
+            if one.wire not in gone:
+                found = self._member(one, theirs, (owner, one.wire))
+                parts.append(found[0])
+                differences += found[1]
             other = theirs.field(one.wire)
-            if other is not None and other.required and not one.required:
+            is_sent = new.get(one.wire, False) or (one.required and one.wire not in gone)
+            if other is not None and other.required and not is_sent:
                 parts.append(self._wanted(other, owner, differences, replaces=False))
         for other in theirs.fields:
-            if ours.field(other.wire) is None and other.wire not in renamed:
+            if ours.field(other.wire) is None and not new.get(other.wire, False):
                 if other.required:
-                    parts.append(self._wanted(other, owner, differences, replaces=True))
+                    parts.append(self._wanted(other, owner, differences, replaces=other.wire not in new))
+                elif other.wire in new:
+                    continue
                 elif ours.extra is not None and self._may_clash(ours.extra, other.type):
                     description = f"MCP {self.target.revision} types it"
                     difference = self.difference((owner, other.wire), Kind.TYPE_CONFLICT, description)
                     differences.append(difference)
                     parts.append(_edited(other.wire, self._settled(difference)))
+        unknown = tuple(name for name in new if ours.field(name) is None)  # the names mean nothing in the source
+        parts.append(Members(drops=unknown, moves=tuple(moves)))
         if theirs.extra is None and ours.extra is not None:
             parts.append(Members(only=tuple(member.wire for member in theirs.fields)))
         made = Members.joined(parts)
@@ -211,13 +222,48 @@ class Payloads:
                 return Members(drops=(one.wire,)), found.differences
         else:
             found = self._settled(self.difference(path, Kind.IGNORED, f"MCP {self.target.revision} does not know it"))
-            rule = found.differences[0].rule
-            new = theirs.field(rule.value) if rule is not None and rule.action == "rename" else None
-            if new is not None:
-                inner = self.outcome(one.type, new.type, path)
-                differences = (*found.differences, *(one for one in inner.differences if one.path != path))
-                return replace(_edited(one.wire, inner), renames=((one.wire, new.wire),)), differences
         return _edited(one.wire, found), found.differences
+
+    def _moves(self, ours: Object, theirs: Object, owner: str, differences: list[Difference]) -> dict[Move, bool]:
+        """Plan the values that rules move; return each with True if the source always has it.
+
+        Raises:
+            BadInput: The target has no such place, or does not accept the values there.
+        """
+        found: list[tuple[Rule, Spot, Spot]] = []
+        definition = self.target.definitions.get(owner)
+        for rule in self.rules.values():
+            source = find(self.source, ours, rule.take, (owner,)) if rule.path[0] in (owner, ANY) else None
+            if source is None or not rule.put:
+                continue
+            target = find(self.target, theirs, rule.put, (owner,))
+            if target is not None:
+                found.append((rule, source, target))
+            elif rule.path[0] == owner and (definition is None or definition.type == theirs):
+                raise self._impossible(rule, f"which MCP {self.target.revision} does not have")
+        moves: dict[Move, bool] = {}
+        given = {step for rule, source, _ in found if source.is_required for step in rule.put if isinstance(step, str)}
+        for rule, source, target in found:
+            for holder, before, after in zip(target.holders, rule.put, rule.put[1:], strict=False):
+                there = {after, *(before.members if isinstance(before, Item) else given)}
+                for one in holder.fields if isinstance(holder, Object) else ():
+                    if one.required and one.wire not in there:
+                        raise self._impossible(rule, f"where MCP {self.target.revision} also wants {one.wire!r}")
+            inner = self._parts(source.type, target.type, source.path)
+            if any(one.kind is Kind.NEEDS_RULE and one.path == source.path for one in inner.differences):
+                types = f"{describe(target.type)}, not {describe(source.type)}"
+                raise self._impossible(rule, f"where MCP {self.target.revision} accepts {types}")
+            self.used.add(rule.path)
+            description = f"MCP {self.target.revision} has it as {rule.destination}"
+            differences += (Difference(rule.path, Kind.IGNORED, description, rule), *inner.differences)
+            edit = sequence(*self._taken(source.path), inner.edit)
+            is_known = theirs.field(rule.first_taken) is not None
+            moves[Move(Apply(rule, rule.path), edit, is_known)] = source.is_required
+        return moves
+
+    def _impossible(self, rule: Rule, problem: str) -> BadInput:
+        place = f"the rule of {'.'.join(rule.path)} moves it to {rule.destination}"
+        return BadInput(f"{place}, {problem}", fix='write a function instead: by = "package.module:function"')
 
     def _wanted(self, other: Field, owner: str, differences: list[Difference], *, replaces: bool) -> Members:
         """Plan a member that the target requires and the source may omit."""
@@ -279,6 +325,13 @@ def _ruled(edit: Edit | None, settled: Edit | None) -> Edit | None:
             return sequence(_ruled(check, settled), *rest)
         case _:
             return settled
+
+
+def _takes_all(move: Move) -> bool:
+    """Return True if nothing of the member from which a value is taken stays where it was."""
+    rule = move.applied.rule
+    is_split = any(isinstance(step, Item) for step in rule.take)
+    return len(rule.take) == 1 or rule.first_put == rule.first_taken or (is_split and not move.keeps)
 
 
 def _each(inner: Outcome, *, values: bool = False) -> Outcome:

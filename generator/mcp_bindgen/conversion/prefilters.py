@@ -48,10 +48,10 @@ class _Prefilter:
             case Cases(pairs, rest):
                 cases = [(_text(case.test, near, before), case.edit) for case in pairs] + [(near, rest)]
                 return _united(self.find(one, text, b"", above) for text, one in cases if one is not None)
-            case Members(edits, fills, drops, renames, wants, only):
+            case Members(edits, fills, drops, moves, wants, only):
                 if fills or wants or only:
                     return frozenset({near}) if near else None
-                members = [*drops, *(old for old, _ in renames)]
+                members = [*drops, *(move.applied.rule.first_taken for move in moves)]
                 parts = [self.find(one, _member(name), _member(name), above) for name, one in edits]
                 return _united([*parts, frozenset(map(_member, members))])
 

@@ -63,19 +63,24 @@ _KEYS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Item:
-    """The step of a place to an item of an array, told from other items by constants.
+    """The step of a place to an item of an array.
 
     Attributes:
-        members: The members of a new item, beside the value.
-        tags: The members whose values tell the item from other items; all of `members` until a plan knows the types.
+        members: The members of a new item, beside the value. The first one tells the item from other items.
     """
 
     members: dict[str, Any] = field(hash=False)
-    tags: Texts = ()
 
 
 Place: TypeAlias = tuple[str | Item, ...]
 """The steps from an object to a value inside of it: names of members, `ONLY_ITEM`, and items."""
+
+
+_LIMITS = {
+    ONLY_ITEM: ": an array with another number of items is refused",
+    "merge": ": only one item becomes a member, and other items are left out",
+}
+"""How the opposite of a move limits the values, by the last step."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +114,46 @@ class Rule:
     put: List[str | Item] = ()
     leave: List[Any] = field(default=(), hash=False)
 
+    @property
+    def is_users(self) -> bool:
+        """True if a function of the user converts the value."""
+        return self.action == "by" and ":" in self.value
+
+    @property
+    def first_taken(self) -> str:
+        """The member of the source from which a value is moved."""
+        return str(self.take[0])
+
+    @property
+    def first_put(self) -> str:
+        """The member of the target to which a value is moved."""
+        return str(self.put[0])
+
+    @property
+    def destination(self) -> str:
+        """The place to which a value is moved, as people read it."""
+        return ".".join(step if isinstance(step, str) else ONLY_ITEM for step in self.put)
+
+    @property
+    def may_lose(self) -> bool:
+        """True if the conversion may lose or refuse values."""
+        is_exact = self.put != () and all(isinstance(step, str) and step != ONLY_ITEM for step in self.take)
+        return not self.lossless and not is_exact
+
     def opposite(self) -> Rule:
         """Return the rule of the opposite step for a value that this rule moves."""
         names = tuple(step for step in self.put if isinstance(step, str))
         place = names if names == self.put else (*names[:1], *self.path[1:])
         value = self.path[-1] if self.action == "rename" else self.value
-        return replace(self, value=value, path=(*self.path[:1], *place), take=self.put, put=self.take)
+        limit = _LIMITS.get("merge" if names != self.put else names[-1], "")
+        return replace(
+            self,
+            value=value,
+            because=f"{self.because}{limit}",
+            path=(*self.path[:1], *place),
+            take=self.put,
+            put=self.take,
+        )
 
 
 Rules: TypeAlias = Mapping[Path, Rule]

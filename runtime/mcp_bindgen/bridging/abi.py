@@ -7,6 +7,7 @@ unchanged; validation of the result reports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from typing import Annotated as Annotated
 from typing import Any as Any
@@ -27,13 +28,17 @@ from .chain import Convert, LossReport, NotConvertible, RuleContext
 from .chain import Ruling as Ruling
 from .chain import Step as Step
 from .chain import sequence as sequence
+from .functions import user_function as user_function
+from .moves import Item as Item
+from .moves import Move as Move
+from .moves import put, taken
 
 Test: TypeAlias = Callable[[Any], bool]
 
 
-def rule(function: Callable[[Any, RuleContext], Any], ruling: Ruling) -> Convert:
-    """Convert the value by a function of `rules`."""
-    return lambda value, losses: function(value, RuleContext(ruling, losses))
+def rule(function: Callable[[Any, RuleContext], Any], ruling: Ruling, *step: str) -> Convert:
+    """Convert the value by a function; a function of the user gets the source and the target of the step."""
+    return lambda value, losses: function(value, RuleContext(ruling, losses, *step))
 
 
 def refuse(ruling: Ruling) -> Convert:
@@ -61,7 +66,7 @@ def members(
     fill: Mapping[str, Any] | None = None,
     default: Mapping[str, Any] | None = None,
     drop: Sequence[str] = (),
-    rename: Mapping[str, str] | None = None,
+    move: Sequence[Move] = (),
     want: Mapping[str, Ruling] | None = None,
     only: Sequence[str] | None = None,
 ) -> Convert:
@@ -72,30 +77,30 @@ def members(
         fill: Member -> its value in the target, also where the source has a value: the name means nothing there.
         default: Member -> its value if it is missing.
         drop: Members to leave out.
-        rename: Member -> its name in the target.
+        move: Values with another place in the target.
         want: Members without which the object is refused.
         only: Members that the target takes, if it takes no further ones.
     """
     filled, defaults = dict(fill or {}), dict(default or {})
     steps = tuple((edits or {}).items())
 
-    def convert(value: object, losses: LossReport) -> Any:
+    def convert(value: Any, losses: LossReport) -> Any:
         if not is_object(value):
             return value
+        moved = taken(value, move, losses) if move else ()
         for name, edit in steps:
             if name in value:
                 value[name] = _edited(value, name, edit, losses)
         for name in drop:
             value.pop(name, None)
-        for old, new in (rename or {}).items():
-            if old in value:
-                value[new] = value.pop(old)
+        for name, given in defaults.items():
+            value.setdefault(name, deepcopy(given))
+        for one, found in moved:
+            value = put(value, one.put, one.converted(found, losses))
         for name, ruling in (want or {}).items():
             if name not in value:
                 RuleContext(ruling, losses).refuse()
-        value.update(filled)
-        for name, given in defaults.items():
-            value.setdefault(name, given)
+        value.update(deepcopy(filled))
         return value if only is None else {name: value[name] for name in value if name in only}
 
     return convert

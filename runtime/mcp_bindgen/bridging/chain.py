@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -48,18 +49,27 @@ class NotConvertible(ProtocolError):
 
 
 class LossReport:
-    """Losses of conversions; each place and reason is recorded once.
+    """Losses of conversions; each place and reason is recorded once. It also carries the params of a request.
 
     Args:
         tell: Called with a place and a reason when they are recorded for the first time.
 
     Attributes:
         losses: The places and reasons, in the order in which they were recorded.
+        params: The params of the request of the payload, for conversions with `reads_params`; None without a request.
     """
+
+    params: Any = None
 
     def __init__(self, tell: Callable[[str, str], None] | None = None) -> None:
         self.losses: dict[tuple[str, str], None] = {}
         self._tell = tell
+
+    def of(self, params: object) -> LossReport:
+        """Return the same report for one conversion, with the params of its request."""
+        found = copy(self)
+        found.params = params
+        return found
 
     def record(self, place: str, reason: str) -> None:
         """Record that a value is left out, or said in other words."""
@@ -78,13 +88,15 @@ class Conversion:
     """Conversion of one payload.
 
     Attributes:
-        convert: The function. It leaves a value unchanged that is converted already.
+        convert: The function. It leaves a value unchanged that is converted already, unless rules move its members.
         prefilter: Pieces of compact JSON text. A payload that holds none of them needs no conversion; without pieces,
             any payload may need it.
+        reads_params: True if a function of the user reads the params of the request.
     """
 
     convert: Convert
     prefilter: tuple[bytes, ...] = ()
+    reads_params: bool = False
 
     def may_apply(self, data: bytes) -> bool:
         """Return True if a payload may need conversion, given its compact JSON text without escapes."""
@@ -142,10 +154,33 @@ class Ruling:
 
 @dataclass(frozen=True)
 class RuleContext:
-    """Context of a function that a rule names."""
+    """Context of a function that a rule names.
+
+    Attributes:
+        ruling: The place and the reason of the rule.
+        losses: The report of the losses.
+        source: The revision of the value; empty for functions of `mcp_bindgen.bridging.rules`.
+        target: The adjacent revision that the value is converted to; likewise.
+    """
 
     ruling: Ruling
     losses: LossReport
+    source: str = ""
+    target: str = ""
+
+    @property
+    def direction(self) -> Literal["newer", "older"]:
+        """The direction of the step; a revision without a date is newer than one with a date."""
+        return "newer" if _order(package_name(self.target)) > _order(package_name(self.source)) else "older"
+
+    @property
+    def params(self) -> Any:
+        """The params in wire form, as their sender sent them in its own revision; None without a request.
+
+        For a result these are the params of its request, and for params the params themselves before all conversions.
+        If several steps lie between the two peers, each step gets the same params.
+        """
+        return self.losses.params
 
     def record_loss(self) -> None:
         """Record that the value arrives with less, or in other words."""
@@ -259,7 +294,8 @@ def _compose(conversions: list[Conversion]) -> Conversion | None:
     prefilters = [one.prefilter for one in conversions]
     united = tuple(dict.fromkeys(piece for prefilter in prefilters for piece in prefilter)) if all(prefilters) else ()
 
-    return Conversion(sequence(*(one.convert for one in conversions)), united)
+    reads_params = any(one.reads_params for one in conversions)
+    return Conversion(sequence(*(one.convert for one in conversions)), united, reads_params)
 
 
 def sequence(*edits: Convert) -> Convert:

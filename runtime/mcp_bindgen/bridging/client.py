@@ -174,7 +174,7 @@ class ClientBridge:
             answer = await client.call(theirs, outgoing.typed_params(theirs, wire))
         except ProtocolError as error:
             raise incoming.error(method.name, error) from error.__cause__
-        return incoming.result(method, plain(answer), losses)
+        return incoming.result(method, plain(answer), losses, params)
 
     async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification of the client's revision, unless the server's revision cannot express it."""
@@ -212,7 +212,7 @@ class ClientBridge:
         answer = await resolved(self.home.handler(self._bridge.home, ours)(scope, typed))
         if not isinstance(theirs, Request):
             return {}
-        return answer if ours.is_custom else self._bridge.outgoing.result(theirs, plain(answer), losses)
+        return answer if ours.is_custom else self._bridge.outgoing.result(theirs, plain(answer), losses, params)
 
 
 @cache

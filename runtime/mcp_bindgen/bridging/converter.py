@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from functools import cache, cached_property, partial
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -168,10 +169,22 @@ class Converter:
             return found
         raise NotConvertible(method.name, self.chain.absent(method.name) or f"MCP {self.target} does not have it")
 
-    def convert(self, part: Part, name: str, wire: Any, losses: LossReport) -> Any:
-        """Return a payload of a method in wire form, which may be edited in place; raise `NotConvertible`."""
+    def convert(self, part: Part, name: str, wire: Any, losses: LossReport, params: object = None) -> Any:
+        """Return a payload of a method in wire form, which may be edited in place; raise `NotConvertible`.
+
+        Args:
+            part: The part of the method.
+            name: The method.
+            wire: The payload.
+            losses: The report of the connection.
+            params: The params of a result's request, in the types of the revision that sent them.
+        """
         conversion = self.chain.conversion(part, name)
-        return wire if conversion is None else conversion.convert(wire, losses)
+        if conversion is None:
+            return wire
+        if conversion.reads_params:
+            losses = losses.of(deepcopy(wire) if part == "params" else plain(params))
+        return conversion.convert(wire, losses)
 
     def read(self, part: Part, name: str, wire: Any, read: Callable[[Any], T]) -> T:
         """Return a converted payload as `read` does, without members whose names collide."""
@@ -190,14 +203,14 @@ class Converter:
         """Return converted params in the types of a method of the target; raise `InvalidParams`."""
         return None if method.params is None else self.read("params", method.name, wire, _reader(method))
 
-    def result(self, method: Request[Any, Any, Any], wire: Any, losses: LossReport) -> Any:
-        """Return a result of the source, in wire form, in the types of a method of the target.
+    def result(self, method: Request[Any, Any, Any], wire: Any, losses: LossReport, params: object) -> Any:
+        """Return a result of the source, in wire form, in the types of a method of the target; `params` asked for it.
 
         Raises:
             NotConvertible: The target cannot express it.
             ProtocolError: It is not valid in the target.
         """
-        converted = self.convert("results", method.name, wire, losses)
+        converted = self.convert("results", method.name, wire, losses, params)
         return self.read("results", method.name, converted, partial(jsonrpc.typed_result, method))
 
     def error(self, method: str, error: ProtocolError) -> ProtocolError:
@@ -207,12 +220,13 @@ class Converter:
 
     def result_writer(
         self, method: Request[Any, Any, Any], ours: Request[Any, Any, Any], losses: Callable[[object], LossReport]
-    ) -> Callable[[Any, object], Any]:
+    ) -> Callable[[Any, object, object], Any]:
         """Return a function that writes results of a server.
 
-        It takes a result and its link, and returns the same result if nothing needs conversion, else JSON text, or
-        the wire form if the era of the target adds members to it; it raises `NotConvertible`. Members that only the
-        era of the source needs, and whose values constructors fill in, are not written.
+        It takes a result, its link and the params of its request. It returns the same result if nothing needs
+        conversion, else JSON text, or the wire form if the era of the target adds members to it; it raises
+        `NotConvertible`. Members that only the era of the source needs, and whose values constructors fill in, are not
+        written.
 
         Args:
             method: The method of the target.
@@ -221,7 +235,7 @@ class Converter:
         """
         conversion, collisions = self.chain.results(method.name), self.chain.field_collisions("results", method.name)
         if conversion is None and not collisions:
-            return lambda result, link: result
+            return lambda result, link, params: result
         colliding = tuple(b'"%b":' % name.encode() for name in collisions)
         kind, is_stateless = ours.result, self.target.era.is_stateless
         has_prefilter = conversion is not None and conversion.prefilter
@@ -229,7 +243,7 @@ class Converter:
         filled = fields_filled_in(kind) if has_prefilter else {}
         source_era = {name for name in filled if name not in known} or None
 
-        def write(result: Any, link: object) -> Any:
+        def write(result: Any, link: object, params: object) -> Any:
             if result is None:
                 return None
             data = jsonrpc.write_result(result, exclude=source_era if type(result) is kind else None)
@@ -237,7 +251,10 @@ class Converter:
             may_collide = any(name in data for name in colliding)
             wire = None
             if is_converted and conversion is not None:
-                wire = conversion.convert(from_json(data), losses(link))
+                report = losses(link)
+                wire = conversion.convert(
+                    from_json(data), report.of(plain(params)) if conversion.reads_params else report
+                )
                 if is_stateless and not may_collide:
                     return wire
                 data = to_json(wire)

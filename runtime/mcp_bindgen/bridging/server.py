@@ -125,7 +125,7 @@ class BridgedContext(Context):
             raise
         except ProtocolError as error:
             raise bridge.incoming.error(method.name, error) from error.__cause__
-        return bridge.incoming.result(method, plain(answer), losses)
+        return bridge.incoming.result(method, plain(answer), losses, params)
 
     async def notify(self, method: Notification[Any], params: object) -> None:
         """Send a notification like `Context.notify`; leave it out if the client's revision cannot express it."""
@@ -183,6 +183,8 @@ class BridgedRoute(Route):
     @cached_property
     def read_message(self) -> Callable[[bytes], dict[str, Any] | None]:
         """Read a whole message in one pass, or return None if its params may need conversion."""
+        if self.keeps_params:
+            return self._native.read_message
         read = message_reader(self.method, self.kind)
         conversion = self.bridge.incoming.chain.params(self.method.name)
         if conversion is None:
@@ -192,6 +194,12 @@ class BridgedRoute(Route):
     @cached_property
     def _reader(self) -> TypeAdapter[Any]:
         return TypeAdapter(self.kind)
+
+    @cached_property
+    def keeps_params(self) -> bool:
+        """True if the handler converts the params: the conversion of its result reads them as the client sent them."""
+        results = self.bridge.outgoing.chain.results(self.method.name)
+        return results is not None and results.reads_params
 
     @cached_property
     def _native(self) -> Route:
@@ -210,7 +218,9 @@ class BridgedRoute(Route):
             InvalidParams: They are not valid.
             NotConvertible: The server's revision cannot express them.
         """
-        self._native.read(data)
+        native = self._native.read(data)
+        if self.keeps_params:
+            return native
         wire: Any = {} if data is None else parse(data if isinstance(data, bytes) else data.encode())
         kept = {name: wire.pop(name) for name in self._era_members if name in wire}
         incoming, name = self.bridge.incoming, self.method.name
@@ -417,7 +427,7 @@ class BridgedDispatcher(Dispatcher):
             assert isinstance(ours.method, Request)
             if _asks(ours.method) and not _asks(method):
                 work = partial(self._settled, work, ours.method)
-            if not isinstance(route, BridgedRoute):
+            if not isinstance(route, BridgedRoute) or route.keeps_params:
                 work = partial(self._with_converted_params, work, method.name)
             elif self._adds_sender:
                 work = with_sender(work, self._home.revision, ours.method)
@@ -509,8 +519,8 @@ class BridgedDispatcher(Dispatcher):
                 if result.__class__ is not ours.result and result is not None:
                     jsonrpc.check_kind(ours, result, handler)
                 if in_rounds and asks_for_input(type(result)):
-                    return jsonrpc.typed_result(method, plain(write(result, ctx.link)))
-                return write(result, ctx.link)
+                    return jsonrpc.typed_result(method, plain(write(result, ctx.link, params)))
+                return write(result, ctx.link, params)
             except NotConvertible as error:
                 if not is_tool:
                     raise

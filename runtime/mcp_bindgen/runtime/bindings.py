@@ -120,18 +120,19 @@ def user_packages() -> list[str]:
     return [name for name in found if _PACKAGE.fullmatch(name)]
 
 
-def unsafe(package: Path) -> str | None:
+def unsafe(package: Path, *, closed: Path | None = None) -> str | None:
     """Return why another user may have written code of a package, with the fix; `None` if the package is safe.
 
-    The folder `generated` must be closed to other users, its content must belong to the user, and no other user may be
+    The folder `closed` must be closed to other users, its content must belong to the user, and no other user may be
     able to replace a folder above it. On Windows the system closes the folders of a user.
 
     Args:
-        package: The folder of the package, `HOME/generated/mcp_bindgen/NAME`, which need not exist yet.
+        package: The folder of the package, `HOME/generated/mcp_bindgen/NAME`, which need not exist yet, or a file.
+        closed: A folder above it; by default `HOME/generated`.
     """
     if os.name != "posix":
         return None
-    closed = package.parents[1]
+    closed = closed or package.parents[1]
     try:
         for path in (closed, package.parent, package, *package.rglob("*")):
             if not os.path.lexists(path):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 
+from mcp_bindgen.bridging.functions import user_function
 from mcp_bindgen.conversion.differences import Kind, Plan
 from mcp_bindgen.conversion.document import Model
-from mcp_bindgen.conversion.edits import Apply, Cases, Check, Each, Edit, Members, Named, Sequence, Test, reach
+from mcp_bindgen.conversion.edits import Apply, Cases, Check, Each, Edit, Members, Move, Named, Sequence, Test, reach
 from mcp_bindgen.conversion.prefilters import prefilter
+from mcp_bindgen.conversion.rules import Item, Place, Rule
 from mcp_bindgen.ir.model import Array, Scalar, Type
 from mcp_bindgen.ir.naming import numbered
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import JSON_TYPES
+from mcp_bindgen.spec.pointer import join
 
 from ..emitter import Options
 from ..header import header
@@ -23,8 +26,8 @@ from .style import style_files
 from .types import limits
 
 _NAMES = (
-    "Annotated, Any, Boolean, Conversion, Field, Integer, Literal, Number, Ruling, Step, cases, check, has, items, "
-    "keep, later, members, of_kind, refuse, rule, rules, sequence, tagged, values"
+    "Annotated, Any, Boolean, Conversion, Field, Integer, Item, Literal, Move, Number, Ruling, Step, cases, check, "
+    "has, items, keep, later, members, of_kind, refuse, rule, rules, sequence, tagged, user_function, values"
 )
 _RULES = "mcp_bindgen.bridging.rules"
 
@@ -79,13 +82,15 @@ class _Code:
             self._names[key] = numbered(f"{name}_", taken.__contains__) if name in taken else name
         self._done: set[Named] = set()
 
-    def conversions(self, part: str) -> Iterator[tuple[str, str, tuple[bytes, ...]]]:
+    def conversions(self, part: str) -> Iterator[tuple[str, str, tuple[bytes, ...], bool]]:
         for payload in self.plan.payloads:
             if payload.part == part and payload.edit is not None:
                 self._done.update(self.plan.named)
                 edit = self.expression(payload.edit)
                 self._done.clear()
-                yield payload.method, edit, prefilter(payload.edit, self.plan.named)
+                reached = reach(payload.edit, self.plan.named)
+                reads_params = any(isinstance(one, Apply) and one.rule.is_users for one in reached)
+                yield payload.method, edit, prefilter(payload.edit, self.plan.named), reads_params
 
     def edits(self) -> Iterator[tuple[str, str]]:
         for key, edit in self.plan.named.items():
@@ -119,15 +124,24 @@ class _Code:
             _dict("fill", {fill.member: repr(fill.value) for fill in edit.fills if fill.replaces}),
             _dict("default", {fill.member: repr(fill.value) for fill in edit.fills if not fill.replaces}),
             f"drop={_tuple(map(quoted, edit.drops))}" if edit.drops else "",
-            _dict("rename", {old: quoted(new) for old, new in edit.renames}),
+            f"move={_tuple(map(self.move, edit.moves))}" if edit.moves else "",
             f"only={_tuple(map(quoted, edit.only))}" if edit.only else "",
             _dict("want", {name: self.ruling(one) for name, one in edit.wants}),
         ]
         return f"members({', '.join(filter(None, parts))})"
 
+    def move(self, move: Move) -> str:
+        rule = move.applied.rule
+        edit = self.expression(move.edit) if move.edit is not None else "keep"
+        more = [", keeps=True"] * move.keeps + [f", leave={rule.leave!r}"] * bool(rule.leave)
+        return f"Move({_place(rule.take)}, {_place(rule.put)}, {self.ruling(move.applied)}, {edit}{''.join(more)})"
+
     def applied(self, edit: Apply) -> str:
         if edit.rule.action == "refuse":
             return f"refuse({self.ruling(edit)})"
+        if edit.rule.is_users:
+            step = f"{quoted(self.plan.source.revision)}, {quoted(self.plan.target.revision)}"
+            return f"rule(user_function({quoted(_importable(edit.rule, self.plan))}), {self.ruling(edit)}, {step})"
         return f"rule(rules.{_function(edit)}, {self.ruling(edit)})"
 
     def ruling(self, edit: Apply) -> str:
@@ -145,8 +159,8 @@ class _Code:
         found: dict[str, list[str]] = {}
         for payload in self.plan.payloads:
             for one in reach(payload.edit, self.plan.named):
-                if isinstance(one, Apply) and not one.rule.lossless:
-                    kind = "refused" if one.rule.action == "refuse" else "lost"
+                if isinstance(one, Apply) and one.rule.may_lose:
+                    kind = "refused" if one.rule.action in ("refuse", "wrap") else "lost"
                     entry = f"{self.ruling(one)}.{kind}({quoted(payload.part)})"
                     found.setdefault(payload.method, []).append(entry)
         yield from sorted(found.items())
@@ -159,6 +173,21 @@ def _function(edit: Apply) -> str:
         problem = f"the rule of {'.'.join(edit.rule.path)} names {name!r}, which {_RULES} does not have"
         raise BadInput(problem, fix="name one of its functions, as in link_as_text")
     return name
+
+
+def _importable(rule: Rule, plan: Plan) -> str:
+    """Return the function of the user that a rule names; raises `BadInput` unless it can be imported and called."""
+    try:
+        user_function(rule.value)
+    except ImportError as error:
+        problem, _, fix = str(error).rpartition("; ")
+        raise BadInput(problem, pointer=join("", plan.name, *rule.path), fix=fix) from None
+    return str(rule.value)
+
+
+def _place(place: Place) -> str:
+    items = (f"Item({step.members!r})" if isinstance(step, Item) else quoted(step) for step in place)
+    return _tuple(items)
 
 
 def _field_collisions(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
