@@ -55,7 +55,7 @@ def test_the_rules_of_another_schema_folder_are_shown(tmp_path: Path) -> None:
     rules = (folder / "bridges.toml").read_text("utf-8")
     (folder / "bridges.toml").write_text(rules[: rules.rindex('["2026-07-28 -> 2025-11-25"]')], "utf-8")
     done = inside("bridges", "--missing", "--folder", folder, code=0)
-    assert done.stdout.startswith(f'# for {folder / "bridges.toml"}\n["2026-07-28 -> 2025-11-25"]\n')
+    assert done.stdout.startswith(f'# for {folder / "bridges.toml"}\n["2026-07-28 -> 2025-11-25"]\n# ')
     assert inside("bridges", "tests.cli:X", "--folder", folder).returncode == 2
 
 

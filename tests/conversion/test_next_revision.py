@@ -154,7 +154,19 @@ def test_three_rules_complete_the_bridge_of_the_revision(home: Path) -> None:
     assert f'["{BASIS} -> {NAME}"]\n' in wanted
     assert 'Tool.description = { do = "refuse", because = "MCP next wants it" }\n' in wanted
     assert len(RULES.strip().splitlines()) == 4  # the name of the step, and three rules
-    (home / "schema" / "bridges.toml").write_text(RULES, "utf-8")
+    suggested = f'ResourceTemplate.uriTemplate = {{ rename = "template", because = "MCP {NAME} wants it" }}'
+    assert f"#   or: {suggested}\n" in wanted
+    assert 'a value after:  {"annotations": ' in wanted
+    file = home / "schema" / "bridges.toml"
+    kept = f'# mine\n["{BASIS} -> {NAME}"]  # up\nTool.description = {{ give = "", because = "kept" }} # mine, too'
+    file.write_text(kept, "utf-8")
+    inside("bridges", "--missing", "--write", code=0)
+    first, second, *rest, last = file.read_text("utf-8").splitlines()
+    assert [first, second, last] == kept.splitlines()
+    assert "Tool.description =" not in "".join(rest)
+    assert inside("generate", NAME).stderr == ""
+    assert inside("bridges", "--missing", "--write").stderr == "no rule is missing\n"
+    file.write_text(RULES, "utf-8")
     assert inside("generate", NAME).stderr == ""
     assert inside("bridges", "--missing").stdout == ""
     old = {"content": [{"type": "text", "text": "a"}]}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.conversion.descriptions import missing_rules
 from mcp_bindgen.conversion.differences import Difference, Kind
+from mcp_bindgen.conversion.missing import with_missing_rules
 from mcp_bindgen.conversion.plan import plan as planned
 from mcp_bindgen.conversion.rules import read_rules
 from mcp_bindgen.diff import Finding, compare
@@ -143,7 +143,8 @@ def test_an_invalid_rule_is_refused_with_its_file(text: str, says: str, tmp_path
 def test_printed_missing_rules_are_valid_and_complete(tmp_path: Path) -> None:
     bare = planned(protocol("2025-11-25"), protocol("2026-07-28"), {})
     file = tmp_path / "bridges.toml"
-    file.write_text(missing_rules(bare))
+    revisions = {name: protocol(name) for name in REVISIONS}
+    file.write_text(with_missing_rules("", bare, revisions), "utf-8")
     rules = read_rules(file)[bare.source.revision, bare.target.revision]
     assert rules.keys() == {difference.path for difference in bare.missing}
     assert ("RequestMeta", "io.modelcontextprotocol/protocolVersion") in rules

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from mcp_bindgen.bridging.chain import chain, missed
-from mcp_bindgen.conversion.descriptions import Section, missing_rules, sections
+from mcp_bindgen.conversion.descriptions import Section, sections
 from mcp_bindgen.conversion.differences import Plan
+from mcp_bindgen.conversion.document import Model
+from mcp_bindgen.conversion.missing import with_missing_rules
 from mcp_bindgen.conversion.source import models
 from mcp_bindgen.conversion.steps import rule_file
 from mcp_bindgen.report import Document, Format, Report
 from mcp_bindgen.report import document as doc
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.transaction import save
 
 from .options import Folder, Json
 from .output import print_report
@@ -31,6 +37,7 @@ Subject = Annotated[
 def bridges(
     subject: Subject = None,
     missing: Annotated[bool, typer.Option("--missing", help="Print the rules that are missing, as TOML.")] = False,
+    writes: Annotated[bool, typer.Option("--write", help="With --missing, add the rules to your files.")] = False,
     as_json: Json = False,
     folder: Folder = None,
 ) -> None:
@@ -44,23 +51,25 @@ def bridges(
 
     `mcp-bindgen bridges --missing` prints the rules to write, as TOML.
 
+    `mcp-bindgen bridges --missing --write` adds the rules to `bridges.toml`, and changes no line that is there.
+
     `mcp-bindgen bridges --missing --folder schema` prints the rules of another schema folder.
     """
     if missing and (as_json or subject is not None):
         raise BadInput("--missing prints TOML, of all steps", fix="leave the other options out")
+    if writes and not missing:
+        raise BadInput("--write is for the rules of --missing", fix="add --missing")
     if folder is not None and subject is not None:
         raise BadInput("--folder is for the steps between revisions", fix="leave it out")
     if subject is not None:
         report = _missed_report(subject)
     else:
         store = Store(folder)
-        both = [
-            (users, plan) for users in (False, True) for model in models(store, users=users) for plan in model.bridges
-        ]
+        both = {users: models(store, users=users) for users in (False, True)}
         if missing:
-            _print_missing(store, both)
+            _print_missing(store, both, writes=writes)
             return
-        report = _steps_report([plan for _, plan in both])
+        report = _steps_report([plan for found in both.values() for model in found for plan in model.bridges])
     print_report(report, Format.JSON if as_json else Format.TEXT)
 
 
@@ -86,13 +95,27 @@ def _section(section: Section) -> dict[str, Any]:
     return {"title": section.title, "entries": entries}
 
 
-def _print_missing(store: Store, both: list[tuple[bool, Plan]]) -> None:
-    incomplete = [(users, plan) for users, plan in both if plan.missing]
-    for users in {users: None for users, _ in incomplete}:
-        say(f"# for {rule_file(store, users=users)}")
-        write("\n".join(missing_rules(plan) for own, plan in incomplete if own is users))
-    if not incomplete:
+def _print_missing(store: Store, both: Mapping[bool, Sequence[Model]], *, writes: bool) -> None:
+    """Print the rules that are missing, or add them to the files of rules."""
+    for users, found in both.items():
+        revisions = {model.protocol.revision: model.protocol for model in found}
+        file = rule_file(store, users=users)
+        text = so_far = file.read_text("utf-8") if writes and file.exists() else ""
+        for plan in (plan for model in found for plan in model.bridges if plan.missing):
+            text = with_missing_rules(text, plan, revisions)
+        if text != so_far:
+            say(f"# for {file}")
+            (partial(_save, file) if writes else write)(text)
+    if not any(plan.missing for found in both.values() for model in found for plan in model.bridges):
         say("no rule is missing", err=True)
+
+
+def _save(file: Path, text: str) -> None:
+    try:
+        tomllib.loads(text)
+    except ValueError:
+        raise BadInput("has other tables of the step", file=file, fix="leave out --write, and add the rules") from None
+    save(file, text, "leave out --write")
 
 
 def _missed_report(subject: str) -> Report:

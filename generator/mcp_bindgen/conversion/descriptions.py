@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_bindgen.spec.markdown import code_span
-from mcp_bindgen.spec.toml import key_text, quoted
 
 from .differences import Difference, Kind, Plan
 
@@ -68,13 +67,6 @@ def _fate(difference: Difference) -> str:
     if rule.action in ("by", "merge"):
         return "lost" if rule.may_lose else "converted"
     return _ACTIONS[rule.action]
-
-
-def missing_rules(plan: Plan) -> str:
-    """Return the rules that a step lacks, as TOML to paste, complete and to be changed; empty where none is missing."""
-    rules = [(".".join(map(key_text, one.path)), quoted(one.description)) for one in plan.missing]
-    lines = [f'{path} = {{ do = "refuse", because = {reason} }}' for path, reason in rules]
-    return "\n".join([f"[{quoted(plan.name)}]", *lines, ""]) if lines else ""
 
 
 _INTRODUCTION = Path(__file__).with_name("introduction.md")
