@@ -161,9 +161,8 @@ def test_three_rules_complete_the_bridge_of_the_revision(home: Path) -> None:
     kept = f'# mine\n["{BASIS} -> {NAME}"]  # up\nTool.description = {{ give = "", because = "kept" }} # mine, too'
     file.write_text(kept, "utf-8")
     inside("bridges", "--missing", "--write", code=0)
-    first, second, *rest, last = file.read_text("utf-8").splitlines()
-    assert [first, second, last] == kept.splitlines()
-    assert "Tool.description =" not in "".join(rest)
+    lines = file.read_text("utf-8").splitlines()
+    assert [*lines[:2], *(line for line in lines if "Tool.description =" in line)] == kept.splitlines()
     assert inside("generate", NAME).stderr == ""
     assert inside("bridges", "--missing", "--write").stderr == "no rule is missing\n"
     file.write_text(RULES, "utf-8")
