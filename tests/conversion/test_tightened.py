@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from mcp_bindgen.bridging.chain import LossReport, NotConvertible, Step
 from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.conversion.plan import plan
-from mcp_bindgen.conversion.rules import Rule
+from mcp_bindgen.conversion.rules import Rule, read_rules
 from mcp_bindgen.conversion.source import protocol_of
 from mcp_bindgen.emit.emitter import Options
 from mcp_bindgen.emit.python.bridges import emit
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.pointer import value_at
 from tests.harness.commands import save
 from tests.harness.effort import cases, examples
@@ -53,6 +53,11 @@ LEAVES: list[tuple[Schema, Schema]] = [
 ]
 """Schemas of a member: the loose one, and the tight one."""
 
+RENAME = """
+["s -> t"]
+FindBookResult.title = { rename = "name", because = "it is a name" }
+"""
+
 
 def pair(rng: random.Random, depth: int = 0) -> tuple[Schema, Schema]:
     """Return a random schema and a tightened one."""
@@ -71,10 +76,11 @@ def pair(rng: random.Random, depth: int = 0) -> tuple[Schema, Schema]:
     return {"type": "array", "items": loose}, {"type": "array", "items": tight, **limits}
 
 
-def step(folder: Path, source: Schema, target: Schema, *rules: Rule) -> Step:
+def step(folder: Path, source: Schema, target: Schema, *rules: Rule, defaults: Any = None) -> Step:
     """Return the generated conversion between two schemas."""
+    facts = {**Store().semantics, "defaults": defaults or {}}
     ours, theirs = (
-        protocol_of(save(folder / f"{name}.json", one), Store())
+        protocol_of(save(folder / f"{name}.json", one), Store(), facts)
         for name, one in zip("st", (source, target), strict=True)
     )
     planned = plan(ours, theirs, {rule.path: rule for rule in rules})
@@ -138,3 +144,33 @@ def test_a_rule_of_a_checked_place_is_for_the_values_that_do_not_fit(tmp_path: P
     assert converted(refused, {"title": "abc"}) == {"title": "abc"}
     error = converted(refused, {"title": "abcd"})
     assert error.message == "FindBookResult.title: titles are short now (at /title)"
+
+
+def test_a_required_object_is_filled_in_by_its_default(tmp_path: Path) -> None:
+    loose, tight = small(), small(FindBookResult=record("pages size", pages=WHOLE, size={"type": "object"}))
+    there = step(tmp_path, loose, tight, defaults={"FindBookResult.size": {"width": [1]}})
+    first, second = (converted(there, {"pages": pages}) for pages in (1, 2))
+    assert first == {"pages": 1, "size": {"width": [1]}}
+    first["size"]["width"].append(2)
+    assert second["size"] == {"width": [1]}
+    back = step(tmp_path, tight, loose, defaults={"FindBookResult.size": {"width": [1]}})
+    assert converted(back, {"pages": 1, "size": {}}) == {"pages": 1}
+
+
+@pytest.mark.parametrize(
+    ("new", "says"),
+    [({"type": "integer"}, "where MCP t accepts integer, not string"), ({"type": "string", "maxLength": 3}, "")],
+)
+def test_a_rename_between_types_that_do_not_accept_each_other_is_refused(
+    new: Schema, says: str, tmp_path: Path
+) -> None:
+    loose, tight = small(FindBookResult=record("title", title=TEXT)), small(FindBookResult=record("name", name=new))
+    (tmp_path / "rules.toml").write_text(RENAME, "utf-8")
+    (rule,) = read_rules(tmp_path / "rules.toml")["s", "t"].values()
+    if says:
+        with pytest.raises(BadInput, match="FindBookResult.title.* name, " + says):
+            step(tmp_path, loose, tight, rule)
+    else:
+        there = step(tmp_path, loose, tight, rule)
+        assert converted(there, {"title": "abc"}) == {"name": "abc"}
+        assert converted(there, {"title": "abcd"}).pointer == "/title"

@@ -51,7 +51,7 @@ def kind(type: Type) -> str:
 
 def is_stated(protocol: Protocol, member: Field) -> bool:
     """Return True if a required member has a stated value, so that it may have other values, too."""
-    return member.required and member.default is not None and len(_constants(protocol, member)) != 1
+    return member.required and member.filled is not None and len(_constants(protocol, member)) != 1
 
 
 class Matching:

@@ -268,9 +268,9 @@ class Payloads:
     def _wanted(self, other: Field, owner: str, differences: list[Difference], *, replaces: bool) -> Members:
         """Plan a member that the target requires and the source may omit."""
         path, description = (owner, other.wire), f"MCP {self.target.revision} wants it"
-        if other.default is not None and path not in self.rules:
+        if other.filled is not None and path not in self.rules:
             differences.append(Difference(path, Kind.FILL, description))
-            return Members(fills=(Fill(other.wire, other.default, replaces),))
+            return Members(fills=(Fill(other.wire, other.filled, replaces),))
         difference = self.difference(path, Kind.NEEDS_RULE, description)
         differences.append(difference)
         if difference.rule is not None and difference.rule.action == "give":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, SkipValidation, StrictBool, StrictInt
 from pydantic import Field as Member
@@ -16,7 +16,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from mcp_bindgen.spec import Correction, Diagnostic, DiagnosticContext, Era, Origin
 
-from .json_form import OMITTED, AsObject, Flag, JsonText, Limit, List, Maybe, NoneAsFalse, Pairs, Text, Texts
+from .json_form import OMITTED, AsObject, Flag, JsonText, Limit, List, Maybe, MaybeAny, NoneAsFalse, Pairs, Text, Texts
 
 # --- types ----------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Field:
     wire: Annotated[str, Member(alias="name")]
     type: Type
     required: StrictBool
-    stated: Maybe[Json] = None
+    stated: MaybeAny = field(default=None, hash=False)
     doc: Text = ""
     fallback: Annotated[JsonText, Member(alias="default")] = ""
     deprecated: Text = ""
@@ -156,7 +156,12 @@ class Field:
 
     @property
     def default(self) -> Json:
-        """The value that a sender need not give: the only constant of a required member, or the stated value."""
+        """The value that a sender need not give: the only constant of a required member, or the stated scalar."""
+        return None if isinstance(self.filled, dict | list) else self.filled
+
+    @property
+    def filled(self) -> Any:
+        """The value that a conversion fills in: the only constant of a required member, or the stated value."""
         return self.constant if self.required and self.constant is not None else self.stated
 
     @property

@@ -256,7 +256,7 @@ def _owed(protocol: Protocol) -> set[str]:
 
 
 def _common(protocol: Protocol, types: Sequence[Type | None]) -> set[str]:
-    found = [{one.wire for one in protocol.fields_of(type) if one.required and one.default is None} for type in types]
+    found = [{one.wire for one in protocol.fields_of(type) if one.required and one.filled is None} for type in types]
     return set[str].intersection(*found) if found else set()
 
 

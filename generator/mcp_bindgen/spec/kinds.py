@@ -86,7 +86,6 @@ NUMBER = Kind(_is_number, "a number")
 STEP = Kind(lambda value: _is_number(value) and value > 0, "a number above 0")
 WHOLE = Kind(_is_whole, "a whole number")
 COUNT = Kind(lambda value: _is_whole(value) and value >= 0, "a whole number from 0 on")
-SCALAR = Kind(lambda value: isinstance(value, str | bool) or _is_number(value), "a string, a number or a boolean")
 OBJECT = Kind(is_object, "an object")
 TEXT_MAP = Kind(lambda value: is_object(value) and all(map(_is_text, value.values())), "a table of strings")
 SETTINGS = Kind(

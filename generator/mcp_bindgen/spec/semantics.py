@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import BadInput, locating
 from .json import is_array, is_object
-from .kinds import OBJECT, SCALAR, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
+from .kinds import JSON, OBJECT, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
 from .pointer import join
 from .toml import read_toml
 
@@ -41,7 +41,7 @@ _VALUES = {
     "shared": TEXT,
     "shortcuts": TEXT,
     "names": TEXT,
-    "defaults": SCALAR,
+    "defaults": JSON,
     "transports": TEXT,
     "behaviour": TEXT,
     "utilities": TEXT,

@@ -121,7 +121,7 @@ def _fields(extension: ExtensionSchema, state: BuildState) -> Iterator[tuple[str
 
 
 def _takes(field: Field, owner: str, key: str) -> bool:
-    return field.required and field.default is not None and key in (field.wire, f"{owner}.{field.wire}")
+    return field.required and field.filled is not None and key in (field.wire, f"{owner}.{field.wire}")
 
 
 def _wires(name: str, state: BuildState) -> set[str]:
