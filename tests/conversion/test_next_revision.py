@@ -130,6 +130,11 @@ def test_an_imported_revision_has_steps_that_refuse_changes_without_a_rule(impor
     assert refused == [place for *_, place in HARD]
     down = (imported / "generated" / "mcp_bindgen" / "bridges" / DOWN).read_text("utf-8")
     assert '"tools/preview": "MCP 2026-07-28 has no tools/preview"' in down
+    with user(imported):
+        steps_as_json = json.loads(inside("bridges", "--json").stdout)
+    (step,) = (one for one in steps_as_json if one["step"] == f"{NAME} -> {BASIS}")
+    titles = {place: one["title"] for one in step["sections"] for entry in one["entries"] for place in entry["places"]}
+    assert titles["tools/preview"] == "Refused"
 
 
 @pytest.mark.full

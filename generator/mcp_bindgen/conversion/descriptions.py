@@ -50,7 +50,7 @@ def sections(plan: Plan) -> Iterator[Section]:
     """Yield the outcomes of the differences of a step, grouped by reason."""
     found: dict[str, dict[str, list[str]]] = {fate: {} for fate in _TITLES}
     for difference in plan.differences:
-        fate = _fate(difference)
+        fate = "refused" if difference.rule is None and difference in plan.gone else _fate(difference)
         reason = "" if fate in ("ignored", "type-conflict") and difference.rule is None else difference.reason
         names = found[fate].setdefault("" if fate == "filled" and difference.rule is None else reason, [])
         if difference.name not in names:
