@@ -82,14 +82,6 @@ class Payload:
     edit: Maybe[Edit] = None
     differences: List[Difference] = ()
 
-    @property
-    def kind(self) -> str:
-        """The worst kind of its differences: `rule`, `checked`, `fill` or `ignored`; `identity` without these."""
-        kinds = {difference.kind for difference in self.differences}
-        if Kind.NEEDS_RULE in kinds or any(difference.rule for difference in self.differences):
-            return "rule"
-        return next((kind.value for kind in (Kind.CHECKED, Kind.FILL, Kind.IGNORED) if kind in kinds), "identity")
-
 
 @dataclass(frozen=True)
 class Conversion:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from mcp_bindgen.ir.assignability import Assignability
-from mcp_bindgen.ir.examples import example
-from mcp_bindgen.ir.model import AnyValue, Array, Field, Protocol, Ref
+from mcp_bindgen.ir.examples import Unfit, example
+from mcp_bindgen.ir.model import AnyValue, Array, Field, Protocol, Ref, Type
 from mcp_bindgen.spec.errors import printable, shortened
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.toml import key_text, quoted
@@ -56,9 +57,15 @@ def _example(protocol: Protocol, path: Path) -> str:
     answers = {method.name: method.result for method in protocol.methods}
     names = [name for name in path if name in protocol.definitions]
     type = Ref(names[-1]) if names else answers.get(path[0])
-    value = {} if type is None else example(protocol, type, full=True)
+    value = {} if type is None else _value(protocol, type, full=True)
     shown = {name: one for name, one in value.items() if name != "_meta"} if is_object(value) else value
     return shortened(json.dumps(shown).replace('"_meta": {}, ', ""), _MAX_CHARACTERS)
+
+
+def _value(protocol: Protocol, type: Type, *, full: bool = False) -> Any:
+    with suppress(Unfit):
+        return example(protocol, type, full=full)
+    return {}
 
 
 def _others(path: Path, source: Protocol, target: Protocol) -> Iterator[tuple[Path, str]]:
@@ -69,7 +76,7 @@ def _others(path: Path, source: Protocol, target: Protocol) -> Iterator[tuple[Pa
         gone = [one for one in source.fields_of(owner) if target.field_of(owner, one.wire) is None]
         for one in gone if ours is None else [ours]:
             yield from (((path[0], one.wire), action) for action in _moves(one, theirs, source, target))
-        yield from [(path, f"give = {_toml(example(target, theirs.type))}")] if ours is None else []
+        yield from [(path, f"give = {_toml(_value(target, theirs.type))}")] if ours is None else []
         yield from [(path, 'do = "drop"')] if not theirs.required else []
     yield path, 'by = "package.module:function"'
 
@@ -89,7 +96,7 @@ def _moves(ours: Field, theirs: Field, source: Protocol, target: Protocol) -> It
     for one in alternatives(target, found.items if isinstance(found, Array) else theirs.type):
         for inner in filter(accepts, target.fields_of(one)):
             if isinstance(found, Array):
-                item = {name: value for name, value in example(target, one).items() if name != inner.wire}
+                item = {name: value for name, value in _value(target, one).items() if name != inner.wire}
                 yield f"merge = {quoted(theirs.wire)}, item = {_toml(item)}, member = {quoted(inner.wire)}"
             else:
                 yield f"wrap = {quoted(inner.wire)}" if is_same else f"move = {_toml([theirs.wire, inner.wire])}"

@@ -10,7 +10,6 @@ from mcp_bindgen.ir.examples import fits
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
 from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.json import is_json_type
 
 from .alternatives import Matching, alternatives, final, is_stated, kind, label
 from .differences import Difference, Kind, Outcome
@@ -150,15 +149,13 @@ class Payloads:
         return simple if is_decided and any(self._overlap(ours, other) for other in simple) else ()
 
     def _overlap(self, ours: Type, theirs: Type) -> bool:
-        match ours, theirs:
-            case Scalar(one), Scalar(other):
-                return one == other or {one, other} == {"number", "integer"}
-            case Scalar(one), Const(values):
-                return any(is_json_type(value, one) for value in values)
-            case Const(values), Scalar() | Const():
-                return any(fits(self.target, theirs, value) for value in values)
-            case _:
-                return isinstance(ours, AnyValue | Array)
+        """Return True if a type of the target that is no object accepts some values of a type of the source."""
+        if isinstance(ours, Const):
+            return any(fits(self.target, theirs, value) for value in ours.values)
+        if isinstance(theirs, Const):
+            return any(fits(self.source, ours, value) for value in theirs.values)
+        kinds = {kind(self.source.resolve(ours)), kind(theirs)}
+        return len(kinds) == 1 or "any" in kinds or kinds == {"number", "integer"}
 
     def _definition(self, name: str, theirs: Type, path: Path) -> Outcome:
         """Plan the conversion of a definition, once for each definition of the target that it becomes."""

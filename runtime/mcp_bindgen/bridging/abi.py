@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
-from typing import Annotated as Annotated
-from typing import Any as Any
-from typing import Literal as Literal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic import Field as Field

@@ -26,8 +26,8 @@ from .style import style_files
 from .types import limits
 
 _NAMES = (
-    "Annotated, Any, Boolean, Conversion, Field, Integer, Item, Literal, Move, Number, Ruling, Step, cases, check, "
-    "has, items, keep, later, members, of_kind, refuse, rule, rules, sequence, tagged, user_function, values"
+    "Boolean, Conversion, Field, Integer, Item, Move, Number, Ruling, Step, cases, check, has, items, keep, later, "
+    "members, of_kind, refuse, rule, rules, sequence, tagged, user_function, values"
 )
 _RULES = "mcp_bindgen.bridging.rules"
 
