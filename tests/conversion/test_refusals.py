@@ -25,6 +25,7 @@ from mcp_bindgen.runtime import install
 install()
 from mcp_bindgen import v2026_07_28 as old, vdraft as new
 from mcp_bindgen.bridging.chain import NotConvertible
+from mcp_bindgen.bridging.converter import implementation
 from mcp_bindgen.bridging.server import failed_result
 from mcp_bindgen.testing import connected
 
@@ -43,6 +44,10 @@ async def said(call):
 async def main():
     async with connected(old.Client(), Weather()) as connection:
         found = [await said(connection.call_tool(name)) for name in ("forecast", "forecasts")]
+    try:
+        implementation(new.REVISION, old.types.Implementation(name="a", version="1" * 9))
+    except NotConvertible as error:
+        found.append(str(error))
     refused = failed_result(new.REVISION.request("tools/call"), NotConvertible("here", "why"))
     print(json.dumps([*found, refused.model_dump(mode="json", exclude_none=True)]))
 
@@ -58,7 +63,8 @@ def draft() -> Schema:
     definitions["Output"] = record("content format", format={"type": "string", "const": "content"}, content=content)
     result["properties"]["outputs"] = {"type": "array", "items": ref("Output")}
     result["required"] = ["outputs", "resultType"]
-    definitions["CallToolRequestParams"]["properties"]["name"]["maxLength"] = 8
+    for name, member in (("CallToolRequestParams", "name"), ("Implementation", "version")):
+        definitions[name]["properties"][member]["maxLength"] = 8
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
 
 
@@ -75,9 +81,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_peers_get_valid_messages_that_name_the_place_and_the_fix(home: Path) -> None:
     done = execute(sys.executable, "-c", CONVERSATION, MCP_BINDGEN_HOME=str(home))
     assert done.returncode == 0, done.stderr
-    old, long, new = json.loads(done.stdout)
+    old, long, version, new = json.loads(done.stdout)
     reason = f"CallToolResult.content: MCP {BASIS} wants it; write a rule for it: mcp-bindgen bridges --missing"
     assert old == {"resultType": "complete", "isError": True, "content": [{"type": "text", "text": reason}]}
     assert long == "CallToolRequestParams.name: MCP draft accepts string (maxLength 8) only (at /name) (-32603)"
+    assert version == "Implementation: MCP draft: String should have at most 8 characters (at /version) (-32603)"
     outputs = [{"format": "content", "content": [{"type": "text", "text": "here: why"}]}]
     assert new == {"resultType": "complete", "isError": True, "outputs": outputs}

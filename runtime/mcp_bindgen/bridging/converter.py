@@ -312,14 +312,23 @@ def plain(value: object) -> Any:
 
 
 def implementation(revision: Revision, value: object) -> Any:
-    """Return an `Implementation` in the types of a revision, without members that do not fit there; None for None."""
+    """Return an `Implementation` in the types of a revision, without members that do not fit there; None for None.
+
+    Raises:
+        NotConvertible: The name or the version does not fit there.
+    """
     if value is None:
         return None
     kind, wire = revision.types.Implementation, jsonrpc.plain(value)
-    try:
+    with suppress(ValueError):
         return kind.model_validate(wire)
-    except ValueError:
+    try:
         return kind(name=wire["name"], version=wire["version"])
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise NotConvertible(
+            "Implementation", f"MCP {revision}: {first['msg']}", pointer=f"/{first['loc'][0]}"
+        ) from None
 
 
 @cache
