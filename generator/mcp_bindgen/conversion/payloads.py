@@ -39,6 +39,7 @@ class Payloads:
     rules: Rules
     used: set[Path] = field(default_factory=set[Path])
     named: dict[Named, Edit] = field(default_factory=dict[Named, Edit])
+    _given: set[Path] = field(default_factory=set[Path])
     _outcomes: dict[Named, Outcome] = field(default_factory=dict[Named, Outcome])
 
     def answers(self, ours: tuple[Type, ...], theirs: tuple[Type, ...], path: Path) -> Outcome:
@@ -251,6 +252,7 @@ class Payloads:
                 types = f"{describe(target.type)}, not {describe(source.type)}"
                 raise self._impossible(rule, f"where MCP {self.target.revision} accepts {types}")
             self.used.add(rule.path)
+            self._given |= {target.path} if source.is_required else set()
             description = f"MCP {self.target.revision} has it as {rule.destination}"
             differences += (Difference(rule.path, Kind.IGNORED, description, rule), *inner.differences)
             edit = sequence(*self._taken(source.path), inner.edit)
@@ -265,6 +267,8 @@ class Payloads:
     def _wanted(self, other: Field, owner: str, differences: list[Difference], *, replaces: bool) -> Members:
         """Plan a member that the target requires and the source may omit."""
         path, description = (owner, other.wire), f"MCP {self.target.revision} wants it"
+        if path in self._given:
+            return Members()
         if other.filled is not None and path not in self.rules:
             differences.append(Difference(path, Kind.FILL, description))
             return Members(fills=(Fill(other.wire, other.filled, replaces),))

@@ -137,8 +137,7 @@ class Rule:
     @property
     def may_lose(self) -> bool:
         """True if the conversion may lose or refuse values."""
-        is_exact = self.put != () and all(isinstance(step, str) and step != ONLY_ITEM for step in self.take)
-        return not self.lossless and not is_exact
+        return not self.lossless and self.action not in ("rename", "move") and (not self.put or len(self.take) > 1)
 
     def opposite(self) -> Rule:
         """Return the rule of the opposite step for a value that this rule moves."""

@@ -85,15 +85,15 @@ def members(
         if not is_object(value):
             return value
         moved = taken(value, move, losses) if move else ()
-        for name, edit in steps:
-            if name in value:
-                value[name] = _edited(value, name, edit, losses)
+        present = [one for one in steps if one[0] in value]
         for name in drop:
             value.pop(name, None)
         for name, given in defaults.items():
             value.setdefault(name, deepcopy(given))
         for one, found in moved:
             value = put(value, one.put, one.converted(found, losses))
+        for name, edit in present:  # after the moves, because an edit may want a member that is moved there
+            value[name] = _edited(value, name, edit, losses)
         for name, ruling in (want or {}).items():
             if name not in value:
                 RuleContext(ruling, losses).refuse()

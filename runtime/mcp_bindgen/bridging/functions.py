@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from inspect import iscoroutinefunction, signature
-from pathlib import Path
-from types import ModuleType
+from runpy import run_path
 from typing import Any
 
 from mcp_bindgen.runtime.bindings import home, unsafe
 
-from .chain import PACKAGE, RuleContext
+from .chain import RuleContext
 
 _FIX = "write def function(value: Json, context: RuleContext) -> Json in a module beside bridges.toml, or on sys.path"
 
@@ -27,7 +23,7 @@ def user_function(name: str) -> Callable[[Any, RuleContext], Any]:
     """
     module, _, attribute = name.partition(":")
     try:
-        found: Any = getattr(_module(module), attribute)
+        found = _members(module)[attribute]
         signature(found).bind(None, None)
         if iscoroutinefunction(found):
             raise TypeError("it is asynchronous")
@@ -37,20 +33,10 @@ def user_function(name: str) -> Callable[[Any, RuleContext], Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _module(name: str) -> ModuleType:
+def _members(module: str) -> dict[str, Any]:
     folder = home()
-    file = folder / "schema" / f"{name}.py" if folder is not None else None
-    if folder is None or file is None or not file.is_file():
-        return import_module(name)
-    if objection := unsafe(file, closed=folder):
-        raise ImportError(objection)
-    return _loaded(f"{PACKAGE}.rules_{name}", file, file.stat().st_mtime_ns)
-
-
-@cache
-def _loaded(name: str, file: Path, changed_ns: int) -> ModuleType:
-    """Return the module of a file; the name keeps it apart from modules of `sys.path`."""
-    spec: Any = spec_from_file_location(name, file)
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    if folder is not None and (file := folder / "schema" / f"{module}.py").is_file():
+        if objection := unsafe(file, closed=folder):
+            raise ImportError(objection)
+        return run_path(str(file), run_name=module)  # it is no module of `sys.path`, and hides none
+    return vars(import_module(module))

@@ -10,7 +10,7 @@ from mcp_bindgen.conversion.differences import Kind, Plan
 from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.conversion.edits import Apply, Cases, Check, Each, Edit, Members, Move, Named, Sequence, Test, reach
 from mcp_bindgen.conversion.prefilters import prefilter
-from mcp_bindgen.conversion.rules import Item, Place, Rule
+from mcp_bindgen.conversion.rules import ONLY_ITEM, Item, Place, Rule
 from mcp_bindgen.ir.model import Array, Scalar, Type
 from mcp_bindgen.ir.naming import numbered
 from mcp_bindgen.spec import BadInput
@@ -160,7 +160,7 @@ class _Code:
         for payload in self.plan.payloads:
             for one in reach(payload.edit, self.plan.named):
                 if isinstance(one, Apply) and one.rule.may_lose:
-                    kind = "refused" if one.rule.action in ("refuse", "wrap") else "lost"
+                    kind = "refused" if one.rule.action == "refuse" or ONLY_ITEM in one.rule.take else "lost"
                     entry = f"{self.ruling(one)}.{kind}({quoted(payload.part)})"
                     found.setdefault(payload.method, []).append(entry)
         yield from sorted(found.items())
