@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.bridging import chain as chains
 from mcp_bindgen.bridging.chain import (
     Chain,
     Conversion,
@@ -23,6 +22,7 @@ from mcp_bindgen.bridging.chain import (
     package_name,
     packages,
 )
+from mcp_bindgen.runtime.bindings import UserBindings, install
 
 MODULE = """
 from mcp_bindgen.bridging.chain import Step
@@ -120,26 +120,23 @@ def test_a_conversion_error_names_the_definition_and_the_reason() -> None:
 
 
 @pytest.fixture
-def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Write steps between three drafts to the user's folder."""
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write steps between three drafts to the user's folder, and let Python import from there."""
     folder = tmp_path / "generated" / "mcp_bindgen" / "bridges"
     folder.mkdir(parents=True)
     for source, target in [("9001-01-01", "9002-01-01"), ("9002-01-01", "next"), ("next", "9002-01-01")]:
         module = folder / f"{package_name(source)}_to_{package_name(target)}.py"
         module.write_text(MODULE.format(source=source, target=target))
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path))
-    caches = (chains.neighbours, chains._chain, chains._step)  # noqa: SLF001 - they last as long as the process
-    for cached in caches:
-        cached.cache_clear()
-    yield
-    for cached in caches:
-        cached.cache_clear()
+    finders = [finder for finder in sys.meta_path if not isinstance(finder, UserBindings)]
+    monkeypatch.setattr(sys, "meta_path", finders)
+    assert not {*packages()} & {"v9001_01_01", "v9002_01_01", "vnext"}
+    install()
 
 
 @pytest.mark.usefixtures("users")
-def test_packages_in_the_user_folder_are_listed_on_request() -> None:
-    assert (set(packages(users=True)) - set(packages())) == {"v9001_01_01", "v9002_01_01", "vnext"}
-    assert packages(users=True)[-3:] == ("v9001_01_01", "v9002_01_01", "vnext")
+def test_packages_in_the_user_folder_are_listed_after_install() -> None:
+    assert packages()[-3:] == ("v9001_01_01", "v9002_01_01", "vnext")
 
 
 @pytest.mark.usefixtures("users")

@@ -9,12 +9,16 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcp_bindgen import v2026_07_28
+from mcp_bindgen.bridging.client import ClientBridges
+from mcp_bindgen.bridging.entry import served
 from mcp_bindgen.runtime import bindings
 from mcp_bindgen.runtime.bindings import home
 from mcp_bindgen.runtime.connecting import installed as clients
@@ -338,9 +342,21 @@ def test_a_damaged_user_package_does_not_affect_other_revisions(
     package: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (package / "__init__.py").write_text("not python", "utf-8")
-    with caplog.at_level(logging.WARNING, "mcp_bindgen"):
-        assert [client.revision for client in clients()] == REVISIONS
-    assert "bindings are left out" in caplog.text
+    steps = package.with_name("bridges")
+    steps.mkdir()
+    for name in (f"v2026_07_28_to_{package.name}", f"{package.name}_to_v2026_07_28"):
+        (steps / f"{name}.py").touch()
+    server = v2026_07_28.Server()
+    ways: dict[str, Callable[[], list[str]]] = {
+        "clients": lambda: [client.revision for client in clients()],
+        "served": lambda: [*served([server], None)],
+        "bridges": lambda: [one.name for one in ClientBridges([v2026_07_28.Client()]).revisions] + [server.revision],
+    }
+    for found in ways.values():
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "mcp_bindgen"):
+            assert found() == REVISIONS
+        assert "bindings are left out" in caplog.text
 
 
 def test_a_relative_home_folder_is_refused(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

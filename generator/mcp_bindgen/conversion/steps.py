@@ -23,8 +23,8 @@ FILE = "bridges.toml"
 def pairs(store: Store, *, users: bool | str = False) -> Iterator[tuple[str, str]]:
     """Return adjacent revisions, the older one first.
 
-    Revisions of the installation form a row, by date. A revision of the user branches off from it, so that an
-    import changes no step of the installation.
+    Revisions of the installation form a row, by date. A revision of the user branches off from it, if possible from
+    one of its era, so that an import changes no step of the installation.
 
     Args:
         store: The revisions.
@@ -37,8 +37,9 @@ def pairs(store: Store, *, users: bool | str = False) -> Iterator[tuple[str, str
         return
     for name in store.pins:
         if store.is_users(name) and users in (True, name):
-            older = [other for other in ours if order(other) < order(name)]
-            yield (older[-1], name) if older else (name, ours[0])
+            older = [other for other in reversed(ours) if order(other) < order(name)]
+            of_its_era = (other for other in older if store.effective(other).era == store.effective(name).era)
+            yield (next(of_its_era, older[0]), name) if older else (name, ours[0])
 
 
 def plans(store: Store, *, users: bool | str = False, leaving: str | None = None) -> list[Plan]:

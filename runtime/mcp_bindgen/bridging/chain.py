@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
 from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from mcp_bindgen.runtime.bindings import bindings_folder, install
+from mcp_bindgen.runtime.bindings import searched
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 
 _QUOTED = re.compile(rb'"[^"]*"')
@@ -316,12 +316,12 @@ def chain(source: str, target: str) -> Chain | None:
         source: The name of a revision, e.g. `2025-11-25`.
         target: The name of the other revision.
     """
-    return _chain(package_name(source), package_name(target))
+    return _chain(package_name(source), package_name(target), searched())
 
 
 @cache
-def _chain(source: str, target: str) -> Chain | None:
-    path = _path(source, target, neighbours()) or _path(source, target, neighbours(users=True))
+def _chain(source: str, target: str, folder: Path | None) -> Chain | None:
+    path = _path(source, target, _neighbours(folder))
     return None if path is None else Chain(*(_step(*pair) for pair in pairwise(path)))
 
 
@@ -331,13 +331,9 @@ def _step(source: str, target: str) -> Step:
     return step
 
 
-def packages(*, users: bool = False) -> tuple[str, ...]:
-    """Return the packages of all revisions that steps lead to, the oldest first; imports none of them.
-
-    Args:
-        users: True to include the user's folder, which takes longer.
-    """
-    return tuple(sorted(neighbours(users=users), key=_order))
+def packages() -> tuple[str, ...]:
+    """Return the packages of all revisions that steps lead to, the oldest first; imports none of them."""
+    return tuple(sorted(neighbours(), key=_order))
 
 
 def package_name(revision: str) -> str:
@@ -345,19 +341,16 @@ def package_name(revision: str) -> str:
     return "v" + re.sub(r"\W+", "_", revision).strip("_")
 
 
-@cache
-def neighbours(*, users: bool = False) -> Mapping[str, tuple[str, ...]]:
-    """Return package -> packages that a step leads to, by the names of the modules that are present.
+def neighbours() -> Mapping[str, tuple[str, ...]]:
+    """Return package -> packages that a step leads to, by the names of the modules that Python can import."""
+    return _neighbours(searched())
 
-    Args:
-        users: See `packages`.
-    """
+
+@cache
+def _neighbours(folder: Path | None) -> Mapping[str, tuple[str, ...]]:
     spec = find_spec(PACKAGE)
     folders = list((spec and spec.submodule_search_locations) or ())
-    if users:
-        install()  # so the steps that are found can be imported
-        with suppress(ValueError):  # then no user bindings can be imported either
-            folders += [str(folder / "bridges")] if (folder := bindings_folder()) is not None else []
+    folders += [] if folder is None else [str(folder / "bridges")]
     pairs = [module.name.split(_BETWEEN, 1) for module in iter_modules(folders)]
     found: dict[str, tuple[str, ...]] = {}
     for source, target in sorted((pair[0], f"v{pair[1]}") for pair in pairs if len(pair) == 2):
@@ -367,7 +360,7 @@ def neighbours(*, users: bool = False) -> Mapping[str, tuple[str, ...]]:
 
 def distances(package: str) -> dict[str, int]:
     """Return package -> number of steps from `package` that also lead back, itself included."""
-    around = neighbours() if package in neighbours() else neighbours(users=True)
+    around = neighbours()
     both = {one: tuple(other for other in others if one in around.get(other, ())) for one, others in around.items()}
     paths = [_path(package, other, both) for other in [package, *both]]
     return {path[-1]: len(path) - 1 for path in paths if path is not None}

@@ -7,7 +7,7 @@ Messages between the two clients are converted.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import cache
@@ -20,6 +20,7 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel
 from pydantic_core import from_json
 
+from mcp_bindgen.runtime.bindings import imported
 from mcp_bindgen.runtime.concurrency import resolved
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
@@ -39,8 +40,6 @@ from .chain import NotConvertible, chain, package_name, packages
 from .converter import Bridge, implementation, plain
 from .era_adapter import EraAdapter, era_adapter
 
-_NAMESPACE = __name__.partition(".")[0]
-
 
 class ClientBridges:
     """Bridges from clients to the revisions that they do not speak.
@@ -58,15 +57,14 @@ class ClientBridges:
         self._open: dict[Client, ClientBridge] = {}
         known = packages()
         is_bridged = any(package_name(revision) in known for revision in own)
-        found = [import_module(f"{_NAMESPACE}.{package}") for package in known] if is_bridged else []
-        self._bindings = {one.REVISION.name: one for one in found if one.REVISION.name not in own}
-        self.revisions: list[Revision] = [one.REVISION for one in self._bindings.values()]
+        found: Iterator[Revision] = imported(known if is_bridged else (), "REVISION")
+        self.revisions: list[Revision] = [one for one in found if one.name not in own]
 
     def wire_client(self, revision: Revision) -> Client:
         """Return a client of a revision that speaks for the nearest of the clients."""
         steps = {client: chain(client.revision, revision.name) for client in self._clients}
         home = min(self._clients, key=lambda client: len(found.steps) if (found := steps[client]) else math.inf)
-        bridge = ClientBridge(home, self._bindings[revision.name])
+        bridge = ClientBridge(home, import_module(revision.package))
         self._open[bridge.wire_client] = bridge
         return bridge.wire_client
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from mcp_bindgen.runtime.bindings import imported
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import bridging
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.server import Server
 
-from .chain import PACKAGE, distances, missed, package_name
+from .chain import distances, missed, package_name
 from .client import ClientBridges
 from .server import BridgedServer
 
@@ -32,8 +32,10 @@ def served(servers: Sequence[Server], revisions: Collection[str] | None) -> dict
     found: dict[str, Server | bridging.BridgedServer] = {server.revision: server for server in servers}
     steps = {server.revision: distances(package_name(server.revision)) for server in servers}
     known = set(found)
-    for package in dict.fromkeys(package for reached in steps.values() for package, count in reached.items() if count):
-        revision: Revision = import_module(f"{PACKAGE.rpartition('.')[0]}.{package}.revision").REVISION
+    reached = dict.fromkeys(package for counts in steps.values() for package, count in counts.items() if count)
+    others: Iterator[Revision] = imported(reached, "REVISION")
+    for revision in others:
+        package = package_name(revision.name)
         known.add(revision.name)
         if revision.name in found or (revision.draft if revisions is None else revision.name not in revisions):
             continue

@@ -6,10 +6,12 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from .logs import log
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -104,10 +106,36 @@ class UserBindings:
 def install() -> None:
     """Let Python import the bindings in the user's folder, after all installed packages.
 
-    `connect` and the command line do this; a program that imports such bindings itself calls it before.
+    `connect` and the command line do this; a program that imports such bindings itself calls it before, and so does a
+    server that is to serve these revisions with a bridge.
     """
     if not any(isinstance(finder, UserBindings) for finder in sys.meta_path):
         sys.meta_path.append(UserBindings())
+
+
+def searched() -> Path | None:
+    """Return the folder of the user's packages if `install` lets Python import them, or None."""
+    try:
+        return bindings_folder() if any(isinstance(finder, UserBindings) for finder in sys.meta_path) else None
+    except ValueError:
+        return None
+
+
+def imported(names: Iterable[str], attribute: str) -> Iterator[Any]:
+    """Import packages of bindings; yield an attribute of each.
+
+    Bindings in the user's folder that cannot be imported are left out and logged: most programs do without them.
+    """
+    users = user_packages()
+    for name in names:
+        try:
+            found = getattr(import_module(f"{_NAMESPACE}.{name}"), attribute)
+        except Exception as error:  # any error of the import
+            if name not in users:
+                raise
+            log.warning("bindings are left out: %s", error)
+        else:
+            yield found
 
 
 def user_packages() -> list[str]:

@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterat
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, Unpack, overload
@@ -24,7 +23,6 @@ from anyio.abc import TaskGroup
 
 from . import bindings
 from .concurrency import background_tasks
-from .logs import log
 from .protocol.access import lacks_scope
 from .protocol.bridging import BRIDGING, MISSING, Bridging, ClientBridges
 from .protocol.errors import (
@@ -160,19 +158,9 @@ async def connect(
 
 
 def installed() -> list[type[Client]]:
-    """Return the client classes of all installed bindings, and of those in the user's folder.
-
-    Bindings in the user's folder that cannot be imported are left out and logged: most programs do without them.
-    """
-    home = bindings.namespace().__name__
-    found = {package.__name__: package.Client for package in bindings.installed()}
-    for name in (f"{home}.{package}" for package in bindings.user_packages()):
-        if name not in found:
-            try:
-                found[name] = import_module(name).Client
-            except Exception as error:  # any error of the import
-                log.warning("bindings are left out: %s", error)
-    return list(found.values())
+    """Return the client classes of all installed bindings, and of those in the user's folder that can be imported."""
+    own = [package.__name__.rpartition(".")[2] for package in bindings.installed()]
+    return [*bindings.imported(dict.fromkeys([*own, *bindings.user_packages()]), "Client")]
 
 
 # --- addresses ------------------------------------------------------------------------------------------------
