@@ -20,7 +20,7 @@ UP, DOWN = f'["{OLD} -> {NEW}"]\n', f'["{NEW} -> {OLD}"]\n'
 
 def store(folder: Path, before: Mapping[str, Any], after: Mapping[str, Any], rules: str) -> Store:
     """Return a store with two revisions of a small schema, of which the definitions are given, and their rules."""
-    (folder / "schema").mkdir()
+    (folder / "schema").mkdir(parents=True)
     for name in ("semantics", "docs", "patches"):
         (folder / "schema" / f"{name}.toml").touch()
     for revision, definitions in ((OLD, before), (NEW, after)):
