@@ -102,7 +102,7 @@ def test_laws_hold_for_random_results(case: str, tmp_path: Path) -> None:
     drawn = {name: of_definitions(one, names=names).strategy_of("FindBookResult") for name, one in definitions.items()}
     own = {name: set(one["FindBookResult"]["properties"]) for name, one in definitions.items()}
 
-    @settings(max_examples=examples(40, 600), suppress_health_check=[*HealthCheck])
+    @settings(max_examples=examples(40, 600), suppress_health_check=list(HealthCheck))
     @given(st.sampled_from([(up, down), (down, up)]), st.data())
     def holds(pair: tuple[Step, Step], data: st.DataObject) -> None:
         there, back = pair
@@ -170,8 +170,8 @@ def test_items_that_a_rule_gives_are_taken_away_without_a_loss(tmp_path: Path) -
         for _ in range(2):  # the value of the rule does not change
             result = converted(results(up), value)
             assert result["outputs"] == [added, *({"format": "data", "audience": "b", "data": 1} for _ in value)]
-        losses = LossReport()
-        assert (converted(results(down), result, losses), losses.losses) == (value, {})
+            losses = LossReport()
+            assert (converted(results(down), result, losses), losses.losses) == (value, {})
 
 
 @pytest.mark.parametrize(("array", "result"), [(["a"], "a"), ([], None), (["a", "b"], None)])
@@ -212,6 +212,7 @@ def test_a_moved_value_is_converted_by_its_types_and_a_rule_of_the_opposite_step
     ("rule", "says"),
     [
         ('rename = "n"', "moves it to n, where MCP 2026-02-01 accepts integer, not string"),
+        ('rename = "b"', "moves it to b, where MCP 2026-01-01 has another value"),
         ('rename = "gone"', "moves it to gone, which MCP 2026-02-01 does not have"),
         ('move = ["in", "n"]', "moves it to in.n, where MCP 2026-02-01 accepts integer, not string"),
         ('move = ["in", "t"]', "moves it to in.t, where MCP 2026-02-01 also wants 'n'"),
@@ -227,10 +228,11 @@ def test_a_moved_value_is_converted_by_its_types_and_a_rule_of_the_opposite_step
 def test_a_rule_that_cannot_hold_is_refused(rule: str, says: str, tmp_path: Path) -> None:
     inner = record("n", n=WHOLE, t=TEXT)
     kinds = {"type": "array", "items": record("kind n", kind={"const": "k", "type": "string"}, n=WHOLE, t=TEXT)}
-    after = {"FindBookResult": record("", n=WHOLE, many=kinds, **{"in": inner})}
+    before = {"FindBookResult": record("a", a=TEXT, b=TEXT)}
+    after = {"FindBookResult": record("", b=TEXT, n=WHOLE, many=kinds, **{"in": inner})}
     rules = f'{UP}FindBookResult.a = {{ {rule}, because = "x" }}'
     with pytest.raises(BadInput, match=says) as caught:
-        models(store(tmp_path, {"FindBookResult": record("a", a=TEXT)}, after, rules))
+        models(store(tmp_path, before, after, rules))
     assert 'by = "package.module:function"' in str(caught.value)
 
 

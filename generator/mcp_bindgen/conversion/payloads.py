@@ -179,9 +179,9 @@ class Payloads:
         parts: list[Members] = []
         differences: list[Difference] = []
         moves = self._moves(ours, theirs, owner, differences)
-        gone = {move.applied.rule.first_taken for move in moves if _takes_all(move)}
-        new = {move.applied.rule.first_put: False for move in moves}
-        new |= {move.applied.rule.first_put: True for move in moves if moves[move]}
+        gone = {str(move.applied.rule.take[0]) for move in moves if _takes_all(move)}
+        new = {str(move.applied.rule.put[0]): False for move in moves}
+        new |= {str(move.applied.rule.put[0]): True for move in moves if moves[move]}
         for one in ours.fields:
             if one.wire not in gone:
                 found = self._member(one, theirs, (owner, one.wire))
@@ -256,8 +256,12 @@ class Payloads:
             description = f"MCP {self.target.revision} has it as {rule.destination}"
             differences += (Difference(rule.path, Kind.IGNORED, description, rule), *inner.differences)
             edit = sequence(*self._taken(source.path), inner.edit)
-            is_known = theirs.field(rule.first_taken) is not None
+            is_known = theirs.field(str(rule.take[0])) is not None
             moves[Move(Apply(rule, rule.path), edit, is_known)] = source.is_required
+        taken = {move.applied.rule.take[0] for move in moves if _takes_all(move)}
+        for rule, *_ in found:
+            if len(rule.put) == 1 and rule.put[0] not in taken and ours.field(str(rule.put[0])) is not None:
+                raise self._impossible(rule, f"where MCP {self.source.revision} has another value")
         return moves
 
     def _impossible(self, rule: Rule, problem: str) -> BadInput:
@@ -332,7 +336,7 @@ def _takes_all(move: Move) -> bool:
     """Return True if nothing of the member from which a value is taken stays where it was."""
     rule = move.applied.rule
     is_split = any(isinstance(step, Item) for step in rule.take)
-    return len(rule.take) == 1 or rule.first_put == rule.first_taken or (is_split and not move.keeps)
+    return len(rule.take) == 1 or rule.put[0] == rule.take[0] or (is_split and not move.keeps)
 
 
 def _each(inner: Outcome, *, values: bool = False) -> Outcome:

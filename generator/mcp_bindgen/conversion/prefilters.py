@@ -51,7 +51,7 @@ class _Prefilter:
             case Members(edits, fills, drops, moves, wants, only):
                 if fills or wants or only:
                     return frozenset({near}) if near else None
-                members = [*drops, *(move.applied.rule.first_taken for move in moves)]
+                members = [*drops, *(str(move.applied.rule.take[0]) for move in moves)]
                 parts = [self.find(one, _member(name), _member(name), above) for name, one in edits]
                 return _united([*parts, frozenset(map(_member, members))])
 

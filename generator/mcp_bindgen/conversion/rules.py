@@ -120,16 +120,6 @@ class Rule:
         return self.action == "by" and ":" in self.value
 
     @property
-    def first_taken(self) -> str:
-        """The member of the source from which a value is moved."""
-        return str(self.take[0])
-
-    @property
-    def first_put(self) -> str:
-        """The member of the target to which a value is moved."""
-        return str(self.put[0])
-
-    @property
     def destination(self) -> str:
         """The place to which a value is moved, as people read it."""
         return ".".join(step if isinstance(step, str) else ONLY_ITEM for step in self.put)
@@ -144,15 +134,9 @@ class Rule:
         names = tuple(step for step in self.put if isinstance(step, str))
         place = names if names == self.put else (*names[:1], *self.path[1:])
         value = self.path[-1] if self.action == "rename" else self.value
-        limit = _LIMITS.get("merge" if names != self.put else names[-1], "")
-        return replace(
-            self,
-            value=value,
-            because=f"{self.because}{limit}",
-            path=(*self.path[:1], *place),
-            take=self.put,
-            put=self.take,
-        )
+        because = self.because + _LIMITS.get("merge" if names != self.put else names[-1], "")
+        path = (*self.path[:1], *place)
+        return replace(self, value=value, because=because, path=path, take=self.put, put=self.take)
 
 
 Rules: TypeAlias = Mapping[Path, Rule]
@@ -232,10 +216,6 @@ def _place(action: str, entry: Mapping[str, Any], path: Path, at: str) -> Place:
         return ()
     if len(path) != 2:
         raise BadInput(f"`{action}` is for members", pointer=at, fix="write Definition.member = { ... }")
-    match action:
-        case "merge":
-            return (value, Item(entry["item"]), entry["member"])
-        case "wrap":
-            return (wire, value)
-        case _:
-            return (value,) if action == "rename" else tuple(value)
+    if action == "merge":
+        return (value, Item(entry["item"]), entry["member"])
+    return (wire, value) if action == "wrap" else (value,) if action == "rename" else tuple(value)

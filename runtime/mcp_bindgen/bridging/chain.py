@@ -98,6 +98,10 @@ class Conversion:
     prefilter: tuple[bytes, ...] = ()
     reads_params: bool = False
 
+    def applied(self, wire: Any, losses: LossReport, params: Callable[[], Any]) -> Any:
+        """Return a converted payload, given its wire form, which may be edited in place, and the params to read."""
+        return self.convert(wire, losses.of(params()) if self.reads_params else losses)
+
     def may_apply(self, data: bytes) -> bool:
         """Return True if a payload may need conversion, given its compact JSON text without escapes."""
         return not self.prefilter or any(piece in data for piece in self.prefilter)

@@ -180,11 +180,8 @@ class Converter:
             params: The params of a result's request, in the types of the revision that sent them.
         """
         conversion = self.chain.conversion(part, name)
-        if conversion is None:
-            return wire
-        if conversion.reads_params:
-            losses = losses.of(deepcopy(wire) if part == "params" else plain(params))
-        return conversion.convert(wire, losses)
+        read = partial(deepcopy, wire) if part == "params" else partial(plain, params)
+        return wire if conversion is None else conversion.applied(wire, losses, read)
 
     def read(self, part: Part, name: str, wire: Any, read: Callable[[Any], T]) -> T:
         """Return a converted payload as `read` does, without members whose names collide."""
@@ -251,10 +248,7 @@ class Converter:
             may_collide = any(name in data for name in colliding)
             wire = None
             if is_converted and conversion is not None:
-                report = losses(link)
-                wire = conversion.convert(
-                    from_json(data), report.of(plain(params)) if conversion.reads_params else report
-                )
+                wire = conversion.applied(from_json(data), losses(link), partial(plain, params))
                 if is_stateless and not may_collide:
                     return wire
                 data = to_json(wire)

@@ -39,4 +39,4 @@ def _members(module: str) -> dict[str, Any]:
         if objection := unsafe(file, closed=folder):
             raise ImportError(objection)
         return run_path(str(file), run_name=module)  # it is no module of `sys.path`, and hides none
-    return vars(import_module(module))
+    return import_module(module).__dict__

@@ -29,9 +29,8 @@ class Item:
 
     def find(self, array: Sequence[Any], inner: str) -> int | None:
         """Return the index of the most similar item that has the member `inner`, or None."""
-        tags = [*self.members][:1]
-        found = [index for index, one in enumerate(array) if is_object(one) and inner in one]
-        found = [index for index in found if all(array[index].get(tag) == self.members[tag] for tag in tags)]
+        tag = dict([*self.members.items()][:1]).items()
+        found = [index for index, one in enumerate(array) if is_object(one) and inner in one and tag <= one.items()]
         return max(found, key=lambda index: self.members.items() <= array[index].items(), default=None)
 
 
