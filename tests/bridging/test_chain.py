@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,21 @@ def test_the_prefilter_matches_json_with_any_spaces_and_escapes() -> None:
 def test_error_codes_are_mapped_by_method_and_then_by_wildcard() -> None:
     both = Chain(ONE, TWO)
     assert [both.error("m", 1), both.error("n", 1), both.error("n", 7)] == [4, 3, 7]
+
+
+def test_a_method_with_another_name_is_found_by_the_names_at_both_ends() -> None:
+    named = Step("3", "4", renamed={"m": "k"}, params={"m": rename("c", "d")}, errors={"m": {4: 5}}, absent={"n": "no"})
+    remark = Remark("params", "lost", "Tool.icons", "are not known")
+    later = Step("4", "5", {"k": rename("d", "e")}, remarks={"k": (remark,)})
+    later = replace(later, field_collisions={"params": {"k": frozenset("z")}})
+    whole = Chain(ONE, TWO, named, later)
+    for name in ("m", "k"):
+        conversion = whole.params(name)
+        assert conversion is not None
+        assert conversion.convert({"a": 1}, LossReport()) == {"e": 1}
+        assert (whole.error(name, 1), whole.absent(name), whole.remarks(name)) == (5, None, (remark,))
+        assert whole.field_collisions("params", name) == {"z"}
+    assert (whole.name("m"), whole.name("n"), whole.absent("n")) == ("k", "n", "no")
 
 
 def test_a_method_removed_by_one_step_is_absent_from_the_chain() -> None:

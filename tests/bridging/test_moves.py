@@ -20,7 +20,7 @@ from tests.harness.bridging import converted, text
 from tests.harness.effort import examples
 from tests.harness.json_instances import odd_names, of_definitions
 from tests.harness.small_bridges import DOWN, NEW, OLD, UP, steps, store
-from tests.harness.small_schemas import record, ref, small
+from tests.harness.small_schemas import message, record, ref, small
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 BLOCKS = {"type": "array", "items": {"anyOf": [ref("Word"), ref("Number")]}}
@@ -234,6 +234,26 @@ def test_a_rule_that_cannot_hold_is_refused(rule: str, says: str, tmp_path: Path
     with pytest.raises(BadInput, match=says) as caught:
         models(store(tmp_path, before, after, rules))
     assert 'by = "package.module:function"' in str(caught.value)
+
+
+def test_a_method_that_is_renamed_is_converted_in_both_directions(tmp_path: Path) -> None:
+    sought = message("books/seek", ref("FindBookRequestParams"))
+    moved = f'{UP}FindBookResult.a = {{ rename = "b", because = "x" }}\n'
+    before, after = record("a", a=TEXT), record("b", b=TEXT)
+    new = {"FindBookResult": after, "FindBookRequest": sought}
+    for name in ("books/seek", "books/loose"):
+        rules = f'{moved}"books/find" = {{ rename = "{name}", because = "x" }}'
+        found = store(tmp_path / name.replace("/", "-"), {"FindBookResult": before}, new, rules)
+        if name == "books/loose":
+            with pytest.raises(BadInput, match=f"books/find names no request of MCP {NEW}: books/loose; name its"):
+                models(found)
+            return
+        up, down = steps(found)
+        assert (up.renamed, up.absent, down.renamed) == ({"books/find": "books/seek"}, {}, {"books/seek": "books/find"})
+        assert converted(up.results["books/find"], {"a": "x"}) == {"b": "x"}
+        assert converted(down.results["books/seek"], {"b": "x"}) == {"a": "x"}
+        titles = [section.title for model in models(found) for plan in model.bridges for section in sections(plan)]
+        assert titles == ["Converted", "Converted"]
 
 
 def test_plans_with_moves_are_described_and_printed(tmp_path: Path) -> None:

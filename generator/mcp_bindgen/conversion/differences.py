@@ -136,7 +136,14 @@ class Plan:
     @property
     def absent(self) -> dict[str, str]:
         """Method that the target does not have -> why."""
-        return {difference.path[0]: difference.reason for difference in self.gone if not difference.path[1:]}
+        return {one.path[0]: one.reason for one in self.gone if not one.path[1:] and one.path[0] not in self.renamed}
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """Method -> its name in the target, if that differs."""
+        return {
+            one.path[0]: one.rule.value for one in self.gone if one.rule is not None and one.rule.action == "rename"
+        }
 
     @property
     def unsent(self) -> dict[str, dict[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcp_bindgen.ir.model import Method, Object, Protocol
+from mcp_bindgen.spec import BadInput
 
 from .differences import Conversion, Difference, Kind, Payload, Plan, Side
 from .edits import reach
@@ -21,6 +22,12 @@ def plan(source: Protocol, target: Protocol, rules: Rules) -> Plan:
     for method in source.methods:
         other = theirs.get(method.name)
         gone += _unsent(planner, method, other)
+        rule = rules.get((method.name,))
+        if other is None and rule is not None and rule.action == "rename":
+            other = theirs.get(rule.value)
+            if other is None or other.kind != method.kind:
+                problem = f"the rule of {method.name} names no {method.kind} of MCP {target.revision}: {rule.value}"
+                raise BadInput(problem, fix="name its counterpart")
         payloads += _payloads(planner, method, other) if other is not None else ()
     errors, changed = _errors(planner)
     differences = [*gone, *changed, *(one for payload in payloads for one in payload.differences)]

@@ -131,6 +131,8 @@ class Rule:
 
     def opposite(self) -> Rule:
         """Return the rule of the opposite step for a value that this rule moves."""
+        if not self.put:
+            return replace(self, value=self.path[0], path=(self.value,))
         names = tuple(step for step in self.put if isinstance(step, str))
         place = names if names == self.put else (*names[:1], *self.path[1:])
         value = self.path[-1] if self.action == "rename" else self.value
@@ -212,7 +214,7 @@ def _place(action: str, entry: Mapping[str, Any], path: Path, at: str) -> Place:
     if (action == "merge") != ("item" in entry) or (action == "merge") != ("member" in entry):
         fix = 'write { merge = "outputs", item = { format = "content" }, member = "content", because = ... }'
         raise BadInput("`merge`, `item` and `member` belong together", pointer=at, fix=fix)
-    if action not in ("rename", "move", "wrap", "merge"):
+    if action not in ("rename", "move", "wrap", "merge") or (action == "rename" and len(path) == 1):
         return ()
     if len(path) != 2:
         raise BadInput(f"`{action}` is for members", pointer=at, fix="write Definition.member = { ... }")

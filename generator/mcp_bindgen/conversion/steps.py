@@ -71,7 +71,7 @@ def _opposite(rules: Mapping[tuple[str, str], Rules], source: str, target: str) 
     """Return the rules for moved values that follow from the opposite step; a rule of this step for a place wins."""
     own, opposite = rules.get((source, target), {}), rules.get((target, source), {})
     given = {path: rule.value for path, rule in opposite.items() if rule.action == "give" and is_array(rule.value)}
-    moved = [rule.opposite() for rule in opposite.values() if rule.put]
+    moved = [rule.opposite() for rule in opposite.values() if rule.put or rule.action == "rename"]
     return {
         rule.path: replace(rule, leave=tuple(given.get(rule.path[:2], ())))
         for rule in moved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -204,6 +204,7 @@ class Step:
         target: The revision of the output.
         params: Method -> conversion of its params; a method without a row keeps them.
         results: Method -> conversion of its results; a method without a row keeps them.
+        renamed: Method of the source -> its name in the target.
         absent: Method of the source that the target does not have -> reason.
         unsent: Sender -> method that only the other side may send in the target -> reason.
         adapted: Methods of `absent` and `unsent` that an `EraAdapter` replaces.
@@ -217,6 +218,7 @@ class Step:
     target: str
     params: Mapping[str, Conversion] = field(default_factory=dict[str, Conversion])
     results: Mapping[str, Conversion] = field(default_factory=dict[str, Conversion])
+    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
     unsent: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     adapted: frozenset[str] = frozenset()
@@ -244,6 +246,20 @@ class Chain:
         self.steps = steps
         self._conversions: dict[tuple[Part, str], Conversion | None] = {}
 
+    def name(self, method: str) -> str:
+        """Return the name of a method in the last revision."""
+        for step in self.steps:
+            method = step.renamed.get(method, method)
+        return method
+
+    def _named(self, method: str) -> Iterator[tuple[Step, str]]:
+        """Yield each step with the name of a method in its source, given the method's name at either end."""
+        for step in reversed(self.steps):
+            method = next((old for old, new in step.renamed.items() if new == method), method)
+        for step in self.steps:
+            yield step, method
+            method = step.renamed.get(method, method)
+
     def params(self, method: str) -> Conversion | None:
         """Return the conversion of the params of a method, or None if they stay unchanged."""
         return self.conversion("params", method)
@@ -256,33 +272,34 @@ class Chain:
         """Return the conversion of a part of a method, or None if that stays unchanged."""
         key = (part, method)
         if key not in self._conversions:
-            rows = [step.params if part == "params" else step.results for step in self.steps]
-            self._conversions[key] = _compose([row[method] for row in rows if method in row])
+            rows = [(step.params if part == "params" else step.results, name) for step, name in self._named(method)]
+            self._conversions[key] = _compose([row[name] for row, name in rows if name in row])
         return self._conversions[key]
 
     def absent(self, method: str) -> str | None:
         """Return why a method of the first revision has no counterpart in the last, or None if it has."""
-        return next((step.absent[method] for step in self.steps if method in step.absent), None)
+        return next((step.absent[name] for step, name in self._named(method) if name in step.absent), None)
 
     def error(self, method: str, code: int) -> int:
         """Return the error code of the last revision for a code of the first."""
-        for step in self.steps:
-            code = step.errors.get(method, step.errors.get("*", {})).get(code, code)
+        for step, name in self._named(method):
+            code = step.errors.get(name, step.errors.get("*", {})).get(code, code)
         return code
 
     def field_collisions(self, part: Part, method: str) -> frozenset[str]:
         """Return the members that one revision leaves open and a later one types."""
-        return frozenset[str]().union(*(step.field_collisions.get(part, {}).get(method, ()) for step in self.steps))
+        steps = self._named(method)
+        return frozenset[str]().union(*(step.field_collisions.get(part, {}).get(name, ()) for step, name in steps))
 
     def remarks(self, method: str) -> tuple[Remark, ...]:
         """Return the parts of the payloads of a method that are lost or refused, or that the whole method is."""
         found: dict[Remark, None] = {}
-        for step in self.steps:
-            found |= dict.fromkeys(step.remarks.get(method, ()))
+        for step, name in self._named(method):
+            found |= dict.fromkeys(step.remarks.get(name, ()))
             for gone in (step.absent, *step.unsent.values()):
-                if method in gone and method not in step.adapted:
-                    found[Remark("method", "refused", method, gone[method])] = None
-            if method in step.absent:
+                if name in gone and name not in step.adapted:
+                    found[Remark("method", "refused", name, gone[name])] = None
+            if name in step.absent:
                 break
         return tuple(found)
 

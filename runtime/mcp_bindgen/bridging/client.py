@@ -95,7 +95,7 @@ class ClientBridge:
     def __init__(self, home: Client, bindings: ModuleType) -> None:
         self.home = home
         self._bridge = Bridge(home.dispatcher.extended(type(home)), bindings.REVISION)
-        self.wire_client: Client = _wire_client_class(self, bindings.Client)()
+        self.wire_client: Client = _wire_client_class(self, bindings.Client, self._bridge.incoming.name)()
         self.wire_client.options, self.wire_client.limits = home.options, home.limits
         self.wire_client.cache = home.cache
         if home.info is not None:
@@ -231,7 +231,7 @@ def _unstated(ours: Revision, theirs: Revision) -> dict[str, Any]:
     return found
 
 
-def _wire_client_class(bridge: ClientBridge, native: type[Client]) -> type[Client]:
+def _wire_client_class(bridge: ClientBridge, native: type[Client], home_name: Callable[[str], str]) -> type[Client]:
     """Make the class of a wire client: it handles the same messages as its client."""
     home, ours, dispatcher = bridge.home, bridge.home.dispatcher.extended(type(bridge.home)), native.dispatcher
 
@@ -241,7 +241,8 @@ def _wire_client_class(bridge: ClientBridge, native: type[Client]) -> type[Clien
     guard = property(lambda _: home.guard)  # it compares entries as the server sends them
     members: dict[str, Any] = {"extra_capabilities": extra_capabilities, "guard": guard}
     for route in [*dispatcher.routes.values(), *dispatcher.embedded.values()]:
-        found = ours.routes.get(route.method.name) or ours.embedded.get(route.method.name)
+        name = home_name(route.method.name)
+        found = ours.routes.get(name) or ours.embedded.get(name)
         if found is not None and _is_for(home, ours, found):
             members[route.handler] = _forward(bridge, found, route.method)
     for name, route in custom_routes(type(home)).items():

@@ -154,8 +154,12 @@ class Converter:
         """The steps; raises `LookupError` if no steps lead from the source to the target."""
         return known_chain(self.source.name, self.target.name)
 
+    def name(self, method: str) -> str:
+        """Return the name of a method of the source in the target."""
+        return method if method in self.target.methods else self.chain.name(method)
+
     def counterpart(self, method: Method) -> Method:
-        """Return the method of the target with the name and kind of a method of the source.
+        """Return the method of the target for a method of the source, of the same kind.
 
         A method that belongs to no revision and no extension is returned unchanged.
 
@@ -164,7 +168,7 @@ class Converter:
         """
         if method.extension is None and method.name not in self.source.methods:
             return method
-        found = self.target.methods.get(method.name)
+        found = self.target.methods.get(self.name(method.name))
         if found is not None and found.kind == method.kind:
             return found
         raise NotConvertible(method.name, self.chain.absent(method.name) or f"MCP {self.target} does not have it")

@@ -308,6 +308,8 @@ class BridgedServer:
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
         """Return operations, with `subscriptions/listen` if a client of a stateless server subscribes."""
+        name = self.bridge.incoming.name
+        asked = list(dict.fromkeys([*asked, *((name(method), target) for method, target in asked)]))
         listens = self.bridge.home.revision.era.is_stateless and any(method == methods.SUBSCRIBE for method, _ in asked)
         return [*asked, (methods.LISTEN, None)] if listens and (methods.LISTEN, None) not in asked else asked
 
@@ -368,7 +370,7 @@ class BridgedDispatcher(Dispatcher):
 
     def _route(self, route: Route) -> Route:
         name = route.method.name
-        ours = self._home_route(name)
+        ours = self._home.routes.get(name) and self._home_route(name)  # other names are looked up when they are used
         if ours is None or name in self._other_handlers or not isinstance(route.method, Request):
             return route
         kind = params_kind(ours.method.params, route.method.params, same_era=self._bridge.same_era)
@@ -378,7 +380,7 @@ class BridgedDispatcher(Dispatcher):
 
     def _home_route(self, name: str) -> Route | None:
         """Return the server's route of a core method; methods of extensions have no counterpart."""
-        found = self._home.routes.get(name)
+        found = self._home.routes.get(self._bridge.incoming.name(name))
         return None if found is None or found.method.extension is not None else found
 
     @cached_property
@@ -447,15 +449,15 @@ class BridgedDispatcher(Dispatcher):
             NotConvertible: The server's revision cannot express them.
             InvalidParams: They are not valid there.
         """
-        wire: dict[str, Any] = plain(params)
+        method, wire = self._home.routes[self._bridge.incoming.name(name)].method, plain(params)
         if self._adds_sender and ctx.negotiated is not None:
             wire = without_rounds(wire)
             wire["_meta"] = sender_meta(self._home.revision, ctx.negotiated, wire.get("_meta", {}))
-        return self._bridge.incoming.params(self._home.routes[name].method, wire, self._bridge.losses(ctx.link))
+        return self._bridge.incoming.params(method, wire, self._bridge.losses(ctx.link))
 
     def to_wire(self, name: str, work: Handle) -> Handle:
         """Convert the results of a handler to this revision."""
-        ours = self._home.routes[name]
+        ours = self._home.routes[self._bridge.incoming.name(name)]
         assert isinstance(ours.method, Request)
         return self._with_converted_results(work, self.revision.request(name), ours.method, ours.handler)
 
