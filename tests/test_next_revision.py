@@ -15,6 +15,8 @@ import pytest
 
 from mcp_bindgen.ir import build
 from mcp_bindgen.spec import Store
+from tests.conversion.test_next_revision import user
+from tests.harness import proposal
 from tests.harness.commands import ROOT, Done, execute, inside, save
 from tests.harness.next_revision import ATTEMPT, BASIS, EXTENSIONS, FACTS, NAME, TRACE, next_revision, without
 
@@ -365,3 +367,193 @@ def test_core_works_without_a_part_that_became_an_extension(extension: str, tmp_
     features = {"tools": {"list_tools", "call_tool"}, "prompts": {"list_prompts"}, "resources": {"list_resources"}}
     every = {name for names in features.values() for name in names}
     assert set(spoken.stdout.split()) == every - features.get(extension, set())
+
+
+# --- one server, clients of both revisions --------------------------------------------------------------------
+
+SIDES = """
+import json, os, socket, sys
+import anyio
+from mcp_bindgen.runtime import ProtocolError, connect, install, run
+
+install()
+from mcp_bindgen import v2026_07_28, v2026_12_01
+from mcp_bindgen.http import HttpApp
+from mcp_bindgen.testing import connected
+
+mcp, new = v2026_07_28.types, v2026_12_01.types
+
+class Old(v2026_07_28.Server):
+    info = mcp.Implementation(name="old", version="1")
+    def list_tools(self, params, ctx):
+        known = mcp.ToolOutputSchema(type="object")
+        silent = mcp.Tool(name="silent", input_schema=mcp.ToolInputSchema())
+        sky = mcp.Tool(name="sky", input_schema=mcp.ToolInputSchema(), output_schema=known)
+        return mcp.ListToolsResult(tools=[sky, silent])
+    def call_tool(self, params, ctx):
+        return mcp.CallToolResult(content=[mcp.TextContent(text="sun")], structured_content={"sky": "sun"})
+    def list_prompts(self, params, ctx):
+        return mcp.ListPromptsResult(prompts=[mcp.Prompt(name="a")])
+    def list_resources(self, params, ctx):
+        return mcp.ListResourcesResult(resources=[mcp.Resource(name="a", uri="a:b", size=3)])
+    def read_resource(self, params, ctx):
+        return mcp.ReadResourceResult(contents=[mcp.TextResourceContents(uri=params.uri, text="read")])
+    def complete(self, params, ctx):
+        return mcp.CompleteResult(completion=mcp.CompleteResultCompletion(values=[params.argument.value + "..."]))
+
+class New(v2026_12_01.Server):
+    info = new.Implementation(name="new", version="1")
+    def list_tools(self, params, ctx):
+        known = new.StructuredToolResultVariantSchema(type="object")
+        content = new.ContentToolResultVariant(audience="user")
+        variants = [content, new.StructuredToolResultVariant(audience="programmatic", schema_=known)]
+        sky, silent = ({"name": name, "input_schema": new.ToolInputSchema()} for name in ("sky", "silent"))
+        tools = [new.Tool(**sky, output_variants=variants), new.Tool(**silent, output_variants=[content])]
+        return new.ListToolsResult(tools=tools)
+    def call_tool(self, params, ctx):
+        content = [new.TextContent(text="rain"), new.TableContent(type="table", rows=[["a", "b"], ["c"]])]
+        outputs = [
+            new.ContentToolResultOutput(audience="user", content=content),
+            new.StructuredToolResultOutput(audience="programmatic", structured_content={"sky": "rain"}),
+        ]
+        wanted = [one.format for one in params.requested_outputs or ()]
+        return new.CallToolResult(outputs=[one for one in outputs if not wanted or one.format in wanted])
+    def list_prompts(self, params, ctx):
+        return new.ListPromptsResult(prompts=[new.Prompt(name="a", description="b")])
+    def list_resources(self, params, ctx):
+        details = new.ResourceDetails(size=3)
+        return new.ListResourcesResult(resources=[new.Resource(name="a", uri="a:b", details=details)])
+    def fetch_resource(self, params, ctx):
+        return new.FetchResourceResult(contents=[new.TextResourceContents(uri=params.uri, text="fetched")])
+    def complete(self, params, ctx):
+        return new.CompleteResult(completion=new.CompleteResultCompletion(values=[params.argument.value + "..."]))
+
+def wire(value):
+    found = value.model_dump(mode="json", by_alias=True)
+    found.pop("_meta", None)
+    return found
+
+async def completed(client, types, text):
+    try:
+        argument = {"name": "b", "value": text}
+        return (await client.complete(types.PromptReference(name="a"), argument)).completion.values[0]
+    except ProtocolError as error:
+        return error.message
+
+async def said(client):
+    is_new = client.revision == v2026_12_01.REVISION.name
+    types = new if is_new else mcp
+    tools = (await client.list_tools()).tools
+    read = client.fetch_resource if is_new else client.read_resource
+    found = {
+        "revision": client.revision,
+        "tools": [wire(tool).get("outputVariants" if is_new else "outputSchema") for tool in tools],
+        "called": wire(await client.call_tool("sky")),
+        "described": (await client.list_prompts()).prompts[0].description,
+        "resource": wire((await client.list_resources()).resources[0]),
+        "read": (await read("a:b")).contents[0].text,
+        "completed": [await completed(client, types, "short")],
+    }
+    if is_new:
+        wanted = new.ToolResultOutputSelector(audience="programmatic", format="structured")
+        found["requested"] = wire(await client.call_tool("sky", requested_outputs=[wanted]))["outputs"]
+    else:
+        found["completed"].append(await completed(client, types, "LONG"))
+    return found
+
+async def conversations(server, how):
+    clients = v2026_07_28.Client, v2026_12_01.Client
+    if how == "memory":
+        for client in clients:
+            async with connected(client(), server()) as it:
+                yield await said(it)
+    elif how == "stdio":
+        for client in clients:
+            async with connect([sys.executable, "-W", "error", sys.argv[0], "serve", server.__name__], client) as it:
+                yield await said(it)
+    else:
+        import uvicorn
+        for revisions in (None, [server.revision]):  # the server converts, the client converts
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                config = uvicorn.Config(HttpApp(server(), revisions=revisions), log_level="error", lifespan="on")
+                serving = uvicorn.Server(config)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(serving.serve, [listener])
+                    for client in clients:
+                        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+                        async with client.connect(url) as it:
+                            yield await said(it)
+                    serving.should_exit = True
+
+async def main(how):
+    print(json.dumps([[one async for one in conversations(server, how)] for server in (Old, New)]))
+
+if sys.argv[1] == "serve":
+    _, _, name = sys.argv
+    del sys.argv[1:]
+    run({"Old": Old, "New": New}[name]())
+else:
+    anyio.run(main, sys.argv[1])
+"""
+
+STRUCTURED = {"format": "structured", "audience": "programmatic"}
+CONTENT = {"format": "content", "audience": "user"}
+SCHEMA = {"type": "object"}
+LONG = "x" * (proposal.MAX_TEXT + 1)
+
+
+def seen(server: str, client: str) -> dict[str, Any]:
+    """Return what a client of a revision sees of a server of a revision."""
+    is_new, is_new_client = server == proposal.NEW, client == proposal.NEW
+    sky = "rain" if is_new else "sun"
+    content: list[Any] = [{"type": "text", "text": sky}]
+    if is_new:
+        table = {"type": "table", "rows": [["a", "b"], ["c"]]}
+        content.append(table if is_new_client else {"type": "text", "text": "a b\nc"})
+    long = f"CompleteRequestParamsArgument.value: {proposal.TOO_LONG} (at /argument/value)" if is_new else f"{LONG}..."
+    structured, resource = {"structuredContent": {"sky": sky}}, {"name": "a", "uri": "a:b"}
+    found = {"revision": client, "read": "fetched" if is_new else "read", "completed": ["short..."]}
+    if not is_new_client:
+        return found | {
+            "tools": [SCHEMA, None],
+            "called": {"resultType": "complete", "content": content, **structured},
+            "described": "b" if is_new else None,
+            "resource": {**resource, "size": 3},
+            "completed": ["short...", long],
+        }
+    outputs = [{**CONTENT, "content": content}, {**STRUCTURED, **structured}]
+    return found | {
+        "tools": [[CONTENT, {**STRUCTURED, "schema": SCHEMA}], [CONTENT]],
+        "called": {"resultType": "complete", "outputs": outputs},
+        "described": "b" if is_new else "",
+        "resource": {**resource, "details": {"size": 3}},
+        "requested": outputs[1:],
+    }
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a user folder with the revision of the proposal, the bridges to it, and a program that talks over them."""
+    folder = tmp_path_factory.mktemp("both")
+    home = folder / "home"
+    with user(home):
+        file = save(folder / "proposal.json", proposal.schema())
+        inside("schema", "import", proposal.NEW, file, code=0)
+        for name, text in proposal.rules().items():
+            (home / "schema" / name).write_text(text, "utf-8")
+        done = inside("generate", proposal.NEW, code=0)
+        assert done.stderr == ""
+        assert inside("bridges", "--missing").stdout == ""
+    (folder / "sides.py").write_text(SIDES.replace("LONG", LONG), "utf-8")
+    return folder
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", ["memory", "stdio", "http"])
+def test_servers_and_clients_of_both_revisions_understand_each_other(both: Path, how: str) -> None:
+    home = str(both / "home")
+    done = execute(sys.executable, "-W", "error", both / "sides.py", how, MCP_BINDGEN_HOME=home)
+    assert done.returncode == 0, done.stderr
+    clients = [proposal.OLD, proposal.NEW] * (2 if how == "http" else 1)
+    expected = [[seen(server, client) for client in clients] for server in (proposal.OLD, proposal.NEW)]
+    assert json.loads(done.stdout) == expected

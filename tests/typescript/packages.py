@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.spec import Store
-from tests.conversion.test_proposal import NEW, proposal
 from tests.harness.commands import ROOT, inside, save
 from tests.harness.forks import PYTHON
 from tests.harness.next_revision import FACTS, NAME, next_revision
 from tests.harness.pages import blocks
+from tests.harness.proposal import NEW
+from tests.harness.proposal import schema as proposal
 from tests.harness.shared import alone
 from tests.interop.processes import node
 
