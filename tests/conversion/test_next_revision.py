@@ -16,7 +16,7 @@ import jsonschema_rs
 import pytest
 
 from mcp_bindgen.spec import Store
-from tests.harness.commands import execute, inside, save
+from tests.harness.commands import complaint, execute, inside, save
 from tests.harness.next_revision import BASIS, add_a_method_and_a_notification
 from tests.harness.small_schemas import Schema
 
@@ -170,6 +170,11 @@ def test_three_rules_complete_the_bridge_of_the_revision(home: Path) -> None:
     assert [*lines[:2], *(line for line in lines if "Tool.description =" in line)] == kept.splitlines()
     assert inside("generate", NAME).stderr == ""
     assert inside("bridges", "--missing", "--write").stderr == "no rule is missing\n"
+    table = f'["{BASIS} -> {NAME}".ResourceTemplate]\nname = {{ do = "keep", because = "a table of its own" }}\n'
+    file.write_text(f'["{BASIS} -> {NAME}"]\n{table}', "utf-8")
+    before = file.read_text("utf-8")
+    assert f"{file}: has other tables of the step; leave out --write" in complaint("bridges", "--missing", "--write")
+    assert file.read_text("utf-8") == before
     file.write_text(RULES, "utf-8")
     assert inside("generate", NAME).stderr == ""
     assert inside("bridges", "--missing").stdout == ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,9 +102,10 @@ def _print_missing(store: Store, both: Mapping[bool, Sequence[Model]], *, writes
         text = so_far = file.read_text("utf-8") if writes and file.exists() else ""
         for plan in (plan for model in found for plan in model.bridges if plan.missing):
             text = with_missing_rules(text, plan, revisions)
-        if text != so_far:
-            say(f"# for {file}")
-            (partial(_save, file) if writes else write)(text)
+        if text != so_far and writes:
+            _save(file, text)
+        elif text != so_far:
+            write(f"# for {file}\n{text}")
     if not any(plan.missing for found in both.values() for model in found for plan in model.bridges):
         say("no rule is missing", err=True)
 
@@ -116,6 +116,7 @@ def _save(file: Path, text: str) -> None:
     except ValueError:
         raise BadInput("has other tables of the step", file=file, fix="leave out --write, and add the rules") from None
     save(file, text, "leave out --write")
+    say(f"rules added to {file}")
 
 
 def _missed_report(subject: str) -> Report:
