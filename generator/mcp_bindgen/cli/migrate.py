@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from mcp_bindgen.conversion.steps import rules_of
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.extensions import tell_moves
 from mcp_bindgen.diff.source import load
@@ -75,9 +76,9 @@ def migrate(
     """
     ((before, after),) = load([old, new], schemas.store, schemas.facts)
     say_diagnostics(before, after)
-    found = read_project(
-        tell_moves(compare(lower(before), lower(after)), schemas.store), path, package=package, rewrite=rewrite
-    )
+    rules = rules_of(schemas.store, before.revision, after.revision)
+    compared = tell_moves(compare(lower(before), lower(after)), schemas.store)
+    found = read_project(compared, path, package=package, rewrite=rewrite, rules=rules)
     put(path if path.is_dir() else path.parent, found.edited, follow_links=True)
     print_report(Report(partial(document, found), partial(record, found)), format, out)
     if found.uses:

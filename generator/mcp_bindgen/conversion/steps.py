@@ -67,6 +67,12 @@ def plans(store: Store, *, users: bool | str = False, leaving: str | None = None
     ]
 
 
+def rules_of(store: Store, source: str, target: str) -> Rules:
+    """Return the rules of a step, of the installation and of the user, with those that follow from its opposite."""
+    rules = read_rules(*dict.fromkeys(rule_file(store, users=users) for users in (False, True)))
+    return {**_opposite(rules, source, target), **rules.get((source, target), {})}
+
+
 def _opposite(rules: Mapping[tuple[str, str], Rules], source: str, target: str) -> Rules:
     """Return the rules for moved values that follow from the opposite step; a rule of this step for a place wins."""
     own, opposite = rules.get((source, target), {}), rules.get((target, source), {})

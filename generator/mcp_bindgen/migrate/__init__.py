@@ -14,6 +14,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from secrets import token_hex
 
+from mcp_bindgen.conversion.rules import Rules
 from mcp_bindgen.diff.finding import Comparison
 from mcp_bindgen.emit.header import command_of, is_generated
 from mcp_bindgen.emit.python import naming
@@ -22,11 +23,10 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change as FileChange
 
 from .analysis import Analysis
-from .changes import Change
-from .edits import edited
+from .edits import edited, marked
 from .files import Module, parse, python_files
 from .imports import rewrite_imports
-from .result import Edit, Migration, Place, Skipped, Use
+from .result import Change, Edit, Migration, Place, Skipped, Use
 
 _BINDINGS = re.compile(rf"{NAMESPACE}\.v\d\w*")
 _TOKEN = token_hex(8)
@@ -46,6 +46,7 @@ def migrate(
     rewrite: bool = False,
     without: Path | None = None,
     target: str | None = None,
+    rules: Rules | None = None,
 ) -> Migration:
     """Return the changes that Python code needs; nothing is written.
 
@@ -55,6 +56,7 @@ def migrate(
         package: The import name of the bindings, if they are not ours.
         without: A folder of generated files, which are not reported.
         target: The import name of the new bindings, if they are not beside the old ones.
+        rules: The rules of `bridges.toml` for the step; uses are rewritten by them.
         rewrite: Carry out the edits. `Migration.edited` has the new files, and `uses` lists the rest.
 
     Raises:
@@ -86,7 +88,7 @@ def migrate(
             raise BadInput(found, file=file, fix="give the path of Python code")
         else:
             skipped[file] = found
-    analysis = Analysis(comparison, path, package)
+    analysis = Analysis(comparison, path, package, rules or {})
     originals = dict(modules)
     result = analysis.find(modules, context)
     removed: list[Use] = []
@@ -96,8 +98,12 @@ def migrate(
             break
         modules |= changed
         result = analysis.find(modules, context)
-    left = sorted([*result.uses, *_removed(modules, removed)], key=lambda use: use.position)
+    left = [*result.uses, *_removed(modules, removed)]
     modules = {file: replace(module, raw=_MARKED.sub(b"#", module.raw)) for file, module in modules.items()}
+    for file, module in modules.items() if rewrite else ():
+        raw, uses = marked(module, [use for use in left if use.place.file == str(file)])
+        left = [*(use for use in left if use.place.file != str(file)), *uses]
+        modules[file] = replace(module, raw=raw)
     skipped |= result.blocked
     names = {file: _module_name(file, path) for file in originals}
     imports = {file: list(_imports(module, names[file])) for file, module in originals.items()}
@@ -106,7 +112,7 @@ def migrate(
         new,
         package,
         target or f"{above}.{naming.package(new)}",
-        tuple(left),
+        tuple(sorted(left, key=lambda use: use.position)),
         tuple(place for found in imports.values() for place, name in found if f"{name}.".startswith(f"{package}.")),
         len(modules),
         tuple(Skipped(str(file), reason) for file, reason in sorted(skipped.items())),

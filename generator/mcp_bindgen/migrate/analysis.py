@@ -10,23 +10,29 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mcp_bindgen.conversion.rules import Rules
 from mcp_bindgen.diff.finding import Comparison
 
 from . import overlay
-from .changes import MAPPING, SHAPE, Change, Changes, owners
+from .changes import MAPPING, SHAPE, Changes, owners
 from .checker import Checked, Diagnostic, check
 from .files import Located, Module
+from .recipes import keywords, spelled
 from .repeats import Asked, repeats
-from .result import Edit, EditKind, Place, Use
+from .result import Change, Edit, EditKind, Place, Span, Use
 
 _FINAL = re.compile(r'Cannot override final attribute "(\w+)" \(previously declared in base class "(\w+)"\)')
 _MARKED = re.compile(r"function [\w.]+\.(\w+)\.(\w+) is deprecated")
 _TARGET = r'(?: to| for| in call to) "(?P<function>\w+)"(?: of "(?P<owner>[\w.]+)")?'
 _SUPER = r'(?:with|in) supertype "(?:[\w.]+\.)?(?P<owner>\w+)"'
+_BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+"""Expressions that code around them relies on."""
+
+_REVISION = re.compile(r"\bv\d{4}_\d\d_\d\d\b")
 _HINT = re.compile(r"; (maybe|did you mean|expected) .*")
 
 
@@ -75,12 +81,15 @@ class Analysis:
         comparison: The old revision compared with the new one.
         root: The folder of the code, or one file.
         package: The import name of the bindings.
+        rules: The rules of `bridges.toml`.
     """
 
-    def __init__(self, comparison: Comparison, root: Path, package: str) -> None:
-        self.changes = Changes(comparison)
+    def __init__(self, comparison: Comparison, root: Path, package: str, rules: Rules) -> None:
+        self.changes = Changes(comparison, rules)
         self._root, self._package = root, package
         self._before: set[tuple[Path, str]] | None = None
+        self._kept = set(self.changes.recipes.kept)
+        """The members that the new bindings hide at first: uses are rewritten once."""
         old, self._new = (overlay.bindings(one, package) for one in (comparison.old, comparison.new))
         self._old = overlay.marked(old, self.changes)
         self._signatures = [overlay.signatures(one, package) for one in (old, self._new)]
@@ -98,7 +107,15 @@ class Analysis:
         if self._before is None:
             self._before = {(one.file, _HINT.sub("", one.message)) for one in known.diagnostics}
         code = {path: self._annotated(module, handlers, self._signatures[1]) for path, module in modules.items()}
-        checked = check({**code, **context}, self._root, self._new, "new")
+        checked = check({**code, **context}, self._root, overlay.without(self._new, self._kept), "new")
+        wrong = {(one.file, one.line, one.offset) for one in known.diagnostics if one.code != "deprecated"}
+        wrong, self._kept = wrong if self._kept else set(), set()
+        bases = {
+            node.name: [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+            for module in modules.values()
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.ClassDef)
+        }
         blocked = known.blocked | checked.blocked
         uses: dict[Use, None] = {}
         asked: list[Asked] = []
@@ -117,8 +134,12 @@ class Analysis:
             if change is not None:
                 uses[Use(modules[path].header(handler.node), handler.name, change)] = None
         for one in checked.diagnostics:
-            if one.file in modules and (one.file, _HINT.sub("", one.message)) not in self._before:
-                uses |= dict.fromkeys(_Reader(self.changes, modules[one.file], one).uses())
+            is_new = (one.file, one.line, one.offset) not in wrong and (
+                one.file,
+                _HINT.sub("", one.message),
+            ) not in self._before
+            if one.file in modules and is_new:
+                uses |= dict.fromkeys(_Reader(self.changes, modules[one.file], one, self._package, bases).uses())
         uses |= dict.fromkeys(repeats(modules, names, asked, self.changes))
         blocked = {path: why for path, why in blocked.items() if path in modules}
         return Found(tuple(sorted(uses, key=lambda use: use.position)), blocked)
@@ -141,7 +162,7 @@ class Analysis:
         return checked, found
 
     def _annotated(self, module: Module, handlers: Handlers, signatures: Mapping[str, list[str]]) -> bytes:
-        """Return the code with annotations for the parameters of handlers that have none."""
+        """Return the code with annotations for bare parameters of handlers, and with modules for `self.types`."""
         added: list[tuple[int, int, str]] = []
         for (path, _), handler in handlers.items():
             types = signatures.get(handler.name, []) if path == module.path else []
@@ -149,14 +170,25 @@ class Analysis:
                 if parameter.annotation is None and len(handler.parameters) == len(types):
                     end = parameter.end_lineno or parameter.lineno, parameter.end_col_offset or 0
                     added.append((*end, f': "{type}"'))
-        if not added:
+        lines, imports = list(module.lines), set[str]()
+        last, known = self._package.rpartition(".")[2], (self.changes.old, self.changes.new)
+        for node in ast.walk(module.tree) if {*_REVISION.findall(module.text)} <= {last} else ():
+            match node:  # a class keeps the module as `types: Any`; the copy names the module itself
+                case ast.Attribute(
+                    value=ast.Attribute(value=ast.Name(id="self" | "cls" as name) as owner, attr="types")
+                ):
+                    line, dot = lines[owner.lineno - 1], owner.end_col_offset or 0
+                    if any(node.attr in one.protocol.definitions for one in known) and line[dot:].startswith(b".types"):
+                        lines[owner.lineno - 1] = line[:dot] + b"_" + line[dot + 1 :]
+                        imports.add(f"import {self._package}.types as {name}_types\n")
+                case _:
+                    pass
+        if not added and not imports:
             return module.raw
-        lines = list(module.lines)
+        imports.add(f"import {self._package}.client, {self._package}.server\n")
         for line, offset, text in sorted(added, reverse=True):
             lines[line - 1] = lines[line - 1][:offset] + text.encode() + lines[line - 1][offset:]
-        encoding = module.encoding
-        imports = f"\nimport {self._package}.client, {self._package}.server\n"
-        return (b"".join(lines).decode() + imports).encode(encoding)
+        return (b"".join(lines).decode() + "\n" + "".join(imports)).encode(module.encoding)
 
 
 class _Reader:
@@ -166,10 +198,21 @@ class _Reader:
         changes: The changes between the bindings.
         module: The file that it is about.
         found: The diagnostic.
+        package: The import name of the bindings.
+        bases: Class of the project -> the names of its bases.
     """
 
-    def __init__(self, changes: Changes, module: Module, found: Diagnostic) -> None:
+    def __init__(
+        self, changes: Changes, module: Module, found: Diagnostic, package: str, bases: Mapping[str, list[str]]
+    ) -> None:
         self._changes, self._module, self._found = changes, module, found
+        self._package, self._bases = package, bases
+
+    def _inherited(self, name: str) -> Iterator[str]:
+        """Yield the old names of a class, or of the classes that a class of the project inherits."""
+        yield from self._changes.before(name)
+        for base in self._bases.get(name, ()) if name not in self._changes.new.protocol.definitions else ():
+            yield from self._inherited(base)
 
     def uses(self) -> Iterator[Use]:
         """Return the uses that explain the diagnostic; without an explanation, the message of the type checker."""
@@ -214,7 +257,7 @@ class _Reader:
         owner, name = names["owner"], names["name"]
         for label, change in self._fates(owner, name):
             is_member = change.kind == "renamed" and label.endswith(f".{name}")
-            edit = self._edit("rename", name, change.new) if is_member else None
+            edit = self._moved_read(label, name, change) if is_member else None
             if change.rule == "field-opened" and self._reads(name):
                 wire = change.new.partition("'")[2].rstrip("'")
                 edit = self._edit("extra", name, wire)
@@ -222,6 +265,31 @@ class _Reader:
                 edit = self._statement()
             yield Use(self._tail(name), label, change, edit)
             return
+
+    def _moved_read(self, label: str, name: str, change: Change) -> Edit | None:
+        """Return the edit of an attribute, or of a keyword of a class pattern, that has another name or place."""
+        for one in (one for one in ast.walk(self._module.tree) if isinstance(one, ast.MatchClass)):
+            if name in one.kwd_attrs and self._start in [(p.lineno, p.col_offset) for p in (one, *one.kwd_patterns)]:
+                return self._moved(label, name, change, one)
+        if change.new.isidentifier():
+            return self._edit("rename", name, change.new)
+        node = next((one for one in self._nodes() if isinstance(one, ast.Attribute) and one.attr == name), None)
+        text = self._changes.recipes.read(label.split(".")[1], name)
+        if node is None or text is None or self._found.message.startswith("Item "):
+            return None
+        spans = spelled(self._module, node, name, text)
+        return Edit("rule", *self._start, name, spans=spans) if spans else None
+
+    def _moved(self, label: str, name: str, change: Change, node: ast.Call | ast.MatchClass) -> Edit | None:
+        """Return the edit of a keyword of a constructor or a class pattern, with all other keywords that move."""
+        spans: tuple[Span, ...] = ()
+        if change.new.isidentifier():
+            one = next(one for one in keywords(self._module, node) if one.name == name)
+            spans = ((one.start, one.start + len(name.encode()), change.new.encode()),)
+        elif label.startswith("types.") and node not in self._module.formatted:
+            definition = re.split(r"\W", label)[1]
+            spans = self._changes.recipes.given(definition, self._module, node, self._package)
+        return Edit("rule", *self._start, name, spans=spans) if spans else None
 
     def _reads(self, name: str) -> bool:
         reads = (one for one in self._nodes() if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load))
@@ -237,7 +305,7 @@ class _Reader:
 
     def _fates(self, owner: str, name: str) -> Iterator[tuple[str, Change]]:
         """Yield the changes that may explain a missing member of a class, which may be a subclass of the user."""
-        for one in self._changes.before(owner):
+        for one in self._inherited(owner):
             change = self._changes.field(one, name, gives=False)
             if change is not None:
                 yield f"types.{one}.{name}", change
@@ -267,7 +335,7 @@ class _Reader:
         function, owner = names["function"], names["owner"]
         if owner is None:
             is_known = function in self._changes.new.protocol.definitions
-            known = self._changes.before(function) if is_known else self._changes.old.protocol.definitions
+            known = list(self._inherited(function)) or ([] if is_known else self._changes.old.protocol.definitions)
             for one in known:
                 name = str(argument)
                 needed = self._changes.needed(one, name)
@@ -290,13 +358,16 @@ class _Reader:
             if change.kind in ("gone", "renamed"):
                 calls = [one for one in self._nodes() if isinstance(one, ast.Call)]
                 calls.sort(key=lambda call: not ast.unparse(call.func).endswith(names["function"]))
-                keyword = next((one for call in calls for one in call.keywords if one.arg == name), None)
+                found = next(((call, one) for call in calls for one in call.keywords if one.arg == name), None)
                 place, edit = self._place(), None
-                if keyword is not None:
+                if found is not None:
+                    call, keyword = found
                     place = self._module.place_of(keyword)
-                    if change.kind == "renamed":
+                    if change.kind == "renamed" and change.new.isidentifier():
                         edit = Edit("rename", keyword.lineno, keyword.col_offset, name, change.new)
-                    elif not change.new:
+                    elif change.kind == "renamed":
+                        edit = self._moved(label, name, change, call)
+                    elif not change.new and not any(isinstance(one, _BINDING) for one in ast.walk(keyword)):
                         edit = Edit("drop", keyword.lineno, keyword.col_offset, name)
                 yield Use(place, label, change, edit)
                 return
@@ -306,8 +377,15 @@ class _Reader:
         for name in re.findall(r'"(\w+)"', names["name"]):
             for label, _, change in self._arguments(names, name, missing=True):
                 if change.kind == "needed" or change.rule == SHAPE:
-                    yield self._shape(label, change, self._call())
+                    yield replace(self._shape(label, change, call := self._call()), edit=self._given(label, name, call))
                     break
+
+    def _given(self, label: str, name: str, call: ast.Call | None) -> Edit | None:
+        """Return the edit that gives a constructor a member by a rule, unless another member moves there."""
+        if call is None or not label.startswith("types.") or call in self._module.formatted:
+            return None
+        spans = self._changes.recipes.needed(re.split(r"\W", label)[1], name, self._module, call, self._package)
+        return Edit("rule", *self._start, name, spans=spans) if spans else None
 
     def _shape(self, label: str, change: Change, call: ast.Call | None) -> Use:
         """Return a use of the function that is called."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Literal
 
+from mcp_bindgen.conversion.rules import Rules
 from mcp_bindgen.diff.finding import Comparison, Finding
 from mcp_bindgen.diff.match import match
 from mcp_bindgen.diff.rules import RULES
@@ -19,8 +19,8 @@ from mcp_bindgen.ir.text import describe
 from .advice import Replacements, advice, member_access
 from .bindings import ASKING, Bindings, Parameter, Stub, name_of, shortcuts
 from .causes import Causes, new_names
-
-Kind = Literal["gone", "renamed", "changed", "needed", "repeated"]
+from .recipes import Recipes, described
+from .result import Change, Kind
 
 SHAPE = "params-as-a-whole"
 """The rule of calls that take arguments in one revision and their params as a whole in the other."""
@@ -29,41 +29,21 @@ MAPPING = "a mapping with the names of the wire"
 """The type of metadata that a call completes."""
 
 
-@dataclass(frozen=True)
-class Change:
-    """The fate of a name, a field, an argument, a handler or a call.
-
-    Attributes:
-        kind: Its kind; `needed` is an argument that has become mandatory, `repeated` a function that runs again.
-        rule: The rule of the finding behind it.
-        subject: The subject of that finding.
-        old: The old state in Python, in a few words.
-        new: The new state. If it is gone: new members that may take its place, or empty.
-        hint: The advice.
-        fingerprint: The fingerprint of the finding; empty if the comparison has none for this change.
-    """
-
-    kind: Kind
-    rule: str
-    subject: str
-    old: str
-    new: str
-    hint: str
-    fingerprint: str = ""
-
-
 class Changes:
     """The changes between the bindings of two revisions.
 
     Attributes:
         old: The old bindings.
         new: The new bindings.
+        recipes: The rules of `bridges.toml`.
     """
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: Comparison, rules: Rules) -> None:
         matches = match(comparison.old, comparison.new)
         self.old, self.new = Bindings(comparison.old), Bindings(comparison.new)
         self._names = new_names(comparison.old, comparison.new, matches)
+        self.recipes = Recipes(self.old, self.new, self._names, rules)
+        self._names |= self.recipes.inline
         self._causes = Causes(comparison, matches, self._names)
         self._replacements = Replacements(self.new)
         self._field_names = {one.subject: one.old for one in comparison.findings if one.rule == "field-renamed"}
@@ -143,6 +123,11 @@ class Changes:
     ) -> Change | None:
         wire, subject = (new or old).field.wire, f"{subject}.{old.field.wire}"
         cause = cause or self._causes.of_member(definition, wire, new.field.type if new is not None else None)
+        moved = self.recipes.moved(definition, old.name)
+        if moved is not None:
+            words = old.name, described(moved[0].put)
+            hint = f"`bridges.toml` moves it to `{words[1]}`."
+            return self._change("renamed", cause, ("field-renamed", subject), words, hint=hint)
         if new is None:
             rule = f"field-removed-{'required' if old.field.required else 'optional'}"
             if cause is not None and cause.rule == "field-opened":
@@ -167,21 +152,25 @@ class Changes:
 
     def _heirs(self, definition: str, gone: Parameter) -> Iterator[str]:
         """Yield the members of a new class that may take the place of one: new members, required or similar."""
-        before = {one.field.wire for one in self.old.fields(definition)}
+        before = {one.field.wire: one.field.type for one in self.old.fields(definition)}
         for wire, new in self._successors(definition).items():
             one, other = self.old.protocol.resolve(gone.field.type), self.new.protocol.resolve(new.field.type)
             is_similar = one.kind == other.kind or get_close_matches(gone.name, [new.name])
             is_needed = new.field.required and new.field.default is None
             if wire not in before and (is_needed or is_similar):
                 yield new.name
+            place = new.field.type, gone.field.wire
+            if self.new.protocol.field_of(*place) and not self.old.protocol.field_of(before.get(wire), place[1]):
+                yield f"{new.name}.{self.new.protocol.attribute(*place)}"
 
     def _successors(self, definition: str) -> dict[str, Parameter]:
         """Return old wire name -> the field in the new class, for fields that still exist."""
         found: dict[str, Parameter] = {}
         for new in self.new.fields(self._names[definition]) if definition in self._names else ():
             subjects = self._causes.members(definition, new.field.wire)
+            was = self.recipes.renamed(definition, new.field.wire)
             was = next((self._field_names[one] for one in subjects if one in self._field_names), new.field.wire)
-            found[was] = new
+            found[self.recipes.renamed(definition, was)] = new
         return found
 
     # --- calls and handlers -------------------------------------------------------------------------------------

@@ -4,31 +4,72 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from .files import Located, Module
-from .result import Edit
+from .result import Edit, Span, Use
 
-Span = tuple[int, int, bytes]
-"""Start and end in the text, in bytes of UTF-8, and the replacement."""
+COMMA = re.compile(rb"(\s|\\\r?\n|#[^\n]*\n)*,")
+GIVEN = re.compile(rb"\w+\s*=\s*")
+"""The comma after a keyword, and the name before its value."""
 
-_COMMA = re.compile(rb"(\s|\\\r?\n|#[^\n]*\n)*,")
-_GIVEN = re.compile(rb"\w+\s*=\s*")
+_MAX_COLUMNS = 100
 _LINE = re.compile(rb"([ \t\f]*)[^\r\n]*(\r?\n)?")
 
 
 def edited(module: Module, edits: Iterable[Edit]) -> bytes:
     """Return the code of a file with edits; an edit that overlaps an earlier one is left for another round."""
-    done: list[Span] = []
+    done: dict[Span, None] = {}
     for edit in edits:
         nodes = module.nodes.get((edit.line, edit.offset), [])
-        spans = [span for node in nodes for span in _spans(module, node, edit)]
-        if not any(start < other[1] and other[0] < end for start, end, _ in spans for other in done):
-            done += spans
+        spans = edit.spans or [span for node in nodes for span in _spans(module, node, edit)]
+        if not any(_meet(one, other) for one in spans for other in done):
+            done |= dict.fromkeys(spans)
     text = bytearray(module.utf8)
     for start, end, replacement in sorted(done, reverse=True):
         text[start:end] = replacement
     return text.decode().encode(module.encoding)
+
+
+def marked(module: Module, uses: Sequence[Use]) -> tuple[bytes, list[Use]]:
+    """Return the code of a file with a comment above each use, and the uses at their lines then."""
+    strings = (one for one in ast.walk(module.tree) if isinstance(one, ast.Constant | ast.JoinedStr))
+    inside = {line for one in strings for line in range(one.lineno + 1, (one.end_lineno or 0) + 1)}
+    inside |= {number for number, line in enumerate(module.lines, 2) if line.rstrip(b"\r\n").endswith(b"\\")}
+    above: dict[int, dict[bytes, None]] = {}
+    for use in uses:
+        line = next(one for one in range(use.place.line, 0, -1) if one not in inside)
+        found = _LINE.match(module.lines[line - 1])
+        assert found is not None
+        hint = use.change.hint if use.change.kind != "repeated" else "It runs again from its start after each question."
+        text = f"# TODO {use.name}: {hint}" if use.name else f"# TODO {use.change.new}"
+        width = max(_MAX_COLUMNS - len(found[1]), 40)
+        comment = [one.encode("ascii", "replace") for one in textwrap.wrap(text, width, subsequent_indent="#   ")]
+        if not any(one.strip() == comment[0] for one in module.lines[max(line - 9, 0) : line - 1]):
+            above.setdefault(line, {})[b"".join(found[1] + one + (found[2] or b"\n") for one in comment)] = None
+    counts = {line: sum(one.count(b"\n") for one in comments) for line, comments in above.items()}
+
+    def moved(line: int) -> int:
+        return line + sum(count for one, count in counts.items() if one <= line)
+
+    def moved_use(use: Use) -> Use:
+        change = use.change
+        if change.kind == "repeated":
+            new, hint = (
+                re.sub(r"\d+", lambda one: str(moved(int(one[0]))), text) for text in (change.new, change.hint)
+            )
+            change = replace(change, new=new, hint=hint)
+        return replace(use, place=replace(use.place, line=moved(use.place.line)), change=change)
+
+    lines = (b"".join(above.get(number, ())) + line for number, line in enumerate(module.lines, 1))
+    return b"".join(lines).decode().encode(module.encoding), list(map(moved_use, uses))
+
+
+def _meet(one: Span, other: Span) -> bool:
+    """Return whether two different edits overlap, or insert at the same place."""
+    return one != other and ((one[0] < other[1] and other[0] < one[1]) or one[:2] == other[:2])
 
 
 def _spans(module: Module, node: Located, edit: Edit) -> Iterator[Span]:
@@ -54,10 +95,10 @@ def _spans(module: Module, node: Located, edit: Edit) -> Iterator[Span]:
         case "mapping", ast.Call(func=func, keywords=keywords) if old == ast.unparse(func).rpartition(".")[2]:
             yield from ((start, text.index(b"(", module.end(func)) + 1, b"{"), (end - 1, end, b"}"))
             for keyword, wire in zip(keywords, new.split(), strict=True):
-                found = _GIVEN.match(text, module.start(keyword))
+                found = GIVEN.match(text, module.start(keyword))
                 yield *(found.span() if found else (start, start)), b'"' + wire + b'": '
         case "drop", ast.keyword(arg=name) if name == old:
-            comma = _COMMA.match(text, end)
+            comma = COMMA.match(text, end)
             yield _comment(text, start, comma.end() if comma else end, new)
         case "statement", ast.Expr() if not any(_beside(text, start, end)):
             is_alone = any(body == [node] for one in ast.walk(module.tree) for _, body in ast.iter_fields(one))

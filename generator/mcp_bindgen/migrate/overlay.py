@@ -61,6 +61,20 @@ def marked(modules: Packages, changes: Changes) -> dict[str, str]:
     return found
 
 
+def without(modules: Packages, members: Collection[tuple[str, str]]) -> dict[str, str]:
+    """Return bindings without some members of classes, so that the type checker reports each use of them."""
+    found = dict(modules)
+    for name, text in modules.items() if members else ():
+        if name.endswith("/types.py"):
+            lines = text.split("\n")
+            for owner in (one for one in ast.parse(text).body if isinstance(one, ast.ClassDef)):
+                for node in owner.body:
+                    if isinstance(node, ast.AnnAssign) and (owner.name, ast.unparse(node.target)) in members:
+                        lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
+            found[name] = "\n".join(lines)
+    return found
+
+
 def with_marks(tree: ast.Module) -> str:
     """Return the text of a module with a docstring whose names `mark` has marked."""
     tree.body.insert(1, ast.parse("import typing_extensions as _marks").body[0])

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from .changes import Change, Changes
+from .changes import Changes
 from .files import Module
-from .result import Place, Use
+from .result import Change, Place, Use
 
 _COMPUTING = frozenset(
     {

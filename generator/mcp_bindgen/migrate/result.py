@@ -8,9 +8,12 @@ from typing import Literal
 
 from mcp_bindgen.spec.transaction import Change as FileChange
 
-from .changes import Change
+Kind = Literal["gone", "renamed", "changed", "needed", "repeated"]
 
-EditKind = Literal["rename", "drop", "keyword", "extra", "annotate", "mapping", "statement"]
+EditKind = Literal["rename", "drop", "keyword", "extra", "annotate", "mapping", "statement", "rule"]
+
+Span = tuple[int, int, bytes]
+"""Start and end in the text of a file, in bytes of UTF-8, and the replacement."""
 
 
 @dataclass(frozen=True, order=True)
@@ -32,11 +35,13 @@ class Edit:
     Attributes:
         kind: `rename` a name, `drop` makes a keyword of a call a comment, `keyword` gives a positional argument by
             name, `extra` reads a field from `model_extra`, `annotate` replaces an annotation, `mapping` makes a
-            constructor a dictionary with the names of the wire, `statement` makes a statement a comment.
+            constructor a dictionary with the names of the wire, `statement` makes a statement a comment, `rule` follows
+            a rule of `bridges.toml`.
         line: Line of the node.
         offset: Its offset in the line, in bytes of UTF-8.
         old: The name that the node has, or the index of the argument.
         new: The new name, the names of the wire separated by spaces, or the mark at the beginning of a comment.
+        spans: The replacements of a `rule`.
     """
 
     kind: EditKind
@@ -44,6 +49,30 @@ class Edit:
     offset: int
     old: str
     new: str = ""
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """The fate of a name, a field, an argument, a handler or a call.
+
+    Attributes:
+        kind: Its kind; `needed` is an argument that has become mandatory, `repeated` a function that runs again.
+        rule: The rule of the finding behind it.
+        subject: The subject of that finding.
+        old: The old state in Python, in a few words.
+        new: The new state. If it is gone: new members that may take its place, or empty.
+        hint: The advice.
+        fingerprint: The fingerprint of the finding; empty if the comparison has none for this change.
+    """
+
+    kind: Kind
+    rule: str
+    subject: str
+    old: str
+    new: str
+    hint: str
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True)

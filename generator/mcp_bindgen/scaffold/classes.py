@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from mcp_bindgen.emit.python.environment import docstring
+from mcp_bindgen.emit.python.expressions import sample
 
-from .expressions import sample
 from .handler_bodies import PREFIX, Handler, handlers
 from .plan import Plan, RevisionPlan
 from .rendering import module, render

@@ -9,11 +9,11 @@ from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.annotations import annotation
 from mcp_bindgen.emit.python.calls import Walk, methods_in_order, walk
 from mcp_bindgen.emit.python.environment import quoted
+from mcp_bindgen.emit.python.expressions import sample
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.ir.examples import Code
 
 from .classes import class_files
-from .expressions import sample
 from .handler_bodies import PREFIX, Handler
 from .plan import Plan, RevisionPlan
 

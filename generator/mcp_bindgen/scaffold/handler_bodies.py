@@ -14,12 +14,12 @@ from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.annotations import annotation
 from mcp_bindgen.emit.python.calls import call_arguments, call_name, handler_name, may_omit, positional
 from mcp_bindgen.emit.python.environment import WIDTH, docstring
+from mcp_bindgen.emit.python.expressions import expression
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.stubs import handler_summary
 from mcp_bindgen.ir.examples import Code, Unfit, example
 from mcp_bindgen.ir.model import Const, Field, Method, Ref, Sender, Type, Union
 
-from .expressions import expression
 from .features import Feature
 from .rendering import macros
 

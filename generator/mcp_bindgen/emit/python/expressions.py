@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.ir.examples import Code, Unfit, example, fits
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.json import is_array, is_object
+
+from .lowered import PythonProtocol
 
 
 def expression(protocol: PythonProtocol, type: Type, value: Any, prefix: str = "mcp.") -> str:
@@ -78,7 +79,8 @@ def _literal(value: Any) -> str:
         return f"{{{', '.join(f'{name!r}: {_literal(item)}' for name, item in value.items())}}}"
     if is_array(value):
         return f"[{', '.join(map(_literal, value))}]"
-    return repr(value)
+    is_plain = isinstance(value, str) and value.isprintable() and not {*value} & {*"\"\\"}
+    return f'"{value}"' if is_plain else repr(value)
 
 
 def _is_constant(field: Field) -> bool:
