@@ -98,12 +98,10 @@ def migrate(
             break
         modules |= changed
         result = analysis.find(modules, context)
-    left = [*result.uses, *_removed(modules, removed)]
+    left = sorted([*result.uses, *_removed(modules, removed)], key=lambda use: use.position)
     modules = {file: replace(module, raw=_MARKED.sub(b"#", module.raw)) for file, module in modules.items()}
     for file, module in modules.items() if rewrite else ():
-        raw, uses = marked(module, [use for use in left if use.place.file == str(file)])
-        left = [*(use for use in left if use.place.file != str(file)), *uses]
-        modules[file] = replace(module, raw=raw)
+        modules[file] = replace(module, raw=marked(module, [use for use in left if use.place.file == str(file)]))
     skipped |= result.blocked
     names = {file: _module_name(file, path) for file in originals}
     imports = {file: list(_imports(module, names[file])) for file, module in originals.items()}
@@ -112,7 +110,7 @@ def migrate(
         new,
         package,
         target or f"{above}.{naming.package(new)}",
-        tuple(sorted(left, key=lambda use: use.position)),
+        tuple(left),
         tuple(place for found in imports.values() for place, name in found if f"{name}.".startswith(f"{package}.")),
         len(modules),
         tuple(Skipped(str(file), reason) for file, reason in sorted(skipped.items())),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,8 @@ from . import overlay
 from .changes import MAPPING, SHAPE, Changes, owners
 from .checker import Checked, Diagnostic, check
 from .files import Located, Module
-from .recipes import keywords, spelled
 from .repeats import Asked, repeats
-from .result import Change, Edit, EditKind, Place, Span, Use
+from .result import Change, Edit, EditKind, Place, Use
 
 _FINAL = re.compile(r'Cannot override final attribute "(\w+)" \(previously declared in base class "(\w+)"\)')
 _MARKED = re.compile(r"function [\w.]+\.(\w+)\.(\w+) is deprecated")
@@ -33,6 +32,7 @@ _BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 """Expressions that code around them relies on."""
 
 _REVISION = re.compile(r"\bv\d{4}_\d\d_\d\d\b")
+_TYPES = re.compile(rb"\b(self|cls)\.types(?=\.[A-Z])")
 _HINT = re.compile(r"; (maybe|did you mean|expected) .*")
 
 
@@ -88,7 +88,7 @@ class Analysis:
         self.changes = Changes(comparison, rules)
         self._root, self._package = root, package
         self._before: set[tuple[Path, str]] | None = None
-        self._kept = set(self.changes.recipes.kept)
+        self._kept = self.changes.kept
         """The members that the new bindings hide at first: uses are rewritten once."""
         old, self._new = (overlay.bindings(one, package) for one in (comparison.old, comparison.new))
         self._old = overlay.marked(old, self.changes)
@@ -134,11 +134,11 @@ class Analysis:
             if change is not None:
                 uses[Use(modules[path].header(handler.node), handler.name, change)] = None
         for one in checked.diagnostics:
-            is_new = (one.file, one.line, one.offset) not in wrong and (
+            known_one = (one.file, one.line, one.offset) in wrong or (
                 one.file,
                 _HINT.sub("", one.message),
-            ) not in self._before
-            if one.file in modules and is_new:
+            ) in self._before
+            if one.file in modules and not known_one:
                 uses |= dict.fromkeys(_Reader(self.changes, modules[one.file], one, self._package, bases).uses())
         uses |= dict.fromkeys(repeats(modules, names, asked, self.changes))
         blocked = {path: why for path, why in blocked.items() if path in modules}
@@ -170,25 +170,16 @@ class Analysis:
                 if parameter.annotation is None and len(handler.parameters) == len(types):
                     end = parameter.end_lineno or parameter.lineno, parameter.end_col_offset or 0
                     added.append((*end, f': "{type}"'))
-        lines, imports = list(module.lines), set[str]()
-        last, known = self._package.rpartition(".")[2], (self.changes.old, self.changes.new)
-        for node in ast.walk(module.tree) if {*_REVISION.findall(module.text)} <= {last} else ():
-            match node:  # a class keeps the module as `types: Any`; the copy names the module itself
-                case ast.Attribute(
-                    value=ast.Attribute(value=ast.Name(id="self" | "cls" as name) as owner, attr="types")
-                ):
-                    line, dot = lines[owner.lineno - 1], owner.end_col_offset or 0
-                    if any(node.attr in one.protocol.definitions for one in known) and line[dot:].startswith(b".types"):
-                        lines[owner.lineno - 1] = line[:dot] + b"_" + line[dot + 1 :]
-                        imports.add(f"import {self._package}.types as {name}_types\n")
-                case _:
-                    pass
-        if not added and not imports:
+        last = self._package.rpartition(".")[2]
+        is_only = {*_REVISION.findall(module.text)} <= {last}  # then `self.types`, an `Any`, holds this module
+        lines = [_TYPES.sub(rb"\1_types", one) if is_only else one for one in module.lines]
+        if not added and lines == module.lines:
             return module.raw
-        imports.add(f"import {self._package}.client, {self._package}.server\n")
         for line, offset, text in sorted(added, reverse=True):
             lines[line - 1] = lines[line - 1][:offset] + text.encode() + lines[line - 1][offset:]
-        return (b"".join(lines).decode() + "\n" + "".join(imports)).encode(module.encoding)
+        types = ", ".join(f"{self._package}.types as {name}_types" for name in ("self", "cls"))
+        imports = f"\nimport {self._package}.client, {self._package}.server, {types}\n"
+        return (b"".join(lines).decode() + imports).encode(module.encoding)
 
 
 class _Reader:
@@ -256,8 +247,15 @@ class _Reader:
         """Read a member that a class does not have."""
         owner, name = names["owner"], names["name"]
         for label, change in self._fates(owner, name):
-            is_member = change.kind == "renamed" and label.endswith(f".{name}")
-            edit = self._moved_read(label, name, change) if is_member else None
+            edit = None
+            if change.kind == "renamed" and label.endswith(f".{name}"):
+                patterns = (one for one in ast.walk(self._module.tree) if isinstance(one, ast.MatchClass))
+                parts = {one: [one, *one.kwd_patterns] for one in patterns if name in one.kwd_attrs}
+                here = [one for one, inner in parts.items() if self._start in [(p.lineno, p.col_offset) for p in inner]]
+                here += self._attributes(name) if not (here or self._found.message.startswith("Item ")) else []
+                edit = self._by_rule(label, name, here)
+                if edit is None and change.new.isidentifier():
+                    edit = self._edit("rename", name, change.new)
             if change.rule == "field-opened" and self._reads(name):
                 wire = change.new.partition("'")[2].rstrip("'")
                 edit = self._edit("extra", name, wire)
@@ -266,34 +264,18 @@ class _Reader:
             yield Use(self._tail(name), label, change, edit)
             return
 
-    def _moved_read(self, label: str, name: str, change: Change) -> Edit | None:
-        """Return the edit of an attribute, or of a keyword of a class pattern, that has another name or place."""
-        for one in (one for one in ast.walk(self._module.tree) if isinstance(one, ast.MatchClass)):
-            if name in one.kwd_attrs and self._start in [(p.lineno, p.col_offset) for p in (one, *one.kwd_patterns)]:
-                return self._moved(label, name, change, one)
-        if change.new.isidentifier():
-            return self._edit("rename", name, change.new)
-        node = next((one for one in self._nodes() if isinstance(one, ast.Attribute) and one.attr == name), None)
-        text = self._changes.recipes.read(label.split(".")[1], name)
-        if node is None or text is None or self._found.message.startswith("Item "):
-            return None
-        spans = spelled(self._module, node, name, text)
-        return Edit("rule", *self._start, name, spans=spans) if spans else None
-
-    def _moved(self, label: str, name: str, change: Change, node: ast.Call | ast.MatchClass) -> Edit | None:
-        """Return the edit of a keyword of a constructor or a class pattern, with all other keywords that move."""
-        spans: tuple[Span, ...] = ()
-        if change.new.isidentifier():
-            one = next(one for one in keywords(self._module, node) if one.name == name)
-            spans = ((one.start, one.start + len(name.encode()), change.new.encode()),)
-        elif label.startswith("types.") and node not in self._module.formatted:
-            definition = re.split(r"\W", label)[1]
-            spans = self._changes.recipes.given(definition, self._module, node, self._package)
+    def _by_rule(self, label: str, name: str, nodes: Iterable[ast.AST]) -> Edit | None:
+        """Return the edit of the use of a member by a rule: of an attribute, a constructor or a class pattern."""
+        definition, recipes = re.split(r"\W", label)[1], self._changes.recipes
+        found = (recipes.edits(definition, name, self._module, node, self._package) for node in nodes)
+        spans = next(filter(None, found), ())
         return Edit("rule", *self._start, name, spans=spans) if spans else None
 
     def _reads(self, name: str) -> bool:
-        reads = (one for one in self._nodes() if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load))
-        return any(one.attr == name for one in reads)
+        return any(isinstance(one.ctx, ast.Load) for one in self._attributes(name))
+
+    def _attributes(self, name: str) -> list[ast.Attribute]:
+        return [one for one in self._nodes() if isinstance(one, ast.Attribute) and one.attr == name]
 
     def _statement(self) -> Edit | None:
         """Return the removal of the statement that consists of the call in question."""
@@ -365,8 +347,8 @@ class _Reader:
                     place = self._module.place_of(keyword)
                     if change.kind == "renamed" and change.new.isidentifier():
                         edit = Edit("rename", keyword.lineno, keyword.col_offset, name, change.new)
-                    elif change.kind == "renamed":
-                        edit = self._moved(label, name, change, call)
+                    elif change.kind == "renamed" and label.startswith("types."):
+                        edit = self._by_rule(label, name, [call])
                     elif not change.new and not any(isinstance(one, _BINDING) for one in ast.walk(keyword)):
                         edit = Edit("drop", keyword.lineno, keyword.col_offset, name)
                 yield Use(place, label, change, edit)
@@ -377,15 +359,14 @@ class _Reader:
         for name in re.findall(r'"(\w+)"', names["name"]):
             for label, _, change in self._arguments(names, name, missing=True):
                 if change.kind == "needed" or change.rule == SHAPE:
-                    yield replace(self._shape(label, change, call := self._call()), edit=self._given(label, name, call))
+                    use, call, spans = self._shape(label, change, self._call()), self._call(), None
+                    if call is not None and label.startswith("types.") and call not in self._module.formatted:
+                        definition, recipes = re.split(r"\W", label)[1], self._changes.recipes
+                        spans = recipes.needed(definition, name, self._module, call, self._package)
+                        if spans is None:  # a value that moves there is in the way
+                            break
+                    yield replace(use, edit=Edit("rule", *self._start, name, spans=spans)) if spans else use
                     break
-
-    def _given(self, label: str, name: str, call: ast.Call | None) -> Edit | None:
-        """Return the edit that gives a constructor a member by a rule, unless another member moves there."""
-        if call is None or not label.startswith("types.") or call in self._module.formatted:
-            return None
-        spans = self._changes.recipes.needed(re.split(r"\W", label)[1], name, self._module, call, self._package)
-        return Edit("rule", *self._start, name, spans=spans) if spans else None
 
     def _shape(self, label: str, change: Change, call: ast.Call | None) -> Use:
         """Return a use of the function that is called."""

@@ -19,7 +19,7 @@ from mcp_bindgen.ir.text import describe
 from .advice import Replacements, advice, member_access
 from .bindings import ASKING, Bindings, Parameter, Stub, name_of, shortcuts
 from .causes import Causes, new_names
-from .recipes import Recipes, described
+from .recipes import Recipes
 from .result import Change, Kind
 
 SHAPE = "params-as-a-whole"
@@ -43,7 +43,6 @@ class Changes:
         self.old, self.new = Bindings(comparison.old), Bindings(comparison.new)
         self._names = new_names(comparison.old, comparison.new, matches)
         self.recipes = Recipes(self.old, self.new, self._names, rules)
-        self._names |= self.recipes.inline
         self._causes = Causes(comparison, matches, self._names)
         self._replacements = Replacements(self.new)
         self._field_names = {one.subject: one.old for one in comparison.findings if one.rule == "field-renamed"}
@@ -51,6 +50,12 @@ class Changes:
     def before(self, name: str) -> list[str]:
         """Return the old names of a definition of the new bindings."""
         return [old for old, new in self._names.items() if new == name]
+
+    @property
+    def kept(self) -> set[tuple[str, str]]:
+        """The members of new classes that keep their names although a rule moves their values inside of them."""
+        moves = self.recipes.moves.items()
+        return {(self._names[old], name) for (old, name), move in moves if move.put[0] == move.field.wire}
 
     # --- names --------------------------------------------------------------------------------------------------
 
@@ -123,10 +128,9 @@ class Changes:
     ) -> Change | None:
         wire, subject = (new or old).field.wire, f"{subject}.{old.field.wire}"
         cause = cause or self._causes.of_member(definition, wire, new.field.type if new is not None else None)
-        moved = self.recipes.moved(definition, old.name)
-        if moved is not None:
-            words = old.name, described(moved[0].put)
-            hint = f"`bridges.toml` moves it to `{words[1]}`."
+        move = self.recipes.moves.get((definition, old.name))
+        if move is not None:
+            words, hint = (old.name, str(move)), f"`bridges.toml` moves it to `{move}`."
             return self._change("renamed", cause, ("field-renamed", subject), words, hint=hint)
         if new is None:
             rule = f"field-removed-{'required' if old.field.required else 'optional'}"
@@ -168,9 +172,8 @@ class Changes:
         found: dict[str, Parameter] = {}
         for new in self.new.fields(self._names[definition]) if definition in self._names else ():
             subjects = self._causes.members(definition, new.field.wire)
-            was = self.recipes.renamed(definition, new.field.wire)
             was = next((self._field_names[one] for one in subjects if one in self._field_names), new.field.wire)
-            found[self.recipes.renamed(definition, was)] = new
+            found[was] = new
         return found
 
     # --- calls and handlers -------------------------------------------------------------------------------------

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 
 from .files import Located, Module
 from .result import Edit, Span, Use
@@ -15,7 +13,6 @@ COMMA = re.compile(rb"(\s|\\\r?\n|#[^\n]*\n)*,")
 GIVEN = re.compile(rb"\w+\s*=\s*")
 """The comma after a keyword, and the name before its value."""
 
-_MAX_COLUMNS = 100
 _LINE = re.compile(rb"([ \t\f]*)[^\r\n]*(\r?\n)?")
 
 
@@ -33,38 +30,20 @@ def edited(module: Module, edits: Iterable[Edit]) -> bytes:
     return text.decode().encode(module.encoding)
 
 
-def marked(module: Module, uses: Sequence[Use]) -> tuple[bytes, list[Use]]:
-    """Return the code of a file with a comment above each use, and the uses at their lines then."""
+def marked(module: Module, uses: Iterable[Use]) -> bytes:
+    """Return the code of a file with a comment behind each use, at the next end of a line that can have one."""
+    lines = [*module.lines]
     strings = (one for one in ast.walk(module.tree) if isinstance(one, ast.Constant | ast.JoinedStr))
-    inside = {line for one in strings for line in range(one.lineno + 1, (one.end_lineno or 0) + 1)}
-    inside |= {number for number, line in enumerate(module.lines, 2) if line.rstrip(b"\r\n").endswith(b"\\")}
-    above: dict[int, dict[bytes, None]] = {}
+    inside = {line for one in strings for line in range(one.lineno, one.end_lineno or 0)}
+    inside |= {number for number, line in enumerate(lines, 1) if line.rstrip(b"\r\n").endswith(b"\\")}
     for use in uses:
-        line = next(one for one in range(use.place.line, 0, -1) if one not in inside)
-        found = _LINE.match(module.lines[line - 1])
-        assert found is not None
-        hint = use.change.hint if use.change.kind != "repeated" else "It runs again from its start after each question."
-        text = f"# TODO {use.name}: {hint}" if use.name else f"# TODO {use.change.new}"
-        width = max(_MAX_COLUMNS - len(found[1]), 40)
-        comment = [one.encode("ascii", "replace") for one in textwrap.wrap(text, width, subsequent_indent="#   ")]
-        if not any(one.strip() == comment[0] for one in module.lines[max(line - 9, 0) : line - 1]):
-            above.setdefault(line, {})[b"".join(found[1] + one + (found[2] or b"\n") for one in comment)] = None
-    counts = {line: sum(one.count(b"\n") for one in comments) for line, comments in above.items()}
-
-    def moved(line: int) -> int:
-        return line + sum(count for one, count in counts.items() if one <= line)
-
-    def moved_use(use: Use) -> Use:
-        change = use.change
-        if change.kind == "repeated":
-            new, hint = (
-                re.sub(r"\d+", lambda one: str(moved(int(one[0]))), text) for text in (change.new, change.hint)
-            )
-            change = replace(change, new=new, hint=hint)
-        return replace(use, place=replace(use.place, line=moved(use.place.line)), change=change)
-
-    lines = (b"".join(above.get(number, ())) + line for number, line in enumerate(module.lines, 1))
-    return b"".join(lines).decode().encode(module.encoding), list(map(moved_use, uses))
+        number = next(one for one in range(use.place.line, len(lines) + 1) if one not in inside) - 1
+        code, line = lines[number].rstrip(b"\r\n"), lines[number]
+        again = "It runs again after each question." if use.change.kind == "repeated" else use.change.hint
+        comment = f"  # TODO {use.name}: {again}" if use.name else f"  # TODO {use.change.new}"
+        if (mark := comment.encode("ascii", "replace")) not in code:
+            lines[number] = code + mark + line[len(code) :]
+    return b"".join(lines).decode().encode(module.encoding)
 
 
 def _meet(one: Span, other: Span) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 from mcp_bindgen.conversion.document import Model
@@ -64,14 +66,9 @@ def marked(modules: Packages, changes: Changes) -> dict[str, str]:
 def without(modules: Packages, members: Collection[tuple[str, str]]) -> dict[str, str]:
     """Return bindings without some members of classes, so that the type checker reports each use of them."""
     found = dict(modules)
-    for name, text in modules.items() if members else ():
-        if name.endswith("/types.py"):
-            lines = text.split("\n")
-            for owner in (one for one in ast.parse(text).body if isinstance(one, ast.ClassDef)):
-                for node in owner.body:
-                    if isinstance(node, ast.AnnAssign) and (owner.name, ast.unparse(node.target)) in members:
-                        lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
-            found[name] = "\n".join(lines)
+    for (owner, name), module in product(members, (one for one in modules if one.endswith("/types.py"))):
+        start = rf"(?ms)^(class {owner}\b.*?\n    )(?={name}:)"
+        found[module] = re.sub(start, r"\1if not TYPE_CHECKING: ", found[module], count=1)
     return found
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mcp_bindgen.conversion.rules import ANY, ONLY_ITEM, Item, Place, Rule, Rules
@@ -26,19 +25,27 @@ Text = tuple[int, int, str]
 _CLASS, _VALUE, _BASE, _ABSENT = "\1", "\2", "\3", "\4"
 """Stand-ins for the module of a class, a given value, the object that is read, and the value of an absent member."""
 
-_PRESENT = (ast.List, ast.Dict, ast.Tuple, ast.ListComp, ast.DictComp, ast.JoinedStr, ast.BinOp, ast.Compare)
 _PLAIN = re.compile(rf"{_BASE}[\w.\[\]]+")
 _CHANGES = re.compile(rb"\s*\.\s*(append|clear|extend|insert|pop|remove|reverse|sort|update)\(|\s*\[[^\n\]]*\]\s*=[^=]")
+_PRESENT = (ast.List, ast.Dict, ast.Tuple, ast.ListComp, ast.DictComp, ast.JoinedStr, ast.BinOp, ast.Compare)
 _REFUTABLE = (ast.MatchValue, ast.MatchClass, ast.MatchSequence, ast.MatchMapping)
 
 
-def described(place: Place) -> str:
-    """Return a place as readers of code see it: `display.title` or `outputs[].content`."""
-    return "".join(f".{naming.argument(s)}" if isinstance(s, str) and s != ONLY_ITEM else "[]" for s in place)[1:]
+class Move(NamedTuple):
+    """The new place of the value of a member, the expression that reads it there, and the old member."""
+
+    put: Place
+    text: str
+    field: Field
+
+    def __str__(self) -> str:
+        """Return the place as readers of code see it: `display.title` or `outputs[].content`."""
+        names = (f".{naming.argument(one)}" if isinstance(one, str) and one != ONLY_ITEM else "[]" for one in self.put)
+        return "".join(names)[1:]
 
 
 class Given(NamedTuple):
-    """A keyword of a constructor or a class pattern: its value, and offsets of both in the text."""
+    """A keyword of a constructor or a class pattern: its value, and the offsets of both."""
 
     name: str
     value: ast.expr | ast.pattern
@@ -47,215 +54,152 @@ class Given(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
 class Recipes:
     """The rules of a step under the names of Python.
 
     Attributes:
+        moves: Old class and member -> the move of its value.
+
+    Args:
         old: The old bindings.
         new: The new bindings.
-        names: Old name -> new name of definitions.
+        names: Old name -> new name of definitions; inline classes of moved members are added.
         rules: The rules.
     """
 
-    old: Bindings
-    new: Bindings
-    names: Mapping[str, str]
-    rules: Rules
+    def __init__(self, old: Bindings, new: Bindings, names: dict[str, str], rules: Rules) -> None:
+        self._old, self._new, self._names, self._rules = old, new.protocol, names, rules
+        self.moves: dict[tuple[str, str], Move] = {}
+        for definition, one in [(name, one) for name in names for one in old.fields(name)] if rules else ():
+            rule, type = self._rule(definition, one.field.wire), one.field.type
+            if rule is not None and rule.put and rule.take == (one.field.wire,):
+                with suppress(Unfit, KeyError, StopIteration):  # the new class has no such place
+                    text, leaf = self._read(_BASE, Ref(names[definition]), rule.put)
+                    self.moves[definition, one.name] = Move(rule.put, text, one.field)
+                    if isinstance(type, Ref) and isinstance(leaf, Ref) and old.protocol.definitions[type.name].inline:
+                        names[type.name] = leaf.name
 
-    def rule(self, definition: str, wire: str) -> Rule | None:
-        """Return the rule for a member of a class, by the name of the class in the old revision."""
-        name = self.old.protocol.schema_names.get(definition, definition)
-        return self.rules.get((name, wire)) or self.rules.get((ANY, wire))
+    def _rule(self, definition: str, wire: str) -> Rule | None:
+        name = self._old.protocol.schema_names.get(definition, definition)
+        return self._rules.get((name, wire)) or self._rules.get((ANY, wire))
 
-    def moved(self, definition: str, name: str) -> tuple[Rule, Field] | None:
-        """Return the rule that moves a value from a member of a class into another member, and the old member."""
-        for one in self.old.fields(definition) if definition in self.names else ():
-            rule = self.rule(definition, one.field.wire) if one.name == name else None
-            if rule is not None and rule.take == (one.field.wire,) and len(rule.put) > 1:
-                with suppress(Unfit):
-                    self._leaf(Ref(self.names[definition]), rule.put)
-                    return rule, one.field
-        return None
-
-    def renamed(self, definition: str, new: str) -> str:
-        """Return the old name of a member of a class, which a rule may rename."""
-        rules = ((one.field.wire, self.rule(definition, one.field.wire)) for one in self.old.fields(definition))
-        return next((wire for wire, rule in rules if rule is not None and rule.put == (new,)), new)
-
-    @property
-    def kept(self) -> Iterator[tuple[str, str]]:
-        """The members of new classes whose name stays although their value moves inside of them."""
-        for definition, new in self.names.items():
-            for one in self.old.fields(definition):
-                found = self.moved(definition, one.name)
-                if found is not None and found[0].put[0] == one.field.wire:
-                    yield new, one.name
-
-    @property
-    def inline(self) -> dict[str, str]:
-        """Inline class of a moved member -> the class in its new place."""
-        found: dict[str, str] = {}
-        for definition, new in self.names.items():
-            for old in self.old.fields(definition):
-                rule, type = self.moved(definition, old.name), old.field.type
-                if rule is not None and isinstance(type, Ref) and self.old.protocol.definitions[type.name].inline:
-                    leaf = self._leaf(Ref(new), rule[0].put)
-                    found |= {type.name: leaf.name} if isinstance(leaf, Ref) else {}
-        return found
-
-    def _leaf(self, type: Type, place: Place) -> Type:
-        """Return the type of the values at a place; raise `Unfit` if there is no such place."""
-        for index, step in enumerate(place):
-            if step == ONLY_ITEM or isinstance(step, Item):
-                type = self._items(type)
-            if isinstance(step, Item):
-                type = self._variant(type, step, place[index + 1 :])
-            elif step != ONLY_ITEM:
-                field = self.new.protocol.field_of(type, step)
-                if field is None:
-                    raise Unfit(f"{type} has no {step}")
-                type = field.type
-        return type
-
-    def _variant(self, type: Type, item: Item, rest: Place) -> Type:
-        """Return the alternative of a union that an item is; raise `Unfit` if it is none."""
-        union, value = self.new.protocol.resolve(type), _put(dict(item.members), rest, Code(""))
-        for one in union.members if isinstance(union, Union) else (type,):
-            if fits(self.new.protocol, one, value):
-                return one
-        raise Unfit(f"{value!r} is no {type}")
-
-    def read(self, definition: str, name: str) -> str | None:
-        """Return the expression that reads a moved member of an object, `\3`; None if there is none for all objects."""
-        found = self.moved(definition, name)
-        if found is None:
-            return None
-        text, old = self._read(_BASE, Ref(self.names[definition]), found[0].put), found[1]
-        absent = "[]" if isinstance(self.old.protocol.resolve(old.type), Array) else _ABSENT
-        text = text.replace(_ABSENT, absent if old.required else "None")
-        return text if _ABSENT not in text else None
-
-    def needed(self, definition: str, name: str, module: Module, call: ast.Call, package: str) -> tuple[Span, ...]:
-        """Return the edits that give a constructor the value of a rule for a member that it lacks."""
-        field = next(one.field for one in self.new.fields(self.names[definition]) if one.name == name)
-        rule = self.rule(definition, field.wire)
-        moves = (self.moved(definition, one.name) for one in keywords(module, call))
-        if rule is None or rule.action != "give" or any(one and one[0].put[0] == field.wire for one in moves):
-            return ()
-        try:
-            value = expression(self.new.protocol, field.type, rule.value, _CLASS)
-        except Unfit:
-            return ()
-        end = module.end(call) - 1
-        before = module.utf8[:end].rstrip()
-        margin = module.utf8[module.utf8.rfind(b"\n", 0, end) + 1 : end]
-        text = f"{name}={value}"
-        if margin.strip():
-            text = f"{'' if before.endswith((b'(', b',')) else ', '}{text})"
-        else:
-            text = f"    {'' if before.endswith(b',') else ', '}{text},\n{margin.decode()})"
-        return self._placed(((end, end + 1, text),), module, call.func, package)
-
-    def given(self, definition: str, module: Module, call: ast.Call | ast.MatchClass, package: str) -> tuple[Span, ...]:
-        """Return the edits of all moved keywords of a constructor or a class pattern; none if one is unclear."""
-        owner, groups, spans = Ref(self.names[definition]), dict[str, list[tuple[Rule, Field, Given]]](), list[Text]()
-        given = list(keywords(module, call))
-        for one in given:
-            found = self.moved(definition, one.name)
-            if found is not None:
-                groups.setdefault(str(found[0].put[0]), []).append((*found, one))
-        for wire, parts in groups.items():
-            field = self.new.protocol.field_of(owner, wire)
-            others = {one.name for one in given} - {one.name for _, _, one in parts}
-            if field is None or (name := self.new.protocol.attribute(owner, wire)) in others or "" in others:
-                return ()
-            try:
-                tree: Any = None
-                for index, (rule, old, one) in enumerate(parts):
-                    text = module.utf8[one.inner : one.end].decode() if index else _VALUE
-                    tree = self._added(tree, field.type, rule.put[1:], one.value, text, is_required=old.required)
-                before, after = expression(self.new.protocol, field.type, tree, _CLASS).split(_VALUE)
-            except Unfit:
-                return ()
-            (*_, first), *more = parts
-            spans += [(first.start, first.inner, f"{name}={before}"), (first.end, first.end, after)]
-            spans += [span for *_, one in more for span in _without(module.utf8, one)]
-        return self._placed(spans, module, call.func if isinstance(call, ast.Call) else call.cls, package)
-
-    def _added(
-        self, tree: Any, type: Type, place: Place, value: ast.expr | ast.pattern, text: str, *, is_required: bool
-    ) -> Any:
-        """Return the JSON `tree` with a value, as code, at a place; raise `Unfit` if the value may be absent there."""
-        new, starts = self.new.protocol, place[0]
-        if isinstance(value, ast.pattern):
-            is_sure = _ABSENT not in (self._read("", type, place)) or (
-                isinstance(value, _REFUTABLE) and not any(isinstance(step, Item) for step in place)
-            )
-        else:
-            is_sure = is_required or self._is_present(value)
-            if not is_sure and isinstance(starts, Item):
-                item = expression(new, self._items(type), _put(dict(starts.members), place[1:], Code("value")), _CLASS)
-                return [*(tree or ()), Code(f"*({item} for value in [{text}] if value is not None)")]
-            is_sure = is_sure or fits(new, type, _put(None, place[:-1], {}))
-        if not is_sure:
-            raise Unfit("the value may be absent")
-        return _put(tree, place, Code(text))
-
-    def _is_present(self, value: ast.expr) -> bool:
-        """Return whether an expression has a value other than `None` for certain."""
-        match value:
-            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-                return name in self.old.protocol.definitions or name in ("str", "list", "dict", "len")
-            case ast.Constant(value=constant):
-                return constant is not None
-            case _:
-                return isinstance(value, _PRESENT)
-
-    def _read(self, base: str, type: Type, place: Place) -> str:
-        """Return the expression of the value at a place below `base`."""
+    def _read(self, base: str, type: Type, place: Place) -> tuple[str, Type]:
+        """Return the expression of the value at a place below `base`, and its type."""
         if not place:
-            return base
-        new, step, rest = self.new.protocol, place[0], place[1:]
-        if isinstance(step, Item):
-            kind = self._variant(self._items(type), step, rest)
+            return base, type
+        new, step, rest = self._new, place[0], place[1:]
+        if isinstance(step, Item) or step == ONLY_ITEM:
+            array = new.resolve(type)
+            if not isinstance(array, Array):
+                raise Unfit(f"{type} is no array")
+            if not isinstance(step, Item):
+                return self._read(f"{base}[0]", array.items, rest)
+            union, value = new.resolve(array.items), _put(dict(step.members), rest, Code(""))
+            members = union.members if isinstance(union, Union) else (array.items,)
+            kind = next(one for one in members if fits(new, one, value))
             fields = [field for field in new.fields_of(kind) if field.wire in step.members]
             tags = [field for field in fields if field.constant is not None] or fields
-            values = ((one, expression(new, one.type, step.members[one.wire], _CLASS)) for one in tags)
-            tests = " and ".join(f"item.{new.attribute(kind, one.wire)} == {value}" for one, value in values)
-            return f"next(({self._read('item', kind, rest)} for item in {base} if {tests or True}), {_ABSENT})"
-        if step == ONLY_ITEM:
-            return self._read(f"{base}[0]", self._items(type), rest)
-        field = new.field_of(type, step)
-        assert field is not None  # `moved` has seen it
-        base = f"{base}.{new.attribute(type, step)}"
-        text = self._read(base, field.type, rest)
-        return text if field.required or not rest else f"({text} if {base} is not None else {_ABSENT})"
+            values = {new.attribute(kind, one.wire): expression(new, one.type, value[one.wire]) for one in tags}
+            tests = " and ".join(f"item.{name} == {value}" for name, value in values.items())
+            text, leaf = self._read("item", kind, rest)
+            return f"next(({text} for item in {base} if {tests or True}), {_ABSENT})", leaf
+        base, field = f"{base}.{new.attribute(type, step)}", new.field_of(type, step)
+        assert field is not None
+        text, leaf = self._read(base, field.type, rest)
+        return text if field.required or not rest else f"({text} if {base} is not None else {_ABSENT})", leaf
 
-    def _items(self, type: Type) -> Type:
-        """Return the type of the items of an array; raise `Unfit` for another type."""
-        array = self.new.protocol.resolve(type)
-        if not isinstance(array, Array):
-            raise Unfit(f"{type} is no array")
-        return array.items
+    def edits(self, definition: str, name: str, module: Module, node: ast.AST, package: str) -> tuple[Span, ...]:
+        """Return the edits of the use of a moved member: an attribute, a constructor or a class pattern.
+
+        There are none where no expression is sound for all values.
+        """
+        move = self.moves.get((definition, name))
+        if move is None or node in module.formatted:
+            return ()
+        if isinstance(node, ast.Attribute):
+            is_array = isinstance(self._old.protocol.resolve(move.field.type), Array)
+            absent = "None" if not move.field.required else "[]" if is_array else _ABSENT
+            return _read(module, node, move.text.replace(_ABSENT, absent))
+        assert isinstance(node, ast.Call | ast.MatchClass)
+        owner, groups, spans = Ref(self._names[definition]), dict[str, list[tuple[Move, Given]]](), list[Text]()
+        given = list(_keywords(module, node))
+        for one in given:
+            if (move := self.moves.get((definition, one.name))) is not None:
+                groups.setdefault(str(move.put[0]), []).append((move, one))
+        try:
+            for wire, parts in groups.items():
+                name = self._new.attribute(owner, wire)
+                if {name, ""} & ({one.name for one in given} - {one.name for _, one in parts}):
+                    return ()
+                before, after = self._given(owner, wire, parts, module.utf8).split(_VALUE)
+                (_, first), *others = parts
+                spans += [(first.start, first.inner, f"{name}={before}"), (first.end, first.end, after)]
+                spans += [span for _, one in others for span in _without(module.utf8, one)]
+        except Unfit:
+            return ()
+        return self._placed(spans, module, node.func if isinstance(node, ast.Call) else node.cls, package)
+
+    def _given(self, owner: Ref, wire: str, parts: Iterable[tuple[Move, Given]], text: bytes) -> str:
+        """Return the expression that gives a member the values of others; raise `Unfit` if one may be absent."""
+        new, field, tree = self._new, self._new.field_of(owner, wire), None
+        assert field is not None
+        for move, one in parts:
+            value = text[one.inner : one.end].decode() if tree is not None else _VALUE
+            place, in_item = move.put[1:], any(isinstance(step, Item) for step in move.put)
+            is_sure = move.field.required or self._is_present(one.value)
+            if isinstance(one.value, ast.pattern):
+                is_sure = not in_item and (isinstance(one.value, _REFUTABLE) or _ABSENT not in move.text)
+            elif not is_sure and isinstance(place[0], Item):
+                item = expression(new, field.type, _put(None, place, Code("value")), _CLASS)[1:-1]
+                tree = [*(tree or ()), Code(f"*({item} for value in [{value}] if value is not None)")]
+                continue
+            if not is_sure and (
+                isinstance(one.value, ast.pattern) or not fits(new, field.type, _put(None, place[:-1], {}))
+            ):
+                raise Unfit("the value may be absent")
+            tree = _put(tree, place, Code(value))
+        return expression(new, field.type, tree, _CLASS)
+
+    def _is_present(self, value: ast.AST) -> bool:
+        """Return True if an expression has a value other than `None` for certain."""
+        name = ast.unparse(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
+        is_value = isinstance(value, ast.Constant) and value.value is not None
+        return (
+            is_value or isinstance(value, _PRESENT) or name in {*self._old.protocol.definitions, "str", "list", "dict"}
+        )
+
+    def needed(
+        self, definition: str, name: str, module: Module, call: ast.Call, package: str
+    ) -> tuple[Span, ...] | None:
+        """Return the edit that gives a constructor a member by a rule; None if another value moves there."""
+        owner = Ref(self._names[definition])
+        field = next(one for one in self._new.fields_of(owner) if self._new.attribute(owner, one.wire) == name)
+        rule, moves = (
+            self._rule(definition, field.wire),
+            (self.moves.get((definition, one.arg or "")) for one in call.keywords),
+        )
+        if any(one is not None and one.put[0] == field.wire for one in moves):
+            return None
+        if rule is None or rule.action != "give" or call.args or not fits(self._new, field.type, rule.value):
+            return ()
+        start = module.utf8.index(b"(", module.end(call.func)) + 1
+        space = "" if module.utf8[start : start + 1] in b"\r\n" else " "
+        text = f"{name}={expression(self._new, field.type, rule.value, _CLASS)},{space}"
+        return self._placed(((start, start, text),), module, call.func, package)
 
     def _placed(self, texts: Iterable[Text], module: Module, owner: ast.expr, package: str) -> tuple[Span, ...]:
         """Return edits in which classes have the names that a module knows them by; none if it cannot import them."""
         classes = dict.fromkeys(re.findall(f"{_CLASS}(\\w+)", "".join(text for _, _, text in texts)))
-        spans: list[Span] = []
-        prefix: str | None = None if classes else ""
-        if isinstance(owner, ast.Attribute) and owner.attr in self.old.protocol.definitions:
-            prefix = f"{ast.unparse(owner.value)}."
-        last = package.rpartition(".")[2]
-        nodes = (
-            [one for one in module.tree.body if isinstance(one, ast.Import | ast.ImportFrom)] if prefix is None else []
-        )
-        for node, alias in ((one, alias) for one in nodes for alias in one.names):
+        is_named = isinstance(owner, ast.Attribute) and owner.attr in self._old.protocol.definitions
+        prefix = ast.unparse(owner).rpartition(".")[0] + "." if is_named else None if classes else ""
+        spans, last = list[Span](), package.rpartition(".")[2]
+        nodes = [one for one in module.tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
+        for node, alias in ((one, alias) for one in nodes for alias in one.names if not is_named):
             where = f".{node.module}." if isinstance(node, ast.ImportFrom) else "."
             name, known = f"{where}{alias.name}", alias.asname or alias.name
             if name.endswith((f".{last}.types", f".{last}")):
                 prefix = f"{known}." if name.endswith(".types") else f"{known}.types."
-            elif where.endswith(f".{last}.types.") and prefix is None:
+            elif where.endswith(f".{last}.types.") and not prefix:
                 names, end = {one.name for one in node.names}, module.end(node.names[-1])
                 spans = [(end, end, f", {one}".encode()) for one in classes if one not in names and "*" not in names]
                 prefix = ""
@@ -263,24 +207,20 @@ class Recipes:
         return () if prefix is None else (*(spans if not prefix else ()), *placed)
 
 
-def spelled(module: Module, node: ast.expr, name: str, text: str) -> tuple[Span, ...]:
-    """Return the edits that make an attribute the expression `text` of its object; none if that is not sound."""
+def _read(module: Module, node: ast.Attribute, text: str) -> tuple[Span, ...]:
+    """Return the edits that make an attribute the expression `text` of its object."""
     before, *after = text.split(_BASE)
-    is_stored = not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load)
-    is_stored = is_stored or _CHANGES.match(module.utf8, module.end(node)) is not None
-    if not isinstance(node, ast.Attribute) or node in module.formatted or (is_stored and not _PLAIN.fullmatch(text)):
+    is_changed = not isinstance(node.ctx, ast.Load) or _CHANGES.match(module.utf8, module.end(node))
+    if _ABSENT in text or (is_changed and not _PLAIN.fullmatch(text)):
         return ()
-    (start, end), last = module.span(node), module.end(node) - len(name.encode())
+    (start, end), base = module.span(node), ast.unparse(node.value)
     if len(after) == 1:
-        return (
-            *([(start, start, before.encode())] if before else ()),
-            (last, end, after[0].removeprefix(".").encode()),
-        )
-    base = ast.unparse(node.value)
+        spans = (start, start, before.encode()), (end - len(node.attr.encode()), end, after[0][1:].encode())
+        return spans if before else spans[1:]
     return ((start, end, text.replace(_BASE, base).encode()),) if re.fullmatch(r"[\w.]+", base) else ()
 
 
-def keywords(module: Module, call: ast.Call | ast.MatchClass) -> Iterator[Given]:
+def _keywords(module: Module, call: ast.Call | ast.MatchClass) -> Iterator[Given]:
     """Yield the keywords of a constructor or a class pattern; the name of unclear ones is empty."""
     text = module.utf8
     if isinstance(call, ast.Call):
@@ -291,9 +231,8 @@ def keywords(module: Module, call: ast.Call | ast.MatchClass) -> Iterator[Given]
         return
     for name, pattern in zip(call.kwd_attrs, call.kwd_patterns, strict=True):
         inner = module.start(pattern)
-        before = re.search(rb"\b\w+\s*=\s*$", text[module.start(call) : inner])
-        start = module.start(call) + before.start() if before is not None else inner
-        yield Given(name if before is not None else "", pattern, start, inner, module.end(pattern))
+        before = re.search(rb"\b\w+\s*=\s*$", text[:inner])
+        yield Given(name if before else "", pattern, before.start() if before else 0, inner, module.end(pattern))
 
 
 def _without(text: bytes, one: Given) -> Iterator[Text]:
