@@ -28,7 +28,6 @@ _CLASS, _VALUE, _BASE, _ABSENT = "\1", "\2", "\3", "\4"
 _PLAIN = re.compile(rf"{_BASE}[\w.\[\]]+")
 _CHANGES = re.compile(rb"\s*\.\s*(append|clear|extend|insert|pop|remove|reverse|sort|update)\(|\s*\[[^\n\]]*\]\s*=[^=]")
 _PRESENT = (ast.List, ast.Dict, ast.Tuple, ast.ListComp, ast.DictComp, ast.JoinedStr, ast.BinOp, ast.Compare)
-_REFUTABLE = (ast.MatchValue, ast.MatchClass, ast.MatchSequence, ast.MatchMapping)
 
 
 class Move(NamedTuple):
@@ -126,17 +125,13 @@ class Recipes:
         for one in given:
             if (move := self.moves.get((definition, one.name))) is not None:
                 groups.setdefault(str(move.put[0]), []).append((move, one))
-        try:
-            for wire, parts in groups.items():
-                name = self._new.attribute(owner, wire)
-                if {name, ""} & ({one.name for one in given} - {one.name for _, one in parts}):
-                    return ()
+        for wire, parts in groups.items():
+            name, ((_, first), *others) = self._new.attribute(owner, wire), parts
+            with suppress(Unfit):  # other keywords are edited
                 before, after = self._given(owner, wire, parts, module.utf8).split(_VALUE)
-                (_, first), *others = parts
-                spans += [(first.start, first.inner, f"{name}={before}"), (first.end, first.end, after)]
-                spans += [span for _, one in others for span in _without(module.utf8, one)]
-        except Unfit:
-            return ()
+                if not {name, ""} & ({one.name for one in given} - {one.name for _, one in parts}):
+                    spans += [(first.start, first.inner, f"{name}={before}"), (first.end, first.end, after)]
+                    spans += [span for _, one in others for span in _without(module.utf8, one)]
         return self._placed(spans, module, node.func if isinstance(node, ast.Call) else node.cls, package)
 
     def _given(self, owner: Ref, wire: str, parts: Iterable[tuple[Move, Given]], text: bytes) -> str:
@@ -148,7 +143,7 @@ class Recipes:
             place, in_item = move.put[1:], any(isinstance(step, Item) for step in move.put)
             is_sure = move.field.required or self._is_present(one.value)
             if isinstance(one.value, ast.pattern):
-                is_sure = not in_item and (isinstance(one.value, _REFUTABLE) or _ABSENT not in move.text)
+                is_sure = not in_item and (_refuses_none(one.value) or _ABSENT not in move.text)
             elif not is_sure and isinstance(place[0], Item):
                 item = expression(new, field.type, _put(None, place, Code("value")), _CLASS)[1:-1]
                 tree = [*(tree or ()), Code(f"*({item} for value in [{value}] if value is not None)")]
@@ -233,6 +228,16 @@ def _keywords(module: Module, call: ast.Call | ast.MatchClass) -> Iterator[Given
         inner = module.start(pattern)
         before = re.search(rb"\b\w+\s*=\s*$", text[:inner])
         yield Given(name if before else "", pattern, before.start() if before else 0, inner, module.end(pattern))
+
+
+def _refuses_none(pattern: ast.pattern) -> bool:
+    match pattern:
+        case ast.MatchAs(pattern=inner):
+            return inner is not None and _refuses_none(inner)
+        case ast.MatchOr(patterns):
+            return all(map(_refuses_none, patterns))
+        case _:
+            return not isinstance(pattern, ast.MatchSingleton)
 
 
 def _without(text: bytes, one: Given) -> Iterator[Text]:
