@@ -17,6 +17,7 @@ from tests.harness.commands import Done, execute, inside, save, snapshot
 from tests.harness.forks import PYTHON
 from tests.harness.next_revision import BASIS, FACTS, NAME, next_revision
 from tests.harness.shared import filled
+from tests.harness.small_schemas import record, ref
 
 pytestmark = pytest.mark.full
 
@@ -147,6 +148,40 @@ def test_an_upgraded_project_has_the_bindings_and_passes_its_tests(
     assert (f'revisions = ["{NAME}"]' in metadata, '"src/books/v2027_01_15"' in metadata) == (True, True)
     (line,) = re.findall("`(mcp-bindgen generate --schema .*)`", readme)
     assert inside(*shlex.split(line.replace("generate", "check", 1))[1:]).stdout == f"{NAME}  in sync\n"
+
+
+RULES = """["2026-07-28 -> draft"]
+Tool.outputVariants = { give = [], because = "." }
+CallToolResult.content = { merge = "outputs", item = { format = "content", audience = "user" }, \
+member = "content", because = "." }
+CallToolResult.structuredContent = { merge = "outputs", item = { format = "structured", audience = "user" }, \
+member = "structuredContent", because = "." }
+"""
+
+
+@pytest.mark.parametrize("kind", ["server", "client"])
+def test_an_upgraded_project_follows_rules_of_the_author_and_passes_its_tests(kind: str, author: Path) -> None:
+    """In SEP-3279, content and structured content become outputs."""
+    definitions = copy.deepcopy(dict(Store().effective(BASIS).definitions))
+    result, tool = definitions["CallToolResult"], definitions["Tool"]
+    for name in ("content", "structuredContent"):
+        format = {"type": "string", "const": name.removesuffix("Content")}
+        more = {"audience": {"type": "string"}, name: result["properties"].pop(name)}
+        definitions[f"{name[0].upper()}{name[1:]}Output"] = record(f"audience format {name}", format=format, **more)
+    outputs = [ref("ContentOutput"), ref("StructuredContentOutput")]
+    result["properties"]["outputs"] = {"type": "array", "items": {"anyOf": outputs}}
+    result["required"] = ["outputs", "resultType"]
+    tool["properties"] |= {"outputVariants": {"type": "array", "items": {"type": "string"}}}
+    tool["required"].append("outputVariants")
+    file = save(author / "draft.json", {"$schema": DIALECT, "$defs": definitions})
+    inside("schema", "import", "draft", file, "--status", "draft", code=0)
+    (author / "home" / "schema" / "bridges.toml").write_text(RULES, "utf-8")
+    inside("scaffold", kind, "books", "--revision", BASIS, "--out", author, code=0)
+    inside("upgrade", author / "books", "--to", "draft", code=0)
+    execute(PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=author / "books", PYTHONPATH="src", code=0)
+    before = snapshot(author / "books")
+    inside("upgrade", author / "books", "--to", "draft", code=0)
+    assert snapshot(author / "books") == before
 
 
 def test_an_upgrade_lists_imports_and_apps_that_it_cannot_edit(author: Path) -> None:

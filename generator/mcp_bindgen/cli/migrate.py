@@ -61,8 +61,9 @@ def migrate(
     is listed with its replacement. Handlers that run again from their start after each question to the client are
     listed with the lines that run again.
 
-    With --write, imports, renamed names and members and similar changes are made in place, and removed keywords become
-    comments. The list is left to you. Have the code under version control. The exit code is 1 if it has lines.
+    With --write, imports, renamed names and members, uses of members that `bridges.toml` moves and similar changes are
+    made in place, and removed keywords become comments. The list is left to you, with `# TODO` at each line. Have the
+    code under version control. The exit code is 1 if it has lines.
 
     Examples:
 
@@ -116,8 +117,8 @@ def upgrade(
     """Change a scaffolded project to another revision, newer or older.
 
     Generated files are generated again; edited ones remain. Your own files are rewritten as by `migrate --write`:
-    imports and renamed names; removed keywords become comments. Files keep their names. The list at the end is left to
-    you.
+    imports, names, and members by `bridges.toml`; removed keywords become comments. Files keep their names. The list
+    at the end is left to you.
 
     Either all files are replaced or none. Keep the project under version control nevertheless.
 

@@ -177,8 +177,8 @@ class Analysis:
             return module.raw
         for line, offset, text in sorted(added, reverse=True):
             lines[line - 1] = lines[line - 1][:offset] + text.encode() + lines[line - 1][offset:]
-        types = ", ".join(f"{self._package}.types as {name}_types" for name in ("self", "cls"))
-        imports = f"\nimport {self._package}.client, {self._package}.server, {types}\n"
+        modules = "client", "server", "types as self_types", "types as cls_types"
+        imports = f"\nimport {', '.join(f'{self._package}.{one}' for one in modules)}\n"
         return (b"".join(lines).decode() + imports).encode(module.encoding)
 
 
@@ -249,11 +249,10 @@ class _Reader:
         for label, change in self._fates(owner, name):
             edit = None
             if change.kind == "renamed" and label.endswith(f".{name}"):
-                patterns = (one for one in ast.walk(self._module.tree) if isinstance(one, ast.MatchClass))
-                parts = {one: [one, *one.kwd_patterns] for one in patterns if name in one.kwd_attrs}
-                here = [one for one, inner in parts.items() if self._start in [(p.lineno, p.col_offset) for p in inner]]
-                here += self._attributes(name) if not (here or self._found.message.startswith("Item ")) else []
-                edit = self._by_rule(label, name, here)
+                nodes, is_union = {*self._nodes()}, self._found.message.startswith("Item ")
+                classes = (one for one in ast.walk(self._module.tree) if isinstance(one, ast.MatchClass))
+                here = [one for one in classes if name in one.kwd_attrs and nodes & {one, *one.kwd_patterns}]
+                edit = self._by_rule(label, name, here or ([] if is_union else self._attributes(name)))
                 if edit is None and change.new.isidentifier():
                     edit = self._edit("rename", name, change.new)
             if change.rule == "field-opened" and self._reads(name):

@@ -16,6 +16,7 @@ from mcp_bindgen.scaffold.upgrade import upgrade
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change, put, save
 from tests.harness.commands import COMMAND, execute, inside, python, snapshot
+from tests.harness.marks import unmarked
 
 OLD, NEW = "v2025_11_25", "v2026_07_28"
 
@@ -181,10 +182,11 @@ def test_an_upgrade_edits_renamed_types_and_lists_removed_types(tmp_path: Path) 
     tool = f"{imports}\nx = Tool(name='x', input_schema=y, execution=z)\n"
     folder = project(tmp_path / "weather", src__weather__logs=logs, src__weather__tool=tool)
     assert "types.SetLevelRequestParams is gone" in upgraded(folder, code=1)
-    assert (folder / "src/weather/logs.py").read_text() == logs.replace(OLD, NEW)
+    left = (folder / "src/weather/logs.py").read_text()
+    assert (unmarked(left), left.count("# TODO")) == (logs.replace(OLD, NEW), 1)
     edited = tool.replace(OLD, NEW).replace("RequestMeta", "RequestMetaObject")
     edited = edited.replace(" execution=z", "\n    # execution=z\n")
-    assert (folder / "src/weather/tool.py").read_text() == edited
+    assert unmarked((folder / "src/weather/tool.py").read_text()) == edited
 
 
 @pytest.mark.full

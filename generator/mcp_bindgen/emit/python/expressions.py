@@ -79,7 +79,7 @@ def _literal(value: Any) -> str:
         return f"{{{', '.join(f'{name!r}: {_literal(item)}' for name, item in value.items())}}}"
     if is_array(value):
         return f"[{', '.join(map(_literal, value))}]"
-    is_plain = isinstance(value, str) and value.isprintable() and not {*value} & {*"\"\\"}
+    is_plain = isinstance(value, str) and value.isprintable() and not {*value} & {*'"\\'}
     return f'"{value}"' if is_plain else repr(value)
 
 
