@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
+import struct
 import subprocess
 import threading
 import webbrowser
+from asyncio import sleep
 from collections.abc import Callable
+from contextlib import suppress
 from http.client import HTTPConnection
 from typing import Any
 from unittest import mock
@@ -14,7 +17,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import pytest
-from anyio import to_thread
+from anyio import to_thread, wait_all_tasks_blocked
 
 from mcp_bindgen.auth import Browser, DeviceCode, Headless, KnownClient
 from mcp_bindgen.auth.client.login import device_code
@@ -86,6 +89,24 @@ async def test_the_callback_accepts_one_response_and_refuses_other_requests(give
     assert given.counts("POST /token") == 1
     with pytest.raises(OSError, match="refused"):
         get(given.queries[0]["redirect_uri"])
+
+
+@pytest.mark.parametrize("turns", range(3))
+@pytest.mark.parametrize("does_reset", [True, False])
+async def test_a_connection_that_comes_as_the_login_ends_is_closed(turns: int, does_reset: bool) -> None:
+    """Browsers open connections in advance, and may reset them."""
+    async with Browser().redirect(None) as redirect:
+        address = ("127.0.0.1", urlsplit(redirect.uri).port or 0)
+        await wait_all_tasks_blocked()
+        if does_reset:
+            with socket.create_connection(address) as reset:
+                reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            await wait_all_tasks_blocked()
+        late = socket.create_connection(address, 5)
+        for _ in range(turns):
+            await sleep(0)
+    with late, suppress(ConnectionResetError):
+        assert await to_thread.run_sync(late.recv, 1) == b""
 
 
 async def test_the_callback_port_is_local_and_reused(given: World) -> None:

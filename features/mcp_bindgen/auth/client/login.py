@@ -10,6 +10,7 @@ import base64
 import hashlib
 import re
 import secrets
+import socket
 import sys
 import webbrowser
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -21,7 +22,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import anyio
 from anyio import to_thread
-from anyio.abc import Listener, SocketAttribute, SocketStream
+from anyio.abc import SocketStream, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bindgen.runtime.concurrency import background_tasks
@@ -42,6 +43,7 @@ _MAX_PASTES = 3
 _REQUEST_TIMEOUT = 10.0  # seconds for a browser to send a request and to read its page
 _OK = "200 OK"
 _BROKEN = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.IncompleteRead, anyio.DelimiterNotFound)
+_RESET = ValueError  # anyio refuses to wrap a connection that the browser has reset
 _URL = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@&=+,%]+")
 _SINGLE = ("code", "state", "iss", "error", "error_description")
 _GET = re.compile(rb"GET (/[\x21-\x7e]*) HTTP/1\.[01]\r\n")
@@ -308,20 +310,22 @@ class Browser:
     @asynccontextmanager
     async def redirect(self, preferred: str | None) -> AsyncGenerator[Redirect]:
         """Listen on this machine for one response."""
-        async with await self._listen(preferred) as listener, background_tasks() as tasks:
-            callback = _Callback(self, listener.extra(SocketAttribute.local_port))  # noqa: S610 - this is not Django
-            tasks.start_soon(listener.serve, callback.serve)
-            yield Redirect(callback.uri, callback.wait)
+        with self._listen(preferred) as listener:
+            listener.setblocking(False)
+            async with background_tasks() as tasks:
+                callback = _Callback(self, listener.getsockname()[1])
+                tasks.start_soon(callback.serve, listener, tasks)
+                yield Redirect(callback.uri, callback.wait)
 
-    async def _listen(self, preferred: str | None) -> Listener[SocketStream]:
+    def _listen(self, preferred: str | None) -> socket.socket:
         known = None
         with suppress(ValueError):
             known = urlsplit(preferred or "").port
         if known and not self.port:
             with suppress(OSError):
-                return await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=known)
+                return socket.create_server(("127.0.0.1", known))
         try:
-            return await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self.port)
+            return socket.create_server(("127.0.0.1", self.port))
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise AuthorizationError(f"port {self.port} is not free to return to from the login: {reason}") from None
@@ -349,10 +353,17 @@ class _Callback:
             raise AuthorizationError(f"nobody logged in within {browser.seconds:g} seconds")
         return self._address
 
-    async def serve(self, stream: SocketStream) -> None:
+    async def serve(self, listener: socket.socket, tasks: TaskGroup) -> None:
+        """Answer requests; the listener of anyio would lose a connection that arrives while it is cancelled."""
+        while True:
+            await anyio.wait_readable(listener)
+            with suppress(OSError):  # the browser may have gone already
+                tasks.start_soon(self._serve, listener.accept()[0])
+
+    async def _serve(self, connection: socket.socket) -> None:
         """Answer one request."""
-        with suppress(*_BROKEN), anyio.move_on_after(_REQUEST_TIMEOUT):
-            async with stream:
+        with connection, suppress(*_BROKEN, _RESET), anyio.move_on_after(_REQUEST_TIMEOUT):
+            async with await SocketStream.from_socket(connection) as stream:
                 head = await BufferedByteReceiveStream(stream).receive_until(b"\r\n\r\n", _MAX_HEAD_BYTES)
                 status, page = self._take(head + b"\r\n")
                 try:
