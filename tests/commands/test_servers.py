@@ -116,6 +116,7 @@ def test_secrets_of_a_command_line_are_not_shown() -> None:
         ("uvx --from git+https://s3cret@y/z z", "uvx --from git+https://y/z z"),
         ("x --header 'X-Own: s3cret' 'Authorization: Bearer s3cret'", "x --header ... 'Authorization: Bearer ...'"),
         ("x -p s3cret --user me:s3cret --pass s3cret", "x -p ... --user ... --pass ..."),
+        ("x --passphrase s3cret --dpop-proof=s3cret", "x --passphrase ... --dpop-proof=..."),
         ("PGPASSWORD=s3cret B=s3cret x", "PGPASSWORD=... B=... x"),
         ("env -S 'T=s3cret x'", "env -S T=..."),
         ("sh -c 'export A=s3cret; x'", "sh -c 'export A=...'"),

@@ -295,17 +295,18 @@ def test_secrets_are_redacted_and_other_values_are_kept() -> None:
         "passwd": float(digits),
     }
     names = ("mcp-session-id", "openai_api_key", "tavilyApiKey", "x-api-key", "client_secret", "aws_secret_access_key")
+    names += ("passphrase", "db_credentials", "session-jwt", "db_pwd")
     message |= dict.fromkeys(names, secret)
     message["urls"] = [f"/mcp?{name}={secret}" for name in (*names, "session_id", "passwd", "auth", "X-Amz-Signature")]
     properties = {"token": {"type": "string"}, "env": {"type": "object"}}
-    kept = {"progressToken": "p1", "properties": properties, "uri": "https://example.com/?page=2"}
+    kept = {"progressToken": "p1", "properties": properties, "uri": "https://example.com/?page=2", "pwd": "/home"}
     assert not any(text in json.dumps(redacted(message)) for text in (secret, digits))
     for key, value in message.items():
         assert may_contain_secrets(json.dumps({key: value}).encode())
     assert may_contain_secrets(json.dumps({"password": secret}).replace("pass", "\\u0070ass").encode())
     assert "https://[redacted]@example.com/?a=1" in redacted(message)["url"]
     found = redacted(kept)
-    assert (found["progressToken"], found["uri"]) == (kept["progressToken"], kept["uri"])
+    assert {**found, "properties": properties} == kept
     assert found["properties"]["token"] == {"type": "string"}
 
 

@@ -24,6 +24,7 @@ from mcp_bindgen.runtime.connecting import scheme_of
 from mcp_bindgen.runtime.session.targets import TRANSPORTS
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
+from mcp_bindgen.tap.redaction import CREDENTIAL_NAMES
 
 _COPIED = ("command", "args", "env", "cwd", "url", "headers", "type")
 _GUARD = "__main__"
@@ -31,8 +32,7 @@ _RUNS = re.compile(r"^(?:\w+\.)*run\(", re.MULTILINE)
 """Text of a file that serves when it is imported, too."""
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _NAMES = (
-    r"(?:key(?!(?<![\w-]key)[\s:])|token(?!s)|secret|passw|[\w-]pwd|credential|auth(?!ors?\b)|cookie|"
-    r"(?<![a-z])(?:bearer|jwt|pass|pat)(?![a-z]))"
+    rf"(?:{CREDENTIAL_NAMES}|key(?!(?<![\w-]key)[\s:])|token(?!s)|auth(?!ors?\b)|(?<![a-z])(?:bearer|pass|pat)(?![a-z]))"
     r"(?![\w-]{0,40}(?:board|count|file|limit|path|type|words?)\b)[\w.-]{0,40}"
 )
 """Names of options, variables, headers and parameters that contain secrets; part of a longer name."""

@@ -20,14 +20,14 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.testing.judge import Violation
 
 from .recorder import Recorder
-from .redaction import REDACTED, redacted_text
+from .redaction import CREDENTIAL_NAMES, REDACTED, redacted_text
 from .trace import MAX_MESSAGE_BYTES, Sender, Trace, TracedMessage, brief
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 _MAX_SESSIONS = 10_000
 _UNPACKED = ("gzip", "deflate")
-_SECRET_HEADER = re.compile(r"auth(?!enticate)|cookie|credential|dpop|key|passw|secret|session|token", re.IGNORECASE)
+_SECRET_HEADER = re.compile(rf"auth(?!enticate)|key|session|token|{CREDENTIAL_NAMES}", re.IGNORECASE)
 _CHALLENGE = re.compile(r"(www|proxy)-authenticate", re.IGNORECASE)
 
 

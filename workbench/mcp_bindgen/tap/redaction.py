@@ -9,15 +9,17 @@ from typing import Any
 from mcp_bindgen.spec.json import is_array, is_json_type, is_object
 
 REDACTED = "[redacted]"
+CREDENTIAL_NAMES = r"cookie|credentials?|dpop|jwt|passphrase|passw(?:or)?d|[\w-]pwd|secret"
+"""Ends of names of secrets, in messages, headers, URLs and command lines."""
 
 _PAGE = r"(?![\w-]*(?:continuation|max|next|page|progress|sync)[-_]token)"
 _NAMES = (
-    rf"(?:proxy-?)?authorization|dpop|mcp-session-id|(?:access|refresh|id|auth|bearer|session|{_PAGE}[\w-]*[-_])?token|"
-    r"[\w-]*(?:(?:api|access|private|secret|subscription)[-_]?key|passw(?:or)?d|secret)|passphrase|(?:set-?)?cookie"
+    rf"(?:proxy-?)?authorization|mcp-session-id|(?:access|refresh|id|auth|bearer|session|{_PAGE}[\w-]*[-_])?token|"
+    rf"[\w-]*(?:(?:api|access|private|secret|subscription)[-_]?key|{CREDENTIAL_NAMES})"
 )
 _SECRET = re.compile(_NAMES, re.IGNORECASE)
 """Names of members whose texts and numbers are secrets; `progressToken` is none."""
-_IN_URLS = r"[\w-]*(?:token|key|signature|credential|session[-_]?id)|auth|code|jwt|pwd|session|sig"
+_IN_URLS = rf"[\w-]*(?:token|key|signature|session[-_]?id|{CREDENTIAL_NAMES})|auth|code|pwd|session|sig"
 _SCHEMES = (
     r"((?i:bearer|dpop)(?![ \t]+(?:auth[a-z]+|credentials?|tokens?)[,.;:)]?(?:\s|$))|"
     r"(?i:basic)(?=[ \t]+\S*(?:[a-z][A-Z]|[0-9+/=])))"
@@ -47,7 +49,7 @@ _MAX_FAILURES = 100
 """Maximum number of places in a text that begin like JSON and are none, which limits the time."""
 
 _MAY_CONTAIN = re.compile(
-    rb"authorization|cookie|key|passw|passphrase|secret|session|token|\"env\"|bearer|basic|dpop|://|[?&#\\]",
+    rb"authorization|cookie|credential|jwt|key|passw|passphrase|pwd|secret|session|token|\"env\"|bearer|basic|dpop|://|[?&#\\]",
     re.IGNORECASE,
 )
 """Bytes without which a JSON text has no secret; a backslash may begin an escaped letter."""
