@@ -137,7 +137,7 @@ def test_lists_and_notifications_contain_only_tasks_that_the_token_allows(monkey
     Another endpoint of the servers, where calls need no scopes, changes nothing.
     """
     monkeypatch.setattr("mcp_bindgen.extensions.tasks.engine.PAGE_SIZE", 3)
-    monkeypatch.setattr("mcp_bindgen.extensions.tasks.store.PAGE_SIZE", 3)
+    monkeypatch.setattr("mcp_bindgen.extensions.tasks.sqlite_store.PAGE_SIZE", 3)
     servers, rules = app(MemoryTaskStore()).servers(), {("tools/call", "wait"): ["mcp:write"]}
     with running(Verifier(), servers=servers, scopes=rules) as server:
         assert HttpApp(*servers, auth=ResourceServer(server.url, Verifier()))

@@ -16,8 +16,8 @@ import pytest
 from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id, now
 from mcp_bindgen.extensions.tasks.runners import LocalRunner
 from mcp_bindgen.extensions.tasks.service import Handle, RunningTask, Tasks, UnknownTask
-from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
-from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
+from mcp_bindgen.extensions.tasks.sqlite_store import MemoryTaskStore, SqliteTaskStore
+from mcp_bindgen.extensions.tasks.store import TaskLimits, TaskStore
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 from tests.harness.checked_connections import refused

@@ -20,8 +20,8 @@ from redis.exceptions import ConnectionError
 from mcp_bindgen.cluster import RedisStore
 from mcp_bindgen.extensions.tasks.record import LINGER_MS, TaskRecord, new_id
 from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
-from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
-from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
+from mcp_bindgen.extensions.tasks.sqlite_store import MemoryTaskStore, SqliteTaskStore
+from mcp_bindgen.extensions.tasks.store import TaskLimits, TaskStore
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from tests.extensions.tasks.test_service import task
 from tests.harness.checked_connections import refused

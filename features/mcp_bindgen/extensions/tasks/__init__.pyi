@@ -11,8 +11,8 @@ from .runners import Run as Run
 from .runners import TaskRunner as TaskRunner
 from .service import Tasks as Tasks
 from .service import UnknownTask as UnknownTask
+from .sqlite_store import MemoryTaskStore as MemoryTaskStore
 from .sqlite_store import SqliteTaskStore as SqliteTaskStore
-from .store import MemoryTaskStore as MemoryTaskStore
 from .store import TaskLimits as TaskLimits
 from .store import TaskStore as TaskStore
 from .tools import ToolTask as ToolTask

@@ -24,7 +24,8 @@ from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .record import TaskRecord, now
 from .runners import LocalRunner, TaskRunner
-from .store import MemoryTaskStore, TaskLimits, TaskStore
+from .sqlite_store import MemoryTaskStore
+from .store import TaskLimits, TaskStore
 
 T = TypeVar("T")
 

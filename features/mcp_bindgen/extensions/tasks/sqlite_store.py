@@ -1,4 +1,4 @@
-"""Task store in an SQLite file; tasks survive the process, and the processes of one machine can share the file."""
+"""Task stores in SQLite: in a file, which the processes of one machine can share, and in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from mcp_bindgen.http.server.sqlite_file import FileFormat, SqliteThread
+from mcp_bindgen.http.server.sqlite_file import FileFormat, Jobs, SqliteMemory, SqliteThread
 
 from .record import TaskRecord
 from .store import PAGE_SIZE, TaskLimits, Usage, load
@@ -24,32 +24,21 @@ _FORMAT = FileFormat(
     schema=Path(__file__).with_name("tasks.sql"),
     settings=("journal_mode = wal", "synchronous = full"),
 )
+_LAST_CHANGE = "select number from changes"
+_CHANGES = "select id, change from tasks where change > ? order by change"
 _USAGE = "select coalesce(sum(open), 0), coalesce(sum(tasks), 0), coalesce(sum(bytes), 0) from usage"
 
 
-class SqliteTaskStore:
-    """Task store in an SQLite file, for the processes of one machine.
-
-    Each commit waits for the disk, so a stored task survives the end of the process and of the machine.
+class _TaskStore:
+    """Task store in an SQLite database; see `TaskStore`.
 
     Args:
-        path: The file. A new file is readable by its owner only.
-        wait: Seconds to wait for another process that writes.
-
-    Raises:
-        ValueError: The file is not a task store, or has a different version.
-        sqlite3.Error: The file cannot be opened.
+        jobs: The database.
     """
 
-    def __init__(self, path: str | Path, wait: float = 5.0) -> None:
-        self._path = path
+    def __init__(self, jobs: Jobs) -> None:
+        self._do = jobs.do
         self._changed = anyio.Event()
-        self._thread = SqliteThread(_FORMAT.connect(path, wait), "mcp-task-store")
-        self._do = self._thread.do
-
-    async def aclose(self) -> None:
-        """Finish pending jobs and close the file."""
-        self._thread.close()
 
     async def _change(self, statement: str, *values: object) -> int:
         """Execute a statement that changes tasks; return the number of changed rows."""
@@ -122,18 +111,41 @@ class SqliteTaskStore:
         removable = "select place from tasks where not open and removable_at <= ? limit ?"
         return await self._change(f"delete from tasks where place in ({removable})", _now(), PAGE_SIZE)  # noqa: S608
 
+
+class SqliteTaskStore(_TaskStore):
+    """Task store in an SQLite file, for the processes of one machine.
+
+    Each commit waits for the disk, so a stored task survives the end of the process and of the machine.
+
+    Args:
+        path: The file. A new file is readable by its owner only.
+        wait: Seconds to wait for another process that writes.
+
+    Raises:
+        ValueError: The file is not a task store, or has a different version.
+        sqlite3.Error: The file cannot be opened.
+    """
+
+    def __init__(self, path: str | Path, wait: float = 5.0) -> None:
+        self._path = path
+        self._thread = SqliteThread(_FORMAT.connect(path, wait), "mcp-task-store")
+        super().__init__(self._thread)
+
+    async def aclose(self) -> None:
+        """Finish pending jobs and close the file."""
+        self._thread.close()
+
     async def watch(self) -> AsyncGenerator[str | None]:
         """Yield the ids of tasks that change in any process."""
         db = sqlite3.connect(self._path, timeout=_READ_TIMEOUT_SECONDS, isolation_level=None)  # reads only
-        changes = "select id, change from tasks where change > ? order by change"
         try:
-            last = await self._do(lambda db: int(db.execute("select number from changes").fetchone()[0]))
+            last = await self._do(lambda db: int(db.execute(_LAST_CHANGE).fetchone()[0]))
             seen = None
             while True:
                 changed, rows = self._changed, list[tuple[str, int]]()
                 with suppress(sqlite3.OperationalError):  # locked by another process: retry after the pause
                     version = db.execute("pragma data_version").fetchone()
-                    rows = db.execute(changes, (last,)).fetchall() if version != seen else []
+                    rows = db.execute(_CHANGES, (last,)).fetchall() if version != seen else []
                     seen = version
                 for id, last in rows:  # noqa: B007
                     yield id
@@ -141,6 +153,27 @@ class SqliteTaskStore:
                     await changed.wait()
         finally:
             db.close()
+
+
+class MemoryTaskStore(_TaskStore):
+    """Task store in memory, for one process."""
+
+    def __init__(self) -> None:
+        self._database = SqliteMemory(_FORMAT)
+        super().__init__(self._database)
+
+    async def aclose(self) -> None:
+        """Do nothing; the tasks remain until the store is gone."""
+
+    async def watch(self) -> AsyncGenerator[str | None]:
+        """Yield the ids of tasks that change."""
+        db = self._database.db
+        (last,) = db.execute(_LAST_CHANGE).fetchone()
+        while True:
+            changed, rows = self._changed, db.execute(_CHANGES, (last,)).fetchall()
+            for id, last in rows:  # noqa: B007
+                yield id
+            await changed.wait()
 
 
 def _now() -> float:

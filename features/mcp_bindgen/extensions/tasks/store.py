@@ -1,16 +1,11 @@
-"""Task stores: limits, interface, and the store in memory."""
+"""Limits and interface of task stores."""
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from operator import ge
 from typing import NamedTuple, Protocol
-
-import anyio
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
@@ -19,8 +14,6 @@ from .record import TaskRecord
 
 PAGE_SIZE = 100
 """Maximum number of tasks that one call of a store returns or removes."""
-
-_MAX_WAITING_CHANGES = 10_000  # ids that wait for one watcher
 
 
 class Usage(NamedTuple):
@@ -155,111 +148,3 @@ def load(data: bytes | None) -> TaskRecord | None:
     except ValueError as error:
         log.error("a stored task is ignored because its record is unreadable: %r", error)
         return None
-
-
-@dataclass
-class _Stored:
-    record: TaskRecord
-    worker: str = ""
-    until: float = 0.0  # end of the lease, in seconds since 1970
-
-
-@dataclass
-class _Watcher:
-    ids: dict[str | None, None] = field(default_factory=dict[str | None, None])
-    arrived: anyio.Event = field(default_factory=anyio.Event)
-
-
-class MemoryTaskStore:
-    """Task store in memory, for one process."""
-
-    def __init__(self) -> None:
-        self._stored: dict[str, _Stored] = {}
-        self._usage: dict[str | None, Usage] = {}  # of each principal, and of all
-        self._watchers: list[_Watcher] = []
-
-    async def create(self, record: TaskRecord, limits: TaskLimits) -> None:
-        """Add a task."""
-        limits.check(self._usage.get(None, Usage()), self._usage.get(record.principal, Usage()))
-        self._stored[record.id] = _Stored(record)
-        self._count(record, 1, 1, len(record.data))
-
-    def _count(self, record: TaskRecord, open: int, tasks: int, size: int) -> None:
-        for key in (None, record.principal):
-            used = self._usage.pop(key, Usage())
-            if used.tasks + tasks:
-                self._usage[key] = Usage(used.open + open, used.tasks + tasks, used.bytes + size)
-
-    def _report(self, id: str) -> None:
-        for watcher in self._watchers:
-            watcher.ids[id if len(watcher.ids) < _MAX_WAITING_CHANGES else None] = None
-            watcher.arrived.set()
-
-    async def read(self, id: str) -> TaskRecord | None:
-        """Return a task."""
-        stored = self._stored.get(id)
-        return None if stored is None else stored.record
-
-    async def swap(self, record: TaskRecord) -> bool:
-        """Replace the previous version of a task."""
-        stored = self._stored.get(record.id)
-        if stored is None or stored.record.version != record.version - 1:
-            return False
-        self._count(record, -int(record.is_over), 0, len(record.data) - len(stored.record.data))
-        stored.record = record
-        self._report(record.id)
-        return True
-
-    async def lease(self, id: str, worker: str, seconds: float) -> bool:
-        """Take or renew the lease of a task."""
-        now, stored = time.time(), self._stored.get(id)
-        if stored is None or stored.record.is_over or (stored.worker not in ("", worker) and stored.until > now):
-            return False
-        stored.worker, stored.until = worker, now + seconds
-        return True
-
-    async def release(self, id: str, worker: str, until: int | None = 0) -> None:
-        """End the lease of a worker."""
-        stored = self._stored.get(id)
-        if stored is not None and stored.worker == worker:
-            stored.worker, stored.until = "", math.inf if until is None else until / 1000
-
-    async def due(self) -> Sequence[str]:
-        """Return ids of tasks that need a worker."""
-        now = time.time()
-        due = (id for id, one in self._stored.items() if one.until <= now and not one.record.is_over)
-        return list(islice(due, PAGE_SIZE))
-
-    async def page(self, principal: str, after: str | None = None) -> Sequence[TaskRecord]:
-        """Return tasks of a principal."""
-        records = [one.record for one in self._stored.values() if one.record.principal == principal]
-        ids = [None, *(record.id for record in records)]
-        if after not in ids:
-            raise KeyError(after)
-        return records[ids.index(after) :][:PAGE_SIZE]
-
-    async def sweep(self) -> int:
-        """Remove tasks."""
-        now = time.time() * 1000
-        removable = (one.record for one in self._stored.values() if one.record.removable_at <= now)
-        removed = list(islice(removable, PAGE_SIZE))
-        for record in removed:
-            self._count(record, 0, -1, -len(record.data))
-            del self._stored[record.id]
-        return len(removed)
-
-    async def watch(self) -> AsyncGenerator[str | None]:
-        """Yield the ids of tasks that change."""
-        watcher = _Watcher()
-        self._watchers.append(watcher)
-        try:
-            while True:
-                await watcher.arrived.wait()
-                ids, watcher.ids, watcher.arrived = watcher.ids, {}, anyio.Event()
-                for id in ids:
-                    yield id
-        finally:
-            self._watchers.remove(watcher)
-
-    async def aclose(self) -> None:
-        """Do nothing; the store has no resources."""

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Protocol, runtime_checkable
 
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable as StoreUnavailable
 
-from .sqlite_file import MEMORY, FileFormat, SqliteThread, T, transaction
+from .sqlite_file import FileFormat, Jobs, SqliteMemory, SqliteThread
 
 PAGE = 256 * 1024
 """Bytes that a store returns at once; a single event may be larger."""
@@ -172,8 +170,6 @@ def account_of(principal: str | None) -> str:
     return "-" if principal is None else sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-Job = Callable[[sqlite3.Connection], T]
-
 _FORMAT = FileFormat(
     "an event store",
     version=4,
@@ -193,21 +189,17 @@ delete from streams where session = ? and name = ?
 """
 
 
-class _EventStore(ABC):
+class _EventStore:
     """Event store in an SQLite database; see `EventStore`.
 
     Args:
+        jobs: The database.
         limits: Limits of sessions, principals and the whole store.
     """
 
-    def __init__(self, limits: StoreLimits) -> None:
+    def __init__(self, jobs: Jobs, limits: StoreLimits) -> None:
+        self._do = jobs.do
         self._limits = limits
-
-    @abstractmethod
-    async def _do(self, job: Job[T]) -> T:
-        """Return the result of a job in a transaction."""
-
-    # --- sessions ---------------------------------------------------------------------------------------------
 
     async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
         """Store the record of a session."""
@@ -318,15 +310,12 @@ class SqliteEventStore(_EventStore):
     """
 
     def __init__(self, path: str | Path, limits: StoreLimits = STORE_LIMITS, wait: float = 5.0) -> None:
-        super().__init__(limits)
         self._thread = SqliteThread(_FORMAT.connect(path, wait), "mcp-event-store")
+        super().__init__(self._thread, limits)
 
     def close(self) -> None:
         """Finish the waiting calls and close the file; safe to call twice."""
         self._thread.close()
-
-    async def _do(self, job: Job[T]) -> T:
-        return await self._thread.do(job)
 
 
 class MemoryEventStore(_EventStore):
@@ -337,10 +326,4 @@ class MemoryEventStore(_EventStore):
     """
 
     def __init__(self, limits: StoreLimits = STORE_LIMITS) -> None:
-        super().__init__(limits)
-        self._db = _FORMAT.connect(MEMORY, 0.0)
-        weakref.finalize(self, self._db.close)
-
-    async def _do(self, job: Job[T]) -> T:
-        with transaction(self._db):
-            return job(self._db)
+        super().__init__(SqliteMemory(_FORMAT), limits)

@@ -1,22 +1,24 @@
-"""Asynchronous access to an SQLite file: one thread runs the jobs, and commits simultaneous jobs together."""
+"""Asynchronous access to an SQLite database, in a file or in memory."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
 T = TypeVar("T")
+Job: TypeAlias = Callable[[sqlite3.Connection], T]
 
 MEMORY = ":memory:"
 """Path of a database that lasts as long as its connection."""
@@ -25,7 +27,7 @@ _STATE = """
 select user_version, (select count(*) from sqlite_master), (select count(*) from sqlite_master where name = ?)
 from pragma_user_version
 """
-_Job = tuple[Callable[[sqlite3.Connection], Any], Future[Any]]
+_Job = tuple[Job[Any], Future[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,38 @@ def transaction(db: sqlite3.Connection) -> Generator[None]:
         yield
 
 
+class Jobs(Protocol):
+    """Database that runs jobs."""
+
+    async def do(self, job: Job[T]) -> T:
+        """Return the result of a job after its commit; an exception of the job rolls its changes back."""
+        ...
+
+
+class SqliteMemory:
+    """Database in memory, which lasts as long as this object.
+
+    Args:
+        format: Its format.
+
+    Attributes:
+        db: The connection.
+    """
+
+    def __init__(self, format: FileFormat) -> None:
+        self.db: sqlite3.Connection = format.connect(MEMORY, 0.0)
+        weakref.finalize(self, self.db.close)
+
+    async def do(self, job: Job[T]) -> T:
+        """Return the result of a job."""
+        with transaction(self.db):
+            return job(self.db)
+
+
 class SqliteThread:
-    """Thread that runs jobs on a connection. No other code may use the connection from then on.
+    """Thread that runs jobs on a connection, and commits simultaneous jobs together.
+
+    No other code may use the connection from then on.
 
     Args:
         db: Connection in autocommit mode.
@@ -121,8 +153,8 @@ class SqliteThread:
         self._jobs.put(None)
         self._thread.join()
 
-    async def do(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        """Return the result of a job after its commit; an exception of the job rolls its changes back.
+    async def do(self, job: Job[T]) -> T:
+        """Return the result of a job.
 
         Raises:
             StoreUnavailable: SQLite fails, for example because the disk is full.
