@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.lowering import Lowered, Profile, Verdict, lower
-from mcp_bindgen.lowering.codecs import key
 from mcp_bindgen.lowering.profiles import violations
+from mcp_bindgen.runtime.model.json_types import json_key
 from tests.harness.json_instances import Instances
 
 COMPLETE = {Verdict.EXACT, Verdict.CODED, Verdict.GUARDED}
@@ -76,7 +76,7 @@ def _incomplete(lowered: Lowered, target: Any, value: Any) -> str:
         decoded = lowered.decode(encoded)
     except ValueError as error:
         return f"lost: {error}" if lowered.verdict in COMPLETE else ""
-    return "" if key(decoded) == key(value) else f"decoded as {decoded!r}"
+    return "" if json_key(decoded) == json_key(value) else f"decoded as {decoded!r}"
 
 
 def _unsound(

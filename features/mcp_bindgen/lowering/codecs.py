@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
 Json: TypeAlias = Any
 """JSON value, as `json.loads` returns it."""
@@ -66,15 +66,6 @@ def _stated(value: Json) -> Json:
     return value
 
 
-def key(value: Json) -> object:
-    """Return a hashable value that is equal for equal JSON values: 1 and 1.0 are equal, 1 and true are not."""
-    if is_object(value):
-        return "object", frozenset((name, key(member)) for name, member in value.items())
-    if is_array(value):
-        return "array", tuple(map(key, value))
-    return type(value) if isinstance(value, bool) else None, value
-
-
 @dataclass(frozen=True)
 class Labels:
     """Strings that stand for constants. A label is also recognised in another letter case if that is unambiguous."""
@@ -91,7 +82,7 @@ class Labels:
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
         for label, constant in self.values.items():
-            if value is not ABSENT and key(constant) == key(value):
+            if value is not ABSENT and json_key(constant) == json_key(value):
                 return label
         raise Lost(f"{value!r} has no label")
 
@@ -109,7 +100,7 @@ class Constant:
 
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
-        if value is ABSENT or key(value) != key(self.value):
+        if value is ABSENT or json_key(value) != json_key(self.value):
             raise Lost("it is another constant")
         return self.wire
 
@@ -316,7 +307,7 @@ class Items:
         if not is_array(value):
             return value
         found = [self._at(index).decode(item) for index, item in enumerate(value)]
-        return list({key(item): item for item in reversed(found)}.values())[::-1] if self.distinct else found
+        return list({json_key(item): item for item in reversed(found)}.values())[::-1] if self.distinct else found
 
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
@@ -359,7 +350,7 @@ class Branches:
         for fits, codec in self.branches:
             try:
                 encoded = codec.encode(value)
-                if fits(encoded) and key(self.decode(encoded)) == key(value):
+                if fits(encoded) and json_key(self.decode(encoded)) == json_key(value):
                     return encoded
             except (Lost, Undecodable):
                 continue

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.model.json_types import is_object, json_key
 
 from . import codecs
-from .codecs import IDENTITY, Codec, Json, key
+from .codecs import IDENTITY, Codec, Json
 from .profiles import Profile, is_free_of_references, violations
 from .profiles import depth as depth_of
 from .rules import Reason, Refused, reason
@@ -225,7 +225,7 @@ class Rewriter:
             return []
         pointer = shape[0].pointer
         reasons = tuple(one for alternative in shape for one in alternative.reasons)
-        values = list({key(value): value for one in shape for value in one.values}.values())
+        values = list({json_key(value): value for one in shape for value in one.values}.values())
         texts = (f"{', '.join(map(_text, one.values))}: {one.description}" for one in shape if one.description)
         description = shape[0].description if len(shape) == 1 else "; ".join(texts)
         if self.profile.only_strings_enumerated and not _is_boolean(values):
@@ -277,7 +277,7 @@ class Rewriter:
 
     def anything(self, one: Alternative, depth: int) -> Piece:
         """Return the lowered form of any JSON value, perhaps without null."""
-        nullable = key(None) not in map(key, one.limits.get("not", {"enum": []})["enum"])
+        nullable = json_key(None) not in map(json_key, one.limits.get("not", {"enum": []})["enum"])
         others = len(one.limits.get("not", {"enum": []})["enum"]) > (not nullable)
         reasons = (reason("drop-condition", one.pointer, "not"),) * others
         if self.profile.untyped:
@@ -673,7 +673,7 @@ def _is_free(shape: Shape) -> bool:
 
 
 def _is_boolean(values: Iterable[Any]) -> bool:
-    return {key(value) for value in values} == {key(False), key(True)}
+    return {json_key(value) for value in values} == {json_key(False), json_key(True)}
 
 
 def _record(properties: Mapping[str, Schema | None]) -> Schema:

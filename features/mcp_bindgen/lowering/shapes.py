@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from mcp_bindgen.app.dialects import NAMED, draft, modern
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
-from .codecs import Json, key
+from .codecs import Json
 from .rules import Reason, Refused, reason
 
 Schema: TypeAlias = dict[str, Any]
@@ -355,8 +355,8 @@ class Document:
             types = _types(schema["type"])
             values = [value for value in values if any(is_of(type, value) for type in types)]
         if "enum" in schema and "const" in schema:
-            values = [value for value in values if key(value) == key(schema["const"])]
-        unique = {key(value): value for value in values}.values()
+            values = [value for value in values if json_key(value) == json_key(schema["const"])]
+        unique = {json_key(value): value for value in values}.values()
         description = _description(schema)
         scalars = tuple(value for value in unique if not (is_object(value) or is_array(value)))
         found = [Alternative("values", pointer, description, values=scalars)] if scalars else []
@@ -487,7 +487,7 @@ class Document:
     def accepts(self, alternative: Alternative, value: Json) -> bool:
         """Return whether an alternative accepts a constant: null, a boolean, a number or a string."""
         if alternative.kind == "values":
-            return key(value) in map(key, alternative.values)
+            return json_key(value) in map(json_key, alternative.values)
         if alternative.kind == "link":
             return any(self.accepts(one, value) for one in self.follow(alternative.target))
         if alternative.kind == "any":

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
 from .folder import FILE, MOST_BYTES, MOST_FILES, BadFrontmatter, digest, parse_frontmatter
 
@@ -173,7 +173,7 @@ async def load_skill(
     except (UnicodeDecodeError, BadFrontmatter) as error:
         problem = str(error) if isinstance(error, BadFrontmatter) else "is not UTF-8"
         raise SkillRefused(f"{entry.uri} {problem}") from None
-    if not _same(written, entry.frontmatter):
+    if json_key(written) != json_key(entry.frontmatter):
         raise SkillRefused(f"{entry.uri} has other frontmatter than its entry, which the user saw")
     return LoadedSkill(client, entry, text)
 
@@ -213,12 +213,3 @@ async def _bytes(client: ReadsResources, uri: str) -> bytes:
         return b64decode(found[0]["blob"], validate=True)
     except ValueError:
         raise SkillRefused(f"{uri} is not base64") from None
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Return True if two JSON values are equal: in JSON, unlike in Python, true is not 1."""
-    if is_object(one) and is_object(other):
-        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
-    if is_array(one) and is_array(other):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)

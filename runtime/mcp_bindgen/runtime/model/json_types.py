@@ -1,4 +1,4 @@
-"""Type guards for JSON values that type checkers follow."""
+"""Type guards for JSON values that type checkers follow, and equality of JSON values."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ is_object: Callable[[object], TypeIs[dict[str, Any]]] = cast(
 
 is_array: Callable[[object], TypeIs[list[Any]]] = cast(Any, list.__instancecheck__)
 """Return True if a value is a JSON array."""
+
+
+def json_key(value: object) -> object:
+    """Return a hashable value that is equal for equal JSON values: 1 and 1.0 are equal, 1 and true are not."""
+    if is_object(value):
+        return "object", frozenset((name, json_key(member)) for name, member in value.items())
+    if is_array(value):
+        return "array", tuple(map(json_key, value))
+    return type(value) if isinstance(value, bool) else None, value
 
 
 def parse_json(data: bytes | str) -> Any:
