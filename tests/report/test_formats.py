@@ -136,7 +136,7 @@ def test_a_limited_text_counts_the_findings_that_it_leaves_out(most: int) -> Non
         causes = grouped(between(*step).findings)
         named = sum(finding.fingerprint in shown for finding in causes)
         assert named + sum(map(int, counts)) == len(causes)
-        assert shown.count("--all") == len(counts)
+        assert shown.count("--full") == len(counts)
         assert (shown == whole) == (len(whole.splitlines()) <= most)
         worst = [one.fingerprint in shown for one in causes if one.severity is Severity.BREAKING]
         mild = [one for one in causes if one.severity is Severity.INFO]

@@ -92,8 +92,8 @@ def diff(
     every_commit: Annotated[
         bool, typer.Option("--every-commit", help="In a range, compare the commits of merged branches too.")
     ] = False,
-    show_all: Annotated[
-        bool, typer.Option("--all", help=f"List each change, also in a text of more than {_MAX_LINES} lines.")
+    is_full: Annotated[
+        bool, typer.Option("--full", help=f"List each change, also in a text of more than {_MAX_LINES} lines.")
     ] = False,
     body: Annotated[
         Path | None,
@@ -153,7 +153,7 @@ def diff(
 
         places = SchemaPlaces(found.comparisons, given, schemas.store)
     report = replace(
-        comparison_report(found, witness=witness, places=places), max_lines=None if show_all else _MAX_LINES
+        comparison_report(found, witness=witness, places=places), max_lines=None if is_full else _MAX_LINES
     )
     print_report(report, format, out)
     if body is not None:

@@ -59,7 +59,7 @@ class Page:
 def text(document: Document, page: Page | None = None) -> str:
     """Return a document as text that ends with a line break."""
     printer = _Printer(page or Page())
-    return within(document, printer.document, printer.fits, "--all lists them.")
+    return within(document, printer.document, printer.fits, "--full lists them.")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], page: Page) -> Iterator[str]:
