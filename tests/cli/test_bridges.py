@@ -45,7 +45,7 @@ def test_steps_and_missing_features_are_printed_as_json() -> None:
     told = json.loads(inside("bridges", "mcp_bindgen.v2025_11_25:Server", "--json").stdout)
     assert list(told) == list(Store().pins)
     assert inside("bridges", "--missing", "--json").returncode == 2
-    assert "add --missing" in complaint("bridges", "--write")
+    assert "add --missing" in complaint("bridges", "--append")
 
 
 @pytest.mark.full

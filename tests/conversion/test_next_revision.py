@@ -165,15 +165,15 @@ def test_three_rules_complete_the_bridge_of_the_revision(home: Path) -> None:
     file = home / "schema" / "bridges.toml"
     kept = f'# mine\n["{BASIS} -> {NAME}"]  # up\nTool.description = {{ give = "", because = "kept" }} # mine, too'
     file.write_text(kept, "utf-8")
-    inside("bridges", "--missing", "--write", code=0)
+    inside("bridges", "--missing", "--append", code=0)
     lines = file.read_text("utf-8").splitlines()
     assert [*lines[:2], *(line for line in lines if "Tool.description =" in line)] == kept.splitlines()
     assert inside("generate", NAME).stderr == ""
-    assert inside("bridges", "--missing", "--write").stderr == "no rule is missing\n"
+    assert inside("bridges", "--missing", "--append").stderr == "no rule is missing\n"
     table = f'["{BASIS} -> {NAME}".ResourceTemplate]\nname = {{ do = "keep", because = "a table of its own" }}\n'
     file.write_text(f'["{BASIS} -> {NAME}"]\n{table}', "utf-8")
     before = file.read_text("utf-8")
-    assert f"{file}: has other tables of the step; leave out --write" in complaint("bridges", "--missing", "--write")
+    assert f"{file}: has other tables of the step; leave out --append" in complaint("bridges", "--missing", "--append")
     assert file.read_text("utf-8") == before
     file.write_text(RULES, "utf-8")
     assert inside("generate", NAME).stderr == ""

@@ -36,7 +36,7 @@ Subject = Annotated[
 def bridges(
     subject: Subject = None,
     missing: Annotated[bool, typer.Option("--missing", help="Print the rules that are missing, as TOML.")] = False,
-    writes: Annotated[bool, typer.Option("--write", help="With --missing, add the rules to your files.")] = False,
+    writes: Annotated[bool, typer.Option("--append", help="With --missing, add the rules to your files.")] = False,
     as_json: Json = False,
     folder: Folder = None,
 ) -> None:
@@ -50,14 +50,14 @@ def bridges(
 
     `mcp-bindgen bridges --missing` prints the rules to write, as TOML.
 
-    `mcp-bindgen bridges --missing --write` adds the rules to `bridges.toml`, and changes no line that is there.
+    `mcp-bindgen bridges --missing --append` adds the rules to `bridges.toml`, and changes no line that is there.
 
     `mcp-bindgen bridges --missing --folder schema` prints the rules of another schema folder.
     """
     if missing and (as_json or subject is not None):
         raise BadInput("--missing prints TOML, of all steps", fix="leave the other options out")
     if writes and not missing:
-        raise BadInput("--write is for the rules of --missing", fix="add --missing")
+        raise BadInput("--append is for the rules of --missing", fix="add --missing")
     if folder is not None and subject is not None:
         raise BadInput("--folder is for the steps between revisions", fix="leave it out")
     if subject is not None:
@@ -114,8 +114,8 @@ def _save(file: Path, text: str) -> None:
     try:
         tomllib.loads(text)
     except ValueError:
-        raise BadInput("has other tables of the step", file=file, fix="leave out --write, and add the rules") from None
-    save(file, text, "leave out --write")
+        raise BadInput("has other tables of the step", file=file, fix="leave out --append, and add the rules") from None
+    save(file, text, "leave out --append")
     say(f"rules added to {file}")
 
 

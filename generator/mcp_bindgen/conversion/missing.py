@@ -57,7 +57,7 @@ def _example(protocol: Protocol, path: Path) -> str:
     answers = {method.name: method.result for method in protocol.methods}
     names = [name for name in path if name in protocol.definitions]
     type = Ref(names[-1]) if names else answers.get(path[0])
-    value = {} if type is None else _value(protocol, type, full=True)
+    value: Any = {} if type is None else _value(protocol, type, full=True)
     shown = {name: one for name, one in value.items() if name != "_meta"} if is_object(value) else value
     return shortened(json.dumps(shown).replace('"_meta": {}, ', ""), _MAX_CHARACTERS)
 
