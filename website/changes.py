@@ -1,13 +1,13 @@
-"""Pages of changes: anchors for their groups, and links to the atlas and to the rules."""
+"""Pages of changes: an anchor for each finding, and links to the atlas and to the rules."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container
 
-from .atlas.model import definition_page, group_anchor, method_page
+from .atlas.model import definition_page, finding_anchor, method_page
 
-_GROUP = re.compile(r"^### `([^`]*)`$", re.MULTILINE)
+_SUBJECT = re.compile(r"^- (`(?:[\w<>-]+ \w+ )?([\w/]+)[^`]*`)", re.MULTILINE)
 _RULE = re.compile(r"<sub>([a-z-]+) ([0-9a-f]{16})</sub>")
 
 
@@ -15,15 +15,13 @@ def linked_findings(name: str, text: str, pages: Container[str]) -> str:
     """Return a page with links from its findings to the atlas; only pages of changes have any."""
     if not name.startswith("changes/"):
         return text
-    seen: dict[str, int] = {}
 
-    def group(match: re.Match[str]) -> str:
-        anchor = group_anchor(match[1])
-        seen[anchor] = seen.get(anchor, 0) + 1
-        number = f"-{seen[anchor]}" if seen[anchor] > 1 else ""
-        heading = f"### `{match[1]}` {{ #{anchor}{number} }}"
-        page = next((page for page in (method_page(match[1]), definition_page(match[1])) if page in pages), None)
-        return f"{heading}\n\n[In the atlas](../{page})" if page is not None else heading
+    def subject(match: re.Match[str]) -> str:
+        page = next((page for page in (method_page(match[2]), definition_page(match[2])) if page in pages), None)
+        return f"- [{match[1]}](../{page})" if page is not None else match[0]
 
-    text = _GROUP.sub(group, text)
-    return _RULE.sub(r"<small>[\1](../reference/diff-rules.md#\1) \2</small>", text)
+    def rule(match: re.Match[str]) -> str:
+        anchor = finding_anchor(match[2])
+        return f'<small id="{anchor}">[{match[1]}](../reference/diff-rules.md#{match[1]}) {match[2]}</small>'
+
+    return _RULE.sub(rule, _SUBJECT.sub(subject, text))

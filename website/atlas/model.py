@@ -165,9 +165,9 @@ class Atlas:
 
     @cached_property
     def reported(self) -> dict[str, set[str]]:
-        """Revision -> groups with a heading on the page of its changes."""
+        """Revision -> fingerprints of the findings on the page of its changes."""
         files = (ROOT / "docs" / "changes").glob("2*.md")
-        return {file.stem: set(re.findall(r"^### `(.*)`$", file.read_text("utf-8"), re.MULTILINE)) for file in files}
+        return {file.stem: set(re.findall(r"<sub>\S+ (\w+)</sub>", file.read_text("utf-8"))) for file in files}
 
     def history(self, words: str) -> History | None:
         """Return the history of a subject in the core, or None."""
@@ -316,23 +316,23 @@ def dated(protocol: Protocol, value: Any) -> Any:
 
 def history_words(atlas: Atlas, found: History) -> str:
     """Return the events of a history, with links to revisions and to the reports of `diff`."""
-    anchors = {event.revision: [finding.group for finding in event.findings] for event in found.events}
+    prints = {event.revision: [one.cause or one.fingerprint for one in event.findings] for event in found.events}
 
     def heading(match: re.Match[str]) -> str:
         revision = match[1].replace("\\", "")
-        groups = anchors.get(revision, [])
-        shown = next((group for group in groups if group in atlas.reported.get(revision, ())), None)
-        place = group_anchor(shown) if shown is not None else ""
-        report = link("diff", f"changes/{revision}.md", place) if groups else ""
+        known = prints.get(revision, [])
+        shown = next((one for one in known if one in atlas.reported.get(revision, ())), None)
+        place = finding_anchor(shown) if shown is not None else ""
+        report = link("diff", f"changes/{revision}.md", place) if known else ""
         return f"**{revision_link(revision)}**{f' ({report})' if report else ''}"
 
     _, *sections = markdown(document([(None, found)])).split("\n\n")
     return re.sub(r"^## (.*)$", heading, "\n\n".join(sections), flags=re.MULTILINE)
 
 
-def group_anchor(group: str) -> str:
-    """Return the anchor of a group of findings on a page of changes."""
-    return f"in-{slug(group)}"
+def finding_anchor(fingerprint: str) -> str:
+    """Return the anchor of a finding on a page of changes."""
+    return f"finding-{fingerprint}"
 
 
 def conversion_rows(atlas: Atlas, owner: str) -> Iterator[tuple[str, str, str, str]]:
