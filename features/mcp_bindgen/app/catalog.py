@@ -25,22 +25,27 @@ class Entries(NamedTuple):
     """The place of the entries of one kind.
 
     Attributes:
+        kind: The kind.
+        definition: Definition of an entry in the protocol.
         member: The member of the document that lists them.
         key: The member of an entry that names it.
         changed: The notification that the list changed.
     """
 
+    kind: Kind
+    definition: str
     member: str
     key: str
     changed: str
 
 
-KINDS: Mapping[Kind, Entries] = {
-    "tool": Entries("tools", "name", "notifications/tools/list_changed"),
-    "prompt": Entries("prompts", "name", "notifications/prompts/list_changed"),
-    "resource": Entries("resources", "uri", "notifications/resources/list_changed"),
-    "template": Entries("resourceTemplates", "uriTemplate", "notifications/resources/list_changed"),
-}
+_PLACES = (
+    Entries("tool", "Tool", "tools", "name", "notifications/tools/list_changed"),
+    Entries("prompt", "Prompt", "prompts", "name", "notifications/prompts/list_changed"),
+    Entries("resource", "Resource", "resources", "uri", "notifications/resources/list_changed"),
+    Entries("template", "ResourceTemplate", "resourceTemplates", "uriTemplate", "notifications/resources/list_changed"),
+)
+KINDS: Mapping[Kind, Entries] = {place.kind: place for place in _PLACES}
 
 
 class Catalog:

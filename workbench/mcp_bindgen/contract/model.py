@@ -6,35 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bindgen.app.catalog import KINDS, Kind
+from mcp_bindgen.app.catalog import KINDS, Entries, Kind
 from mcp_bindgen.ir import Protocol
 
-_DEFINITIONS: Mapping[Kind, str] = {
-    "tool": "Tool",
-    "prompt": "Prompt",
-    "resource": "Resource",
-    "template": "ResourceTemplate",
-}
-
-
-@dataclass(frozen=True)
-class Listing:
-    """List of a contract.
-
-    Attributes:
-        kind: Kind of its entries.
-        key: Member that identifies an entry.
-        definition: Definition of an entry in the protocol.
-    """
-
-    kind: Kind
-    key: str
-    definition: str
-
-
-LISTINGS: Mapping[str, Listing] = {
-    place.member: Listing(kind, place.key, _DEFINITIONS[kind]) for kind, place in KINDS.items()
-}
+LISTINGS: Mapping[str, Entries] = {place.member: place for place in KINDS.values()}
 """Member of a contract -> the list."""
 
 
