@@ -68,9 +68,14 @@ def plans(store: Store, *, users: bool | str = False, leaving: str | None = None
 
 
 def rules_of(store: Store, source: str, target: str) -> Rules:
-    """Return the rules of a step, of the installation and of the user, with those that follow from its opposite."""
+    """Return the rules of a step, of the installation and of the user, with those that follow from its opposite.
+
+    Rules of the last step to a revision of the user count for earlier sources, too.
+    """
     rules = read_rules(*dict.fromkeys(rule_file(store, users=users) for users in (False, True)))
-    return {**_opposite(rules, source, target), **rules.get((source, target), {})}
+    last = [older for older, newer in pairs(store, users=True) if newer == target]
+    steps = [({**_opposite(rules, one, target), **rules.get((one, target), {})}) for one in (*last, source)]
+    return {path: rule for step in steps for path, rule in step.items()}
 
 
 def _opposite(rules: Mapping[tuple[str, str], Rules], source: str, target: str) -> Rules:
