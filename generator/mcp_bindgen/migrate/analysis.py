@@ -109,7 +109,7 @@ class Analysis:
         code = {path: self._annotated(module, handlers, self._signatures[1]) for path, module in modules.items()}
         checked = check({**code, **context}, self._root, overlay.without(self._new, self._kept), "new")
         wrong = {(one.file, one.line, one.offset) for one in known.diagnostics if one.code != "deprecated"}
-        wrong, self._kept = wrong if self._kept else set(), set()
+        wrong, self._kept = wrong if self._kept else set[tuple[Path, int, int]](), set[tuple[str, str]]()
         bases = {
             node.name: [ast.unparse(base).rpartition(".")[2] for base in node.bases]
             for module in modules.values()

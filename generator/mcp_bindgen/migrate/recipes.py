@@ -258,4 +258,5 @@ def _put(tree: Any, place: Place, leaf: Any) -> Any:
         return [*(tree or ()), _put(dict(step.members), rest, leaf)]
     if step == ONLY_ITEM:
         return [_put(None, rest, leaf)]
-    return {**(tree or {}), step: _put((tree or {}).get(step), rest, leaf)}
+    members: dict[str, Any] = tree or {}
+    return {**members, step: _put(members.get(step), rest, leaf)}
