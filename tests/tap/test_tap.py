@@ -294,8 +294,8 @@ def test_secrets_are_redacted_and_other_values_are_kept() -> None:
         "token": [int(digits)],
         "passwd": float(digits),
     }
-    names = ("mcp-session-id", "openai_api_key", "tavilyApiKey", "x-api-key", "client_secret", "aws_secret_access_key")
-    names += ("passphrase", "db_credentials", "session-jwt", "db_pwd")
+    names = ["mcp-session-id", "openai_api_key", "tavilyApiKey", "x-api-key", "client_secret", "aws_secret_access_key"]
+    names += ["passphrase", "db_credentials", "session-jwt", "db_pwd"]
     message |= dict.fromkeys(names, secret)
     message["urls"] = [f"/mcp?{name}={secret}" for name in (*names, "session_id", "passwd", "auth", "X-Amz-Signature")]
     properties = {"token": {"type": "string"}, "env": {"type": "object"}}
