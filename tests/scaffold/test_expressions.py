@@ -129,13 +129,13 @@ def test_code_may_replace_a_value_in_an_expression() -> None:
     words = of(("A", Object((Field("toDo", Scalar("string"), True), Field("more", AnyValue(), False)))))
     assert expression(words, Ref("A"), {"toDo": Code("params.x")}) == "mcp.A(to_do=params.x)"
     assert expression(words, Map(Ref("A")), {"b": {"toDo": "c", "more": [Code("d")]}}, "models.") == (
-        "{'b': models.A(to_do='c', more=[d])}"
+        '{"b": models.A(to_do="c", more=[d])}'
     )
 
 
 def test_undeclared_members_are_built_with_model_validate() -> None:
     words = of(("A", Object((Field("kind", Const(("a",)), True),))))
-    assert expression(words, Ref("A"), {"x-y": 1}) == "mcp.A.model_validate({'kind': 'a', 'x-y': 1})"
+    assert expression(words, Ref("A"), {"x-y": 1}) == 'mcp.A.model_validate({"kind": "a", "x-y": 1})'
     closed = of(("A", Object((), extra=None)))
     with pytest.raises(Unfit):
         expression(closed, Ref("A"), {"x": 1})

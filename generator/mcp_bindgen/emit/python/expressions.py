@@ -37,7 +37,7 @@ def expression(protocol: PythonProtocol, type: Type, value: Any, prefix: str = "
         case Array(items):
             return f"[{', '.join(expression(protocol, items, item, prefix) for item in value)}]"
         case Map(values):
-            entries = (f"{name!r}: {expression(protocol, values, item, prefix)}" for name, item in value.items())
+            entries = (f"{_literal(key)}: {expression(protocol, values, item, prefix)}" for key, item in value.items())
             return f"{{{', '.join(entries)}}}"
         case Union(members):
             chosen = next(member for member in members if fits(protocol, member, value))
@@ -76,7 +76,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, Code):
         return value.text
     if is_object(value):
-        return f"{{{', '.join(f'{name!r}: {_literal(item)}' for name, item in value.items())}}}"
+        return f"{{{', '.join(f'{_literal(name)}: {_literal(item)}' for name, item in value.items())}}}"
     if is_array(value):
         return f"[{', '.join(map(_literal, value))}]"
     is_plain = isinstance(value, str) and value.isprintable() and not {*value} & {*'"\\'}
