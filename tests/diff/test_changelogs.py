@@ -47,7 +47,7 @@ def protocol(revision: str) -> Protocol:
 
 @cache
 def comparison(old: str, new: str) -> Comparison:
-    return compare(protocol(old), protocol(new), gates=gates(STORE, protocol(old), protocol(new)))
+    return compare(protocol(old), protocol(new), gates=gates(STORE))
 
 
 _META = "io.modelcontextprotocol/"

@@ -183,7 +183,7 @@ def test_commit_subjects_are_escaped_in_every_format(repo: Repo, format: str) ->
     assert "make pages a string" in text
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert "everyone" in text
+    assert ("everyone" in text) == (format != "github"), "more than nine notices are counted"
     match format:
         case "markdown":
             lines = [line for line in text.splitlines() if "@everyone" in line]

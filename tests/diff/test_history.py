@@ -112,7 +112,7 @@ def subjects(protocol: Protocol) -> list[str]:
 def test_every_subject_has_a_history_that_agrees_with_the_schemas(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {(old.revision, new.revision): module.Step(old, new) for old, new in pairwise(protocols())}
     error_codes = {error.name: error.code for protocol in protocols() for error in protocol.errors}
-    monkeypatch.setattr(module, "Step", lambda old, new: steps[old.revision, new.revision])
+    monkeypatch.setattr(module, "Step", lambda old, new, gates: steps[old.revision, new.revision])
     for subject in subjects(protocols()[index]):
         found = module.history(subject, protocols())
         assert subject in (*found.names.values(), str(error_codes.get(found.name)))

@@ -379,9 +379,24 @@ def test_a_form_that_needs_a_new_capability_is_safe_without_it() -> None:
     gated = next(one for one in on_wire(found(old, new)) if one.rule == "union-member-added")
     assert (gated.old_client, gated.new_client, gated.gate) == (S, S, "client.reader.film")
     assert gated.hint.startswith("Safe unless the other side declares `client.reader.film`")
-    for path, effects in [(("FindBookResult", "it", "Film"), (S, S)), (("Shelf", "it", "Film"), (B, S))]:
-        one = compare(model(either("Book")), model(either("Book", "Film")), gates={path: "server.film"}).findings
+    old, new = model(either("Book")), model(either("Book", "Film"))
+    place, elsewhere, unasked = ("FindBookResult", "it", "Film"), ("Shelf", "it", "Film"), ("server.film", (B, S))
+    for path, (capability, effects) in [
+        (place, ("client.film", (S, S))),
+        (place, unasked),  # a server that declares it sends the form to all clients
+        (elsewhere, ("client.film", (B, S))),
+    ]:
+        one = compare(old, new, gates={path: capability}).findings
         assert {(f.old_client, f.new_client) for f in one if f.subject == "FindBookResult.it|Film"} == {effects}
+
+    def shelves(*names: str) -> Protocol:
+        definitions = {"Thing": union(*names), "Book": BOOK, "Film": FILM, "Loan": record(it=ref("Thing"))}
+        return model(small(definitions, FindBookResult=record(it=ref("Thing"), loan=ref("Loan"))))
+
+    for known, effect in [(("FindBookResult", "Loan"), S), (("FindBookResult",), B)]:
+        rules = {(name, "it", "Film"): "client.film" for name in known}
+        (form,) = on_wire(compare(shelves("Book"), shelves("Book", "Film"), gates=rules).findings)
+        assert (form.subject, form.old_client) == ("Thing|Film", effect)  # a rule for each place of a named union
 
     def answers(*names: str) -> Schema:
         definitions = {f"{name}Request": message(f"{name.lower()}/it") for name in names}

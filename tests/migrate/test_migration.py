@@ -489,6 +489,7 @@ def test_reported_uses_refer_to_findings_of_diff() -> None:
     reported = found_in_everything("2025-11-25", "2026-07-28")
     findings = json.loads(inside("diff", "2025-11-25", "2026-07-28", "--format", "json").stdout)["comparisons"][0]
     known = {finding["fingerprint"]: finding["rule"] for finding in findings["findings"]}
+    known |= {one["fingerprint"]: one["rule"] for finding in findings["findings"] for one in finding["places"]}
     linked = [use for use in reported if use["fingerprint"] is not None]
     assert all(known[use["fingerprint"]] == use["rule"] for use in linked)
     assert len(linked) > 0.9 * len(reported)

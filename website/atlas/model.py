@@ -16,6 +16,7 @@ from mcp_bindgen.conversion.differences import Plan
 from mcp_bindgen.conversion.steps import plans
 from mcp_bindgen.diff.history import History, Step, history
 from mcp_bindgen.diff.selectors import find
+from mcp_bindgen.diff.source import gates
 from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.ir.examples import Unfit, example
 from mcp_bindgen.ir.model import Definition, ErrorCode, Extension, Method, Object, Type, references
@@ -156,7 +157,7 @@ class Atlas:
     @cached_property
     def steps(self) -> list[Step]:
         """The comparison of each revision with the next one."""
-        return [Step(old, new) for old, new in pairwise(self.cores)]
+        return [Step(old, new, gates(self.store)) for old, new in pairwise(self.cores)]
 
     @cached_property
     def plans(self) -> list[Plan]:

@@ -81,10 +81,12 @@ _CREATE_MESSAGE_RESULT_CONTENT_ITEMS = Ruling(
 _CREATE_MESSAGE_RESULT_CONTENT_TOOL_USE_CONTENT = Ruling(
     "CreateMessageResult.content.ToolUseContent",
     "MCP 2025-06-18 has no tools in sampling",
+    "client.sampling.tools",
 )
 _CREATE_MESSAGE_RESULT_CONTENT_TOOL_RESULT_CONTENT = Ruling(
     "CreateMessageResult.content.ToolResultContent",
     "MCP 2025-06-18 has no tools in sampling",
+    "client.sampling.tools",
 )
 _TOOL_EXECUTION = Ruling(
     "Tool.execution",

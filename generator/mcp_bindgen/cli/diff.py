@@ -170,12 +170,12 @@ def _comparisons(
     names: Sequence[str], schemas: Schemas, evidence: bool, every_commit: bool
 ) -> tuple[list[Comparison], Walked | None]:
     """Return the comparisons that the command line names, and the range of commits, if it is one."""
-    store, facts = schemas.store, schemas.facts
+    store, facts, known = schemas.store, schemas.facts, gates(schemas.store)
     if len(names) != 1 or not is_range(names[0]):
         if every_commit:
             raise BadInput("--every-commit needs a range of commits", fix="give git:REPO@A..B:PATH, or leave it out")
         pairs = load(names, store, facts)
-        found = [compare(*pair, evidence=evidence, gates=gates(store, *pair)) for pair in pairs]
+        found = [compare(*pair, evidence=evidence, gates=known) for pair in pairs]
         return [tell_moves(one, store) for one in found], None
     from mcp_bindgen.diff.commits import Walk
 
@@ -184,6 +184,7 @@ def _comparisons(
         count = iter(range(1, len(walk.commits) + 1))
         return walk.compare(
             evidence=evidence,
+            gates=known,
             tell=lambda commit: status.update(f"commit {next(count)} of {len(walk.commits)}, {commit.date}"),
         )
 
@@ -218,6 +219,7 @@ def history(
     say_diagnostics(*protocols)
     versions = timelines(subject, schemas.store)
     in_core = not versions or any(find(protocol, subject) is not None for protocol in protocols)
-    found: list[tuple[str | None, History]] = [(None, trace(subject, protocols))] if in_core else []
+    known = gates(schemas.store)
+    found: list[tuple[str | None, History]] = [(None, trace(subject, protocols, gates=known))] if in_core else []
     found += [(id, trace(subject, line)) for id, line in versions.items()]
     print_report(Report(partial(document, found), partial(record, found)), Format.JSON if as_json else Format.TEXT)

@@ -14,7 +14,7 @@ import typer
 from mcp_bindgen.conversion.steps import rules_of
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.extensions import tell_moves
-from mcp_bindgen.diff.source import load
+from mcp_bindgen.diff.source import gates, load
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.migrate import migrate as read_project
@@ -78,7 +78,7 @@ def migrate(
     ((before, after),) = load([old, new], schemas.store, schemas.facts)
     say_diagnostics(before, after)
     rules = rules_of(schemas.store, before.revision, after.revision)
-    compared = tell_moves(compare(lower(before), lower(after)), schemas.store)
+    compared = tell_moves(compare(lower(before), lower(after), gates=gates(schemas.store)), schemas.store)
     found = read_project(compared, path, package=package, rewrite=rewrite, rules=rules)
     put(path if path.is_dir() else path.parent, found.edited, follow_links=True)
     print_report(Report(partial(document, found), partial(record, found)), format, out)

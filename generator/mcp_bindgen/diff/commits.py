@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from mcp_bindgen.ir import Protocol, build
@@ -13,7 +15,7 @@ from mcp_bindgen.spec.git import Commit
 from mcp_bindgen.spec.sources import GitPlace
 
 from .finding import Comparison
-from .findings import compare
+from .findings import Gates, compare
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Walk:
         self._skipped: list[Skipped] = []
 
     def compare(
-        self, *, evidence: bool = False, tell: Callable[[Commit], object] = id
+        self, *, evidence: bool = False, gates: Gates = MappingProxyType({}), tell: Callable[[Commit], object] = id
     ) -> tuple[list[Comparison], Walked]:
         """Compare the file in each commit with its previous version; omit commits that keep its structure.
 
@@ -86,20 +88,23 @@ class Walk:
 
         Args:
             evidence: True to add a witness to each finding on the wire.
+            gates: As for `findings.compare`.
             tell: Called with each commit before it is compared.
 
         Raises:
             BadInput: No two versions can be compared.
         """
-        found = list(self._comparisons(evidence, tell))
+        found = list(self._comparisons(partial(compare, evidence=evidence, gates=gates), tell))
         if not found:
             with locating(self._place.argument):
                 new = self._read(self._last)
                 old = self._read(self._first) if self._first is not None and not self.commits else new
-            found.append(compare(old, new, evidence=evidence))
+            found.append(compare(old, new, evidence=evidence, gates=gates))
         return found, Walked(self._place.argument, len(self.commits), self._same, tuple(self._skipped))
 
-    def _comparisons(self, evidence: bool, tell: Callable[[Commit], object]) -> Iterator[Comparison]:
+    def _comparisons(
+        self, compare: Callable[[Protocol, Protocol], Comparison], tell: Callable[[Commit], object]
+    ) -> Iterator[Comparison]:
         for commit in self.commits:
             tell(commit)
             blob = self._blob(commit.id)
@@ -118,7 +123,7 @@ class Walk:
             if old.digest == new.digest:
                 self._same += 1
             else:
-                yield replace(compare(old, new, evidence=evidence), commits=(*between, commit))
+                yield replace(compare(old, new), commits=(*between, commit))
 
     def _before(self, commit: Commit) -> tuple[Protocol, tuple[Commit, ...]] | None:
         """Return the last readable version before a commit, and the unreadable commits since then."""

@@ -5,16 +5,16 @@ Changes become findings by their affected messages, impacts and hints.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from types import MappingProxyType
 
-from mcp_bindgen.ir.model import Definition, Field, Object, Protocol, Ref, Sender, Type, flattened
+from mcp_bindgen.ir.model import Definition, Field, Object, Protocol, Sender, Type, flattened, references
 
 from .compare import Comparer
 from .finding import Comparison, Finding, Impact, Message, Plane, Severity
-from .grouping import arranged
+from .grouping import arranged, hint_of
 from .location import HOW, NEW, OLD, SIDES, Change, Unit, around, only, suffix
 from .match import match
 from .messages import OPENINGS, MessageChange, is_asked_for, message_changes
@@ -25,20 +25,19 @@ from .rules import RULES, Impacts, impacts
 from .verdict import verdicts
 
 Described = Definition | Field
+Gates = Mapping[tuple[str, ...], str]
 Found = tuple[Finding, Change | MessageChange | None]
 """Finding, and the change from which a witness can be made."""
 
 
-def compare(
-    old: Protocol, new: Protocol, *, evidence: bool = True, gates: Mapping[tuple[str, ...], str] = MappingProxyType({})
-) -> Comparison:
+def compare(old: Protocol, new: Protocol, *, evidence: bool = True, gates: Gates = MappingProxyType({})) -> Comparison:
     """Find the differences between two revisions, and their impact on old and new peers.
 
     Args:
         old: The old revision.
         new: The new revision.
         evidence: True to add a witness to each finding on the wire, or the reason for its absence.
-        gates: Path of a variant in `bridges.toml` -> capability without which no peer sends it.
+        gates: Path of a variant in `bridges.toml` -> capability without which no peer sends it, as from `source.gates`.
     """
     search = Findings(old, new, gates)
     found = search.run()
@@ -67,7 +66,7 @@ class Findings:
         gates: As for `compare`.
     """
 
-    def __init__(self, old: Protocol, new: Protocol, gates: Mapping[tuple[str, ...], str]) -> None:
+    def __init__(self, old: Protocol, new: Protocol, gates: Gates) -> None:
         self.protocols, self.gates = (old, new), gates
         self.matches = match(old, new)
         self.comparer = Comparer(old, new, self.matches)
@@ -176,7 +175,7 @@ class Findings:
             for sender in self.senders_of_results(unit):
                 side = OLD if sender == "server" else NEW
                 both[side] = max(both[side], Impact.RISKY)
-        gate = self.gate(change, {message.method for messages in known.values() for message in messages})
+        gate = self.gate(change)
         most = Impact.SAFE if "." in gate else Impact.RISKY if change.confused or gate or not meets else Impact.BREAKS
         plane = rule.plane if sent or rule.plane is not Plane.WIRE else Plane.SOURCE
         names = [min(one, default="") for one in unit.names]
@@ -184,34 +183,62 @@ class Findings:
         effects, reaches = (old_client, new_client), set[Message]().union(*known.values())
         return self.found(change.rule, change.subject, plane, effects, change.descriptions, reaches, names, gate)
 
-    def gate(self, change: Change, methods: Set[str]) -> str:
+    def gate(self, change: Change) -> str:
         """Return what the other side must declare or request before it meets a variant: a capability, or params.
 
         A capability that both revisions have makes no difference between them.
         """
-        side = OLD if change.rule == "union-member-removed" else NEW
-        form, protocol, other = change.types[side], self.protocols[side], self.protocols[1 - side]
         if not change.rule.startswith("union-member-"):
             return ""
-        known = {capability.name for capability in other.capabilities}
-        found = next((one for one in self.capabilities(form, side, methods) if one not in known), "")
-        asked = change.location.unit.answers and is_asked_for(protocol, change.location.unit.answers, form)
-        return found or ("params that ask for it" if asked else "")
+        side = OLD if change.rule == "union-member-removed" else NEW
+        protocol, answered = self.protocols[side], change.location.unit.answers
+        known = {capability.name for capability in self.protocols[1 - side].capabilities}
+        needed = [*self.derived(change, side), self.stated(change, side)]
+        asked = answered and is_asked_for(protocol, answered, change.types[side])
+        return next((one for one in needed if one and one not in known), "params that ask for it" if asked else "")
 
-    def capabilities(self, form: Type | None, side: int, methods: Set[str]) -> Iterator[str]:
-        """Yield the capabilities that messages of `methods` need for a variant: by their facts, or by a rule."""
-        protocol = self.protocols[side]
+    def derived(self, change: Change, side: int) -> Iterator[str]:
+        """Yield the capabilities that a variant needs by facts about methods: as an answer, or as the params."""
+        protocol, form = self.protocols[side], change.types[side]
+        users = {message.method for messages in self.side(change.location.unit, side).values() for message in messages}
         for method in protocol.methods:
             needed = method.capability(method.senders[0])
             if method.carrier == "embedded" and form in method.answers and needed is not None:
                 yield needed
-            if form in flattened([protocol.resolve(method.params)] if method.params is not None else []):
+            if users <= {method.name} and form in flattened([protocol.resolve(method.params)] if method.params else []):
                 fields = [(need, protocol.field_of(form, need.member)) for need in method.needs]
                 yield from (one.capability for one, field in fields if field and field.constant in one.values)
-        for path, capability in self.gates.items():
-            users = {one.method for messages in self.reach[side].of(path[0]).values() for one in messages}
-            if isinstance(form, Ref) and path[-1] == form.name and methods <= users | {path[0]}:
-                yield capability
+
+    def stated(self, change: Change, side: int) -> str:
+        """Return the capability that rules name for all places of a variant.
+
+        The side that has it receives the variant, or answers with it to requests that need the capability.
+        """
+        found = {self.gates.get(path, "") for path in self.paths(change, side)}
+        capability = found.pop() if len(found) == 1 else ""
+        methods = self.protocols[side].methods
+        asking = {method.name for method in methods for need in method.needs if need.capability == capability}
+        senders = self.side(change.location.unit, side).items()
+        own = [one for sender, messages in senders if capability.startswith(f"{sender}.") for one in messages]
+        is_asked = all(not capability.startswith(f"{one.sender}.") and one.method in asking for one in own)
+        return capability if is_asked else ""
+
+    def paths(self, change: Change, side: int) -> Iterator[tuple[str, ...]]:
+        """Yield the paths of a variant in files of rules; a union stands in the members that refer to it."""
+        protocol, unit, path = self.protocols[side], change.location.unit, change.location.path
+        names, methods = unit.names[side], {method.definition: method.name for method in protocol.methods}
+        if unit.within[side]:
+            return  # the unit also stands in places without a definition
+        if unit.answers:
+            yield methods[unit.answers], "result", *path
+        elif path[1:]:
+            yield from ((methods.get(name, name), *path) for name in names)
+        else:
+            for owner, definition in protocol.definitions.items():
+                parts = [(field.wire, field.type) for field in protocol.fields_of(definition.type)]
+                for step, type in parts or [("", definition.type)]:
+                    if not names.isdisjoint(references(type)):
+                        yield methods.get(owner, owner), step, *path
 
     def sent(self, unit: Unit) -> tuple[Mapping[Sender, set[Message]], bool]:
         """Return the senders of a unit and their messages: the common ones, else of either revision.
@@ -315,16 +342,8 @@ class Findings:
         """Return a finding in its group; `names` are its definitions of both revisions."""
         group = "errors" if rule.startswith("error-") else self.subjects.group(subject)
         messages, (old, new) = tuple(sorted(reaches)), names
-        hint = hint or _hint(rule, gate)
+        hint = hint or hint_of(gate) or RULES[rule].hint
         return Finding(rule, subject, group, plane, *impacts, *descriptions, messages, hint, old, new, gate=gate)
-
-
-def _hint(rule: str, gate: str) -> str:
-    if not gate:
-        return RULES[rule].hint
-    if "." in gate:
-        return f"Safe unless the other side declares `{gate}`, which a side without it never does."
-    return "Comes only where the params ask for it: ask only a side that has it."
 
 
 def _merged(one: Finding, other: Finding) -> Finding:

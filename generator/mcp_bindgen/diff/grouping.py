@@ -59,6 +59,14 @@ def grouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(_whole(group) if len(group) > 1 else group[0] for group in found.values())
 
 
+def hint_of(*gates: str) -> str:
+    """Return what to do about variants and messages with gates; empty without a gate."""
+    names = [f"`{gate}`" for gate in gates if "." in gate]
+    if names:
+        return f"Safe unless the other side declares {' or '.join(names)}, which a side without it never does."
+    return "Comes only where the params ask for it: ask only a side that has it." if any(gates) else ""
+
+
 def owners(finding: Finding) -> tuple[str, ...]:
     """Return the definitions or messages with the changed member that the subject of a group does not name."""
     found = dict.fromkeys(_split(one)[0] for one in finding.places)
@@ -121,6 +129,8 @@ def _cause(group: Sequence[Finding]) -> str:
 
 
 def _whole(group: Sequence[Finding]) -> Finding:
+    gated = [one for one in group if one.hint == hint_of(one.gate)]
+    hints = [*(one.hint for one in group if one not in gated), hint_of(*dict.fromkeys(one.gate for one in gated))]
     return replace(
         group[0],
         subject=_title(group),
@@ -129,7 +139,7 @@ def _whole(group: Sequence[Finding]) -> Finding:
         old=", ".join(dict.fromkeys(one.old for one in group)),
         new=", ".join(dict.fromkeys(one.new for one in group)),
         reaches=tuple(sorted({message for one in group for message in one.reaches})),
-        hint=" ".join(dict.fromkeys(one.hint for one in group)),
+        hint=" ".join(filter(None, dict.fromkeys(hints))),
         gate=group[0].gate if len({one.gate for one in group}) == 1 else "",
         places=tuple(group),
     )

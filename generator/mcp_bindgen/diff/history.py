@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal
 
 from mcp_bindgen.ir import Protocol
@@ -13,7 +14,7 @@ from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec import Correction, Diagnostic
 
 from .finding import Finding
-from .findings import compare
+from .findings import Gates, compare
 from .location import NEW, OLD, is_inside, only, suffix
 from .match import match, renamed_methods
 from .reach import sent
@@ -72,13 +73,19 @@ class History:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def history(subject: str, protocols: Sequence[Protocol], steps: Sequence[Step] | None = None) -> History:
+def history(
+    subject: str,
+    protocols: Sequence[Protocol],
+    steps: Sequence[Step] | None = None,
+    gates: Gates = MappingProxyType({}),
+) -> History:
     """Return the history of a subject, followed through its renames from the newest revision that has it.
 
     Args:
         subject: A method, a definition, a member such as `Tool.annotations`, or an error code or its name.
         protocols: The revisions, oldest first.
         steps: Comparisons of each revision with the next one, for callers that need several histories.
+        gates: As for `findings.compare`.
 
     Raises:
         BadInput: No revision has the subject.
@@ -87,7 +94,7 @@ def history(subject: str, protocols: Sequence[Protocol], steps: Sequence[Step] |
     newest = next((index for index in reversed(range(len(found))) if found[index] is not None), None)
     if newest is None:
         raise unknown(subject, protocols)
-    steps = steps or [Step(old, new) for old, new in pairwise(protocols)]
+    steps = steps or [Step(old, new, gates) for old, new in pairwise(protocols)]
     line: list[Selector | None] = [None] * len(protocols)
     line[newest] = found[newest]
     for index in range(newest, 0, -1):
@@ -127,11 +134,12 @@ def _events(line: Sequence[Selector | None], protocols: Sequence[Protocol], step
 class Step:
     """Comparison of a revision with the next revision."""
 
-    def __init__(self, old: Protocol, new: Protocol) -> None:
+    def __init__(self, old: Protocol, new: Protocol, gates: Gates = MappingProxyType({})) -> None:
         self.protocols = old, new
         self.matches = match(old, new)
         self.subjects = Subjects(old, new, self.matches)
-        self.findings = [finding for finding in compare(old, new, evidence=False).findings if finding.rule != _WORDS]
+        findings = compare(old, new, evidence=False, gates=gates).findings
+        self.findings = [finding for finding in findings if finding.rule != _WORDS]
         self._names = self.matches.new, self.matches.old
         renamed = renamed_methods(old, new, self.matches)
         self._methods = renamed, {now: was for was, now in renamed.items()}

@@ -71,6 +71,11 @@ class Location:
     step: Step = ("form", "")
     wire: bool = True
 
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the steps from the top of the unit."""
+        return (*(self.above.path if self.above is not None else ()), *filter(None, self.step[1:]))
+
     def below(self, kind: str, name: str, old: Type, new: Type, *, wire: bool = True) -> Location:
         """Return a place inside of this one."""
         subject = self.subject + suffix(kind, name)

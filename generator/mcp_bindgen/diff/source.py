@@ -46,12 +46,10 @@ def load(names: Sequence[str], store: Store, semantics: Mapping[str, Any]) -> li
     return [(old, new)]
 
 
-def gates(store: Store, old: Protocol, new: Protocol) -> dict[tuple[str, ...], str]:
-    """Return path of a variant -> capability that `bridges.toml` names for it, in both steps between two revisions."""
-    names = old.revision, new.revision
-    users = any(name not in store.pins or store.is_users(name) for name in names)
-    rules, steps = read_rules(rule_file(store, users=users)), (names, names[::-1])
-    return {path: rule.capability for step in steps for path, rule in rules.get(step, {}).items() if rule.capability}
+def gates(store: Store) -> dict[tuple[str, ...], str]:
+    """Return path of a value -> capability that a rule of any step names for it, of the installation or the user."""
+    steps = read_rules(*dict.fromkeys(rule_file(store, users=users) for users in (False, True))).values()
+    return {path: rule.capability for rules in steps for path, rule in rules.items() if rule.capability}
 
 
 def timeline(

@@ -13,6 +13,7 @@ from mcp_bindgen.spec.sources import Readable, Source
 
 from .finding import Comparison, Plane
 from .findings import compare
+from .source import gates
 
 
 @dataclass(frozen=True)
@@ -62,4 +63,4 @@ def _release(store: Store, revision: str, patched: Schema, applied: Collection[P
     )
     new = replace(build(theirs), revision=f"{revision} as in {source.name}")
     gone = (patch.pointer for patch in ours.applied if patch not in applied)
-    return Release(revision, compare(build(ours), new), tuple(gone))
+    return Release(revision, compare(build(ours), new, gates=gates(store)), tuple(gone))

@@ -12,6 +12,7 @@ import tomlkit
 
 from mcp_bindgen.conversion.steps import rules_of
 from mcp_bindgen.diff import compare
+from mcp_bindgen.diff.source import gates
 from mcp_bindgen.emit.header import is_generated
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowered import PythonProtocol
@@ -111,10 +112,8 @@ def upgrade(folder: Path, old: str, new: str, *, force: bool = False, store: Sto
     revisions = tuple(sorted({new if one == old else one for one in project.revisions}, key=order))
     generated, report = _generated(replace(project, revisions=revisions), force=force)
     target = own.package if own is not None else None
-    rules = rules_of(store, old, new)
-    migration = migrate(
-        compare(before, after), folder, rewrite=True, without=project.generated, target=target, rules=rules
-    )
+    rules, compared = rules_of(store, old, new), compare(before, after, gates=gates(store))
+    migration = migrate(compared, folder, rewrite=True, without=project.generated, target=target, rules=rules)
     if own is not None:
         migration = _with_apps(project, migration, own)
     changes = {**generated, **dict(_added(folder, own)), **migration.edited}
