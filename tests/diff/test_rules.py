@@ -520,6 +520,23 @@ def test_added_and_removed_deprecations_are_found() -> None:
     assert {finding.rule for finding in back} == {"undeprecated"}
 
 
+def test_a_deprecation_is_found_where_the_params_become_a_definition() -> None:
+    inline = small(FindBookRequest=message("books/find", record(title=TEXT)), FindBookRequestParams=None)
+    notice = {"since": "2020-01-01", "instead": "ask for all", "definitions": ["FindBookRequestParams.title"]}
+    named = model(small(FindBookRequestParams=record(title=TEXT)), {"deprecations": [notice]})
+    found = {(finding.rule, finding.subject) for finding in compare(model(inline), named).findings}
+    assert ("deprecated", "FindBookRequest.params.title") in found
+
+
+def test_a_method_renamed_with_its_message_is_one_pair_of_findings() -> None:
+    renamed = {"ClientRequest": union("SeekBookRequest"), "FindBookRequest": None, "FindBookRequestParams": None}
+    renamed |= {"FindBookResult": None, "SeekBookResult": record("pages", pages=WHOLE)}
+    renamed |= {"SeekBookRequest": message("books/seek", ref("SeekBookRequestParams"))}
+    findings = on_wire(found(small(), small(renamed, SeekBookRequestParams=record("title", title=TEXT))))
+    assert [finding.subject for finding in findings if "Request.method" in finding.subject] == []
+    assert {finding.hint for finding in findings} == {"It is called `books/seek` now.", "It was called `books/find`."}
+
+
 def test_every_rule_is_the_mirror_of_its_mirror() -> None:
     assert all(RULES[rule.mirror].mirror == rule.id for rule in RULES.values())
     assert all(rule.hint.endswith(".") and rule.says for rule in RULES.values())

@@ -10,7 +10,7 @@ from dataclasses import replace
 from operator import itemgetter
 from types import MappingProxyType
 
-from mcp_bindgen.ir.model import Definition, Field, Object, Protocol, Sender, Type, flattened, references
+from mcp_bindgen.ir.model import Definition, Field, Protocol, Ref, Sender, Type, flattened, references
 
 from .compare import Comparer
 from .finding import Comparison, Finding, Impact, Message, Plane, Severity
@@ -73,12 +73,8 @@ class Findings:
         self.subjects = self.comparer.subjects
         self.reach = Reach(old), Reach(new)
         self.replacements: dict[str, str] = {}
-        self.codes = {
-            f"{error.definition}.{path}"
-            for protocol in self.protocols
-            for error in protocol.errors
-            for path in ("code", "error.code")
-        }
+        self.known = {f"{error.definition}.{path}" for error in new.errors for path in ("code", "error.code")}
+        self.known |= {f"{method.definition}.method" for method in new.methods}
 
     def run(self) -> list[Found]:
         """Return all findings; equal findings from several places become one, with all affected messages."""
@@ -135,13 +131,13 @@ class Findings:
                 self.replacements[f"{error.code} {error.name}"] = f"`{instead.code} {instead.name}` takes its place."
         changes = [change.in_place or change for change in changes]
         yield from ((self.of_message(change), change) for change in messages)
-        yield from ((self.of_type(change), change) for change in changes if not self.is_code(change))
+        yield from ((self.of_type(change), change) for change in changes if not self.is_known(change))
         yield from ((finding, None) for finding in self.of_names())
         yield from ((finding, None) for finding in self.of_descriptions())
 
-    def is_code(self, change: Change) -> bool:
-        """Return whether a change is a renumbered error code, for which there is a finding already."""
-        return change.rule == "const-changed" and change.subject in self.codes
+    def is_known(self, change: Change) -> bool:
+        """Return whether a change is a renumbered error or a renamed method, for which there is a finding already."""
+        return change.rule == "const-changed" and change.subject in self.known
 
     # --- messages -----------------------------------------------------------------------------------------------
 
@@ -307,11 +303,13 @@ class Findings:
                     yield self.off_wire("description-changed", subject, before.doc, after.doc, a, b)
 
     def described(self, old: Type, new: Type, label: str) -> Iterator[tuple[str, Described, Described]]:
-        """Yield subject, old and new state of members, also of inline objects."""
-        one, other = (side.inline(type) for side, type in zip(self.protocols, (old, new), strict=True))
-        for was in one.fields if isinstance(one, Object) and isinstance(other, Object) else ():
-            now = other.field(was.wire) if isinstance(other, Object) else None
-            if now is not None:
+        """Yield subject, old and new state of members, also of objects that are inline in one of the revisions."""
+        one, other = (
+            None if isinstance(type, Ref) and type.name not in self.comparer.moved else protocol.object_of(type)
+            for protocol, type in zip(self.protocols, map(Protocol.inline, self.protocols, (old, new)), strict=True)
+        )
+        for was in one.fields if one and other else ():
+            if other and (now := other.field(was.wire)):
                 subject = label + suffix("field", was.wire)
                 yield subject, was, now
                 yield from self.described(was.type, now.type, subject)
