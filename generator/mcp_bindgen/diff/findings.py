@@ -107,13 +107,11 @@ class Findings:
 
     def origins(self, finding: Finding) -> set[str]:
         """Return the ids of the extensions of a finding."""
-        methods = {message.method for message in finding.reaches}
-        names = finding.definition_old, finding.definition_new
-        found = {method.origin for protocol in self.protocols for method in protocol.methods if method.name in methods}
-        for protocol, name in zip(self.protocols, names, strict=True):
-            if name in protocol.definitions:
-                found.add(protocol.definitions[name].origin)
-        return found - {""}
+        reached = {message.method for message in finding.reaches}
+        known = [method for protocol in self.protocols for method in protocol.methods if method.name in reached]
+        names = zip(self.protocols, (finding.definition_old, finding.definition_new), strict=True)
+        owners = [protocol.definitions[name] for protocol, name in names if name in protocol.definitions]
+        return {one.origin for one in (*known, *owners)}
 
     def depth(self, finding: Finding) -> int:
         """Return the number of references between the nearest message and the definition of a finding."""

@@ -62,13 +62,9 @@ def github(document: Document) -> str:
     Findings of level `NOTE` are left out. The last notice counts the annotations that GitHub would not show.
     """
     found = [line for section in document.sections for line in _section(section)]
-    shown: list[str] = []
-    left: list[str] = []
-    for kind, most in _MAX_ANNOTATIONS.items():
-        lines = [line for line in found if line.startswith(f"::{kind} ")]
-        shown += lines[:most]
-        left += [plural(len(lines) - most, kind)] if len(lines) > most else []
-    if left:
+    kinds = {kind: [line for line in found if line.startswith(f"::{kind} ")] for kind in _MAX_ANNOTATIONS}
+    shown = [line for kind, lines in kinds.items() for line in lines[: _MAX_ANNOTATIONS[kind]]]
+    if left := [plural(more, kind) for kind, lines in kinds.items() if (more := len(lines[_MAX_ANNOTATIONS[kind] :]))]:
         place = "in the summary of this step" if os.environ.get("GITHUB_STEP_SUMMARY") else "with --format line"
         shown.append(_command("notice", f"More findings are {place}: {', '.join(left)}.", title=document.command))
     return "".join(f"{line}\n" for line in shown)

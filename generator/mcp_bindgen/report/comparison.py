@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from mcp_bindgen.diff.accept import Accepted
 from mcp_bindgen.diff.finding import Area, Comparison, Impact, Outcome, Plane, Severity
 from mcp_bindgen.diff.finding import Finding as DiffFinding
 from mcp_bindgen.diff.grouping import grouped, owners
@@ -36,6 +37,8 @@ from .document import (
     strong,
 )
 
+from .render import Report
+
 if TYPE_CHECKING:
     from mcp_bindgen.diff.commits import Walked
 
@@ -46,6 +49,7 @@ OUTCOMES = {Outcome.WORKS: "works", Outcome.LIMITED: "works with limits", Outcom
 LEVELS = {Severity.BREAKING: Level.ERROR, Severity.RISKY: Level.WARNING, Severity.INFO: Level.NOTE}
 _OUTCOME_LEVELS = {Outcome.WORKS: Level.NOTE, Outcome.LIMITED: Level.WARNING, Outcome.CANNOT_TALK: Level.ERROR}
 _PAIRINGS = ("old client with new server", "new client with old server")
+_VERBS = {Impact.BREAKS: ("breaks", " "), Impact.RISKY: ("risky", " for ")}
 _SEVERITIES = {Severity.BREAKING: "Breaking", Severity.RISKY: "Risky", Severity.INFO: "Harmless"}
 _AREAS = {
     Area.LIFECYCLE: "Lifecycle",
@@ -69,6 +73,22 @@ _MAX_METHODS = 3
 def without_lines(comparison: Comparison, subject: DiffFinding | Diagnostic) -> Place:
     """Return a place as far as it is known without reading the schema file."""
     return Place(subject.file, subject.pointer) if isinstance(subject, Diagnostic) else NOWHERE
+
+
+def comparison_report(found: Accepted, *, witness: bool = False, places: Places = without_lines) -> Report:
+    """Return the report of comparisons in all forms; the arguments are as for `document`."""
+
+    def html() -> str:
+        from .comparison_html import comparison_html  # its templates take time to load
+
+        return comparison_html(found.comparisons, found.walked)
+
+    def record() -> object:
+        from .comparison_json import record
+
+        return record(found)
+
+    return Report(lambda: document(found.comparisons, witness=witness, walked=found.walked, places=places), record, html)
 
 
 def document(
@@ -285,18 +305,15 @@ def _compact(findings: Iterable[DiffFinding], place: Callable[[DiffFinding], Pla
 
 def _effect(finding: DiffFinding) -> str:
     """Return the pairings that a finding breaks or puts at risk, as a sentence; empty for none."""
-    impacts = finding.old_client, finding.new_client
-    if max(impacts) < Impact.RISKY:
-        return ""
-    verbs = {Impact.BREAKS: ("breaks", " "), Impact.RISKY: ("risky", " for ")}
-    if impacts[0] is impacts[1]:
-        verb, preposition = verbs[impacts[0]]
-        return f"{strong(verb.capitalize())}{preposition}both pairings."
-    parts = [(*verbs[impact], pairing) for impact, pairing in zip(impacts, _PAIRINGS, strict=True) if impact in verbs]
-    (verb, preposition, pairing), *rest = parts
-    words = [f"{strong(verb.capitalize())}{preposition}{pairing}"]
-    words += [f"{strong(verb)}{preposition}{pairing}" for verb, preposition, pairing in rest]
-    return f"{', '.join(words)}."
+    impacts = dict(zip(_PAIRINGS, (finding.old_client, finding.new_client), strict=True))
+    if finding.old_client is finding.new_client:
+        impacts = {"both pairings": finding.old_client}
+    stated = [(*_VERBS[impact], pairing) for pairing, impact in impacts.items() if impact in _VERBS]
+    words = [
+        f"{strong(verb if index else verb.capitalize())}{link}{pairing}"
+        for index, (verb, link, pairing) in enumerate(stated)
+    ]
+    return f"{', '.join(words)}." if words else ""
 
 
 def _places(finding: DiffFinding) -> str:
