@@ -95,7 +95,7 @@ class Comparer(Sides):
         if before != after:
             rule = "envelope-inlined" if after > before else "envelope-extracted"
             location = Location(unit, unit.label, (old, new), wire=False)
-            self.note(rule, location, (", ".join(sorted(before)), ", ".join(sorted(after))))
+            self.changes.append(Change(rule, location, (", ".join(sorted(before)), ", ".join(sorted(after)))))
 
     def results(self, old: Method, new: Method) -> None:
         """Compare the results of a request of both revisions."""
@@ -118,7 +118,7 @@ class Comparer(Sides):
         elif (before or after) and self.is_recut(*location.types):
             rule, name = ("ref-extracted", after) if after else ("ref-inlined", before)
             if name in (self.matches.old if after else self.matches.new):
-                self.note(rule, location, self.describe(location))
+                self.changes.append(Change(rule, location, self.describe(location)))
                 self.compare(location)
             else:
                 self._inlining.add(rule, str(name), location)
@@ -189,7 +189,7 @@ class Comparer(Sides):
             come.remove(now)
             below = location.below("field", now.wire, was.type, now.type, wire=now.wire not in payload)
             parts = "field-renamed", f"field-removed-{_required(was)}", f"field-added-{_required(now)}"
-            self.note("field-renamed", below, (was.wire, now.wire), below.types, parts)
+            self.changes.append(Change("field-renamed", below, (was.wire, now.wire), below.types, parts))
         for side, members in enumerate((gone, come)):
             for member in members:
                 below = location.below("field", member.wire, member.type, member.type, wire=member.wire not in payload)
@@ -200,10 +200,10 @@ class Comparer(Sides):
                 below = location.below("field", wire, was.type, now.type, wire=wire not in payload)
                 if was.required != now.required:
                     descriptions = _required(was), _required(now)
-                    self.note(f"field-became-{descriptions[NEW]}", below, descriptions, below.types)
+                    self.changes.append(Change(f"field-became-{descriptions[NEW]}", below, descriptions, below.types))
                 if was.fallback != now.fallback:
                     descriptions = was.fallback or "nothing", now.fallback or "nothing"
-                    self.note("default-changed", below, descriptions, below.types)
+                    self.changes.append(Change("default-changed", below, descriptions, below.types))
                 self.place(below)
         self.extras(objects[OLD].extra, objects[NEW].extra, location)
 
@@ -249,9 +249,9 @@ class Comparer(Sides):
         if old is not None and new is not None:
             self.place(location.below("values", "", old, new))
         elif new is not None:
-            self.note("additional-properties-opened", location, ("no other members", "other members"))
+            self.changes.append(Change("additional-properties-opened", location, ("no other members", "other members")))
         elif old is not None:
-            self.note("additional-properties-closed", location, ("other members", "no other members"))
+            self.changes.append(Change("additional-properties-closed", location, ("other members", "no other members")))
 
 
 def _required(field: Field) -> str:

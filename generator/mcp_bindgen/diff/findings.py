@@ -5,7 +5,7 @@ Changes become findings by their affected messages, impacts and hints.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from .messages import OPENINGS, MessageChange, is_asked_for, message_changes
 from .moves import with_moves
 from .reach import Reach, sent
 from .replacements import replacements
-from .rules import RULES, Impacts, impacts
+from .rules import RULES, impacts
 from .verdict import verdicts
 
 Described = Definition | Field
@@ -150,11 +150,10 @@ class Findings:
         elif change.gate:
             old_client, new_client = min(old_client, Impact.SAFE), min(new_client, Impact.SAFE)
         names = [method.definition if method is not None else "" for method in change.methods]
-        reaches, hint = [change.message] if change.message else [], self.replacements.get(change.subject, "")
-        both = old_client, new_client
-        return self.found(
-            change.rule, change.subject, Plane.WIRE, both, change.descriptions, reaches, names, change.gate, hint
-        )
+        reaches, hint = (change.message,) if change.message else (), self.replacements.get(change.subject, "")
+        head = change.rule, change.subject, change.group, Plane.WIRE
+        whole = *change.descriptions, reaches, hint, *names
+        return self.found(Finding(*head, old_client, new_client, *whole, gate=change.gate))
 
     # --- types --------------------------------------------------------------------------------------------------
 
@@ -174,8 +173,8 @@ class Findings:
         plane = rule.plane if sent or rule.plane is not Plane.WIRE else Plane.SOURCE
         names = [min(one, default="") for one in unit.names]
         old_client, new_client = (min(impact, most) for impact in both)
-        effects, reaches = (old_client, new_client), set[Message]().union(*known.values())
-        return self.found(change.rule, change.subject, plane, effects, change.descriptions, reaches, names, gate)
+        reaches, head = tuple(set[Message]().union(*known.values())), (change.rule, change.subject, "", plane)
+        return self.found(Finding(*head, old_client, new_client, *change.descriptions, reaches, "", *names, gate=gate))
 
     def gate(self, change: Change) -> str:
         """Return what the other side must declare or request before it meets a variant: a capability, or params.
@@ -319,27 +318,15 @@ class Findings:
     def off_wire(self, rule: str, subject: str, old: str, new: str, old_name: str, new_name: str) -> Finding:
         """Return a finding off the wire, with the messages that contain its definitions."""
         senders = self.reach[OLD].of(old_name), self.reach[NEW].of(new_name)
-        reaches = {message for known in senders for messages in known.values() for message in messages}
-        nothing = Impact.NONE, Impact.NONE
-        return self.found(rule, subject, RULES[rule].plane, nothing, (old, new), reaches, (old_name, new_name))
+        reaches = tuple({message for known in senders for messages in known.values() for message in messages})
+        head = rule, subject, "", RULES[rule].plane, Impact.NONE, Impact.NONE
+        return self.found(Finding(*head, old, new, reaches, "", old_name, new_name))
 
-    def found(
-        self,
-        rule: str,
-        subject: str,
-        plane: Plane,
-        impacts: Impacts,
-        descriptions: tuple[str, str],
-        reaches: Collection[Message],
-        names: Sequence[str],
-        gate: str = "",
-        hint: str = "",
-    ) -> Finding:
-        """Return a finding in its group; `names` are its definitions of both revisions."""
-        group = "errors" if rule.startswith("error-") else self.subjects.group(subject)
-        messages, (old, new) = tuple(sorted(reaches)), names
-        hint = hint or hint_of(gate) or RULES[rule].hint
-        return Finding(rule, subject, group, plane, *impacts, *descriptions, messages, hint, old, new, gate=gate)
+    def found(self, finding: Finding) -> Finding:
+        """Return a finding in its group, with what to do about it."""
+        group = "errors" if finding.rule.startswith("error-") else self.subjects.group(finding.subject)
+        hint = finding.hint or hint_of(finding.gate) or RULES[finding.rule].hint
+        return replace(finding, group=group, hint=hint, reaches=tuple(sorted(finding.reaches)))
 
 
 def _merged(one: Finding, other: Finding) -> Finding:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcp_bindgen.spec.errors import several
 
-from .location import NEW, OLD, SIDES, Location, Unit
+from .location import NEW, OLD, SIDES, Change, Location, Unit
 from .sides import Sides
 
 _NAMED = 4
@@ -79,4 +79,4 @@ class Inlining:
             subjects = sorted({location.subject for location in locations})
             inline = f"inline at {several(subjects, _NAMED)}"
             descriptions = (inline, name) if rule == "ref-extracted" else (name, inline)
-            self._sides.note(rule, replace(locations[0], subject=name), descriptions)
+            self._sides.changes.append(Change(rule, replace(locations[0], subject=name), descriptions))

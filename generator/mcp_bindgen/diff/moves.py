@@ -9,7 +9,7 @@ from dataclasses import replace
 from mcp_bindgen.ir.model import Field, Type
 from mcp_bindgen.ir.naming import words
 
-from .location import HOW, NEW, OLD, Change, root
+from .location import HOW, NEW, OLD, SIDES, Change, root
 from .normalize import Normalizer
 
 Forms = tuple[Normalizer, Normalizer]
@@ -42,11 +42,12 @@ def with_moves(changes: Sequence[Change], forms: Forms) -> list[Change]:
     A member has moved if there is one removal and one addition with the same name and type, or if it stands in an
     object that only one side has in the same place. Such an object with other members is a change of its own.
     """
-    removed, added = _once(changes, "field-removed-"), _once(changes, "field-added-")
+    removed, added = (_once(changes, how) for how in HOW)
     merged: dict[int, Change | None] = {}
     for wire in removed.keys() & added.keys():
         was, now = removed[wire], added[wire]
-        if _is_move(was, now, forms):
+        is_alike = was.rule.rpartition("-")[2] == now.rule.rpartition("-")[2] and root(was.subject) == root(now.subject)
+        if is_alike and _is_same(was.types[OLD], now.types[NEW], forms):
             parts = "field-moved", was.rule, now.rule
             moved = replace(
                 now, rule="field-moved", descriptions=(was.subject, now.subject), parts=parts, in_place=None
@@ -56,49 +57,44 @@ def with_moves(changes: Sequence[Change], forms: Forms) -> list[Change]:
     for whole, part, moved in _inner_moves([change for change in changes if id(change) not in merged], forms):
         merged[id(part)] = moved
         inner[id(whole)].add(part.location.step[1])
-        members = forms[NEW if whole.types[OLD] is None else OLD].protocol.fields_of(
-            whole.types[NEW] or whole.types[OLD]
-        )
-        if inner[id(whole)] == {member.wire for member in members}:
+        side = OLD if whole.types[NEW] is None else NEW
+        if inner[id(whole)] == {member.wire for member in forms[side].protocol.fields_of(whole.types[side])}:
             merged[id(whole)] = None
     return [kept for change in changes if (kept := merged.get(id(change), change)) is not None]
 
 
 def _inner_moves(changes: Sequence[Change], forms: Forms) -> Iterator[tuple[Change, Change, Change]]:
     """Yield an object of one side only, a member of the other side that stands in it, and the move of the member."""
-    for side, how in enumerate(HOW):
-        wholes, parts = (
-            [change for change in changes if change.rule.startswith(f"field-{known}-")]
-            for known in (how, HOW[1 - side])
-        )
-        for part in parts:
-            wire, protocol = part.location.step[1], forms[side].protocol
-            beside = [whole for whole in wholes if whole.location.above is part.location.above]
-            holders = [(whole, field) for whole in beside if (field := protocol.field_of(whole.types[side], wire))]
-            if len(holders) != 1:
-                continue
-            ((whole, field),) = holders
-            old, new = (field.type, part.types[NEW]) if side == OLD else (part.types[OLD], field.type)
-            if _is_same(old, new, forms):
-                place = whole.location.below("field", wire, field.type, field.type)
-                required = field.required and whole.rule.endswith("-required")
-                rules = part.rule, f"field-{how}-{'required' if required else 'optional'}"
-                places = (place, part.location)[:: 1 if side == OLD else -1]
-                subjects = places[OLD].subject, places[NEW].subject
-                yield whole, part, Change("field-moved", places[NEW], subjects, (old, new), ("field-moved", *rules))
+    for side, part in [(one, part) for one in SIDES for part in _members(changes, HOW[1 - one])]:
+        wire, protocol = part.location.step[1], forms[side].protocol
+        holders = [
+            (whole, field)
+            for whole in _members(changes, HOW[side])
+            if whole.location.above is part.location.above and (field := protocol.field_of(whole.types[side], wire))
+        ]
+        if len(holders) != 1:
+            continue
+        ((whole, field),) = holders
+        old, new = (field.type, part.types[NEW]) if side == OLD else (part.types[OLD], field.type)
+        if _is_same(old, new, forms):
+            place = whole.location.below("field", wire, field.type, field.type)
+            required = field.required and whole.rule.endswith("-required")
+            rules = part.rule, f"field-{HOW[side]}-{'required' if required else 'optional'}"
+            places = (place, part.location)[:: 1 if side == OLD else -1]
+            subjects = places[OLD].subject, places[NEW].subject
+            yield whole, part, Change("field-moved", places[NEW], subjects, (old, new), ("field-moved", *rules))
 
 
-def _once(changes: Sequence[Change], rule: str) -> dict[str, Change]:
-    """Return member -> change, for members with a single change."""
-    found = [change for change in changes if change.rule.startswith(rule)]
+def _members(changes: Sequence[Change], how: str) -> list[Change]:
+    """Return the changes that remove or add a member."""
+    return [change for change in changes if change.rule.startswith(f"field-{how}-")]
+
+
+def _once(changes: Sequence[Change], how: str) -> dict[str, Change]:
+    """Return member -> change, for members that are removed or added in one place."""
+    found = _members(changes, how)
     count = Counter(change.location.step for change in found)
     return {change.location.step[1]: change for change in found if count[change.location.step] == 1}
-
-
-def _is_move(removed: Change, added: Change, forms: Forms) -> bool:
-    if removed.rule.removeprefix("field-removed-") != added.rule.removeprefix("field-added-"):
-        return False
-    return _is_same(removed.types[OLD], added.types[NEW], forms) and root(removed.subject) == root(added.subject)
 
 
 def _is_same(old: Type | None, new: Type | None, forms: Forms) -> bool:

@@ -45,9 +45,8 @@ class Reach:
             ).keys()
             self._spread(method.answers, OTHER_SIDE[message.sender], {message}, 1)
         self._spread([Ref(error.definition) for error in protocol.errors if error.definition], "server", set())
-        if ENVELOPE in protocol.definitions:
-            self._spread([Ref(ENVELOPE)], "client", set())
-            self._spread([Ref(ENVELOPE)], "server", set())
+        for sender in OTHER_SIDE if ENVELOPE in protocol.definitions else ():
+            self._spread([Ref(ENVELOPE)], sender, set())
 
     def _spread(self, roots: Iterable[Type], sender: Sender, messages: set[Message], depth: int = 0) -> None:
         seen: set[str] = set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_bindgen.ir.assignability import Assignability
-from mcp_bindgen.ir.model import Protocol, Type
+from mcp_bindgen.ir.model import Protocol
 
 from .location import NEW, OLD, Change, Location
 from .match import Matches
@@ -32,19 +32,6 @@ class Sides:
         self.accepting = Assignability(old, new), Assignability(new, old)
         self.subjects = Subjects(old, new, matches)
         self.changes: list[Change] = []
-
-    def note(
-        self,
-        rule: str,
-        location: Location,
-        descriptions: tuple[str, str],
-        types: tuple[Type | None, Type | None] = (None, None),
-        parts: tuple[str, ...] = (),
-        *,
-        confused: bool = False,
-    ) -> None:
-        """Add a change."""
-        self.changes.append(Change(rule, location, descriptions, types, parts, confused))
 
     def describe(self, location: Location) -> tuple[str, str]:
         """Return the types in a place as text."""

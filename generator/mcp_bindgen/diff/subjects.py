@@ -26,11 +26,9 @@ class Subjects:
         self._params = _params(old), _params(new)
         self._groups = _groups(old) | _groups(new)
         self._subjects = {method.definition: str(Message.of(method, method.senders[0])) for method in new.methods}
-        self._methods = {str(message): message.method for message in (*sent(old), *sent(new))}
-        self._methods |= {
-            f"{OTHER_SIDE[one.sender]}->{one.sender} result {one.method}": one.method
-            for one in (*sent(old), *sent(new))
-        }
+        messages = {*sent(old), *sent(new)}
+        self._methods = {f"{OTHER_SIDE[one.sender]}->{one.sender} result {one.method}": one.method for one in messages}
+        self._methods |= {str(one): one.method for one in messages}
 
     def both(self, old: str, new: str) -> str:
         """Return the label of a definition of both revisions."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type
 from mcp_bindgen.spec.json import is_json_type
 
-from .location import HOW, NEW, OLD, SIDES, Location, only
+from .location import HOW, NEW, OLD, SIDES, Change, Location, only
 from .normalize import category
 from .scalars import limit_differences, scalar_differences
 from .sides import Sides
@@ -58,7 +58,7 @@ class UnionVariants:
     def whole(self, rule: str, *, confused: bool = False) -> None:
         """Note a change of the type as a whole."""
         descriptions = self.sides.describe(self.location)
-        self.sides.note(rule, self.location, descriptions, self.location.types, confused=confused)
+        self.sides.changes.append(Change(rule, self.location, descriptions, self.location.types, confused=confused))
 
     # --- null and constants ---------------------------------------------------------------------------------------
 
@@ -82,7 +82,9 @@ class UnionVariants:
             return
         self.take(olds, news)
         if len(olds) == len(news) == 1 and not common:
-            self.sides.note("const-changed", self.location, (_text(olds[0]), _text(news[0])), (olds[0], news[0]))
+            self.sides.changes.append(
+                Change("const-changed", self.location, (_text(olds[0]), _text(news[0])), (olds[0], news[0]))
+            )
             return
         for side, forms in enumerate((olds, news)):
             for form in forms:
@@ -111,7 +113,9 @@ class UnionVariants:
                 if category(old) == category(new) and old in self.left[OLD]:
                     self.take([old], [new])
                     for rule, *descriptions in scalar_differences(old, new):
-                        self.sides.note(rule, self.location, (descriptions[OLD], descriptions[NEW]), (old, new))
+                        self.sides.changes.append(
+                            Change(rule, self.location, (descriptions[OLD], descriptions[NEW]), (old, new))
+                        )
 
     def arrays(self) -> None:
         """Compare arrays, in their order."""
@@ -119,7 +123,9 @@ class UnionVariants:
         for old, new in zip(olds, news, strict=False):
             self.take([old], [new])
             for rule, *descriptions in limit_differences(old, new):
-                self.sides.note(rule, self.location, (descriptions[OLD], descriptions[NEW]), (old, new))
+                self.sides.changes.append(
+                    Change(rule, self.location, (descriptions[OLD], descriptions[NEW]), (old, new))
+                )
             self.places.append(self.location.below("form", "", old, new).below("items", "", old.items, new.items))
 
     def pair_objects(self) -> None:
@@ -165,7 +171,7 @@ class UnionVariants:
     def single(self, rule: str, side: int, form: Type, name: str, location: Location) -> None:
         """Note a variant without a counterpart."""
         descriptions, types = only(side, name, ""), only(side, form, None)
-        self.sides.note(rule, location, descriptions, types, confused=self.is_accepted(side, form))
+        self.sides.changes.append(Change(rule, location, descriptions, types, confused=self.is_accepted(side, form)))
 
     def is_accepted(self, side: int, form: Type) -> bool:
         """Return whether the type of the other side accepts the values of a variant without a counterpart."""

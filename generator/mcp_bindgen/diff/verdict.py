@@ -56,11 +56,10 @@ def _verdict(client: Protocol, server: Protocol, found: Sequence[tuple[Finding, 
 
 
 def _limits(breaking: Sequence[Finding], risky: Sequence[Finding]) -> tuple[str, ...]:
-    reasons: list[str] = []
-    if breaking:
-        noun = "change breaks" if len(breaking) == 1 else "changes break"
-        reasons.append(f"{len(breaking)} {noun} messages: {several([one.subject for one in breaking], 6)}.")
-    if risky:
-        noun = "change is" if len(risky) == 1 else "changes are"
-        reasons.append(f"{len(risky)} {noun} accepted but may be misunderstood.")
-    return tuple(reasons)
+    breaks = "change breaks" if len(breaking) == 1 else "changes break"
+    may = "change is" if len(risky) == 1 else "changes are"
+    named = several([one.subject for one in breaking], 6)
+    return (
+        *([f"{len(breaking)} {breaks} messages: {named}."] if breaking else []),
+        *([f"{len(risky)} {may} accepted but may be misunderstood."] if risky else []),
+    )

@@ -36,7 +36,6 @@ from .document import (
     prose,
     strong,
 )
-
 from .render import Report
 
 if TYPE_CHECKING:
@@ -88,7 +87,9 @@ def comparison_report(found: Accepted, *, witness: bool = False, places: Places 
 
         return record(found)
 
-    return Report(lambda: document(found.comparisons, witness=witness, walked=found.walked, places=places), record, html)
+    return Report(
+        lambda: document(found.comparisons, witness=witness, walked=found.walked, places=places), record, html
+    )
 
 
 def document(

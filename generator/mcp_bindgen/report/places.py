@@ -47,12 +47,8 @@ class SchemaPlaces:
             files = (self._file(side.revision) for side in (comparison.new, comparison.old))
             file = next((one for one in files if one is not None and one.argument == finding.file), None)
             return Place(finding.file, finding.pointer, file.located.line(finding.pointer) if file is not None else 0)
-        sides = (
-            (comparison.new.revision, finding.definition_new),
-            (comparison.old.revision, finding.definition_old),
-        )
-        candidates = [(self._file(revision), definition) for revision, definition in sides]
-        found = [(file, definition) for file, definition in candidates if file is not None]
+        sides = (comparison.new, finding.definition_new), (comparison.old, finding.definition_old)
+        found = [(file, name) for side, name in sides if (file := self._file(side.revision)) is not None]
         for file, definition in found:
             for name in (root(finding.subject), definition):
                 if name in file.definitions:
