@@ -108,10 +108,9 @@ class Findings:
     def origins(self, finding: Finding) -> set[str]:
         """Return the ids of the extensions of a finding."""
         reached = {message.method for message in finding.reaches}
-        known = [method for protocol in self.protocols for method in protocol.methods if method.name in reached]
         names = zip(self.protocols, (finding.definition_old, finding.definition_new), strict=True)
-        owners = [protocol.definitions[name] for protocol, name in names if name in protocol.definitions]
-        return {one.origin for one in (*known, *owners)}
+        owners = {protocol.definitions[name].origin for protocol, name in names if name in protocol.definitions}
+        return owners | {one.origin for side in self.protocols for one in side.methods if one.name in reached}
 
     def depth(self, finding: Finding) -> int:
         """Return the number of references between the nearest message and the definition of a finding."""
@@ -149,11 +148,10 @@ class Findings:
             old_client, new_client = (old_client, Impact.BREAKS) if is_old else (Impact.BREAKS, new_client)
         elif change.gate:
             old_client, new_client = min(old_client, Impact.SAFE), min(new_client, Impact.SAFE)
-        names = [method.definition if method is not None else "" for method in change.methods]
+        was, now = (method.definition if method is not None else "" for method in change.methods)
         reaches, hint = (change.message,) if change.message else (), self.replacements.get(change.subject, "")
-        head = change.rule, change.subject, change.group, Plane.WIRE
-        whole = *change.descriptions, reaches, hint, *names
-        return self.found(Finding(*head, old_client, new_client, *whole, gate=change.gate))
+        head = change.rule, change.subject, change.group, Plane.WIRE, old_client, new_client
+        return self.found(Finding(*head, *change.descriptions, reaches, hint, was, now, gate=change.gate))
 
     # --- types --------------------------------------------------------------------------------------------------
 
@@ -171,10 +169,11 @@ class Findings:
         gate = self.gate(change)
         most = Impact.SAFE if "." in gate else Impact.RISKY if change.confused or gate or not meets else Impact.BREAKS
         plane = rule.plane if sent or rule.plane is not Plane.WIRE else Plane.SOURCE
-        names = [min(one, default="") for one in unit.names]
+        was, now = (min(names, default="") for names in unit.names)
         old_client, new_client = (min(impact, most) for impact in both)
-        reaches, head = tuple(set[Message]().union(*known.values())), (change.rule, change.subject, "", plane)
-        return self.found(Finding(*head, old_client, new_client, *change.descriptions, reaches, "", *names, gate=gate))
+        head = change.rule, change.subject, "", plane, old_client, new_client
+        reaches = tuple(set[Message]().union(*known.values()))
+        return self.found(Finding(*head, *change.descriptions, reaches, "", was, now, gate=gate))
 
     def gate(self, change: Change) -> str:
         """Return what the other side must declare or request before it meets a variant: a capability, or params.
