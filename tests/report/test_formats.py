@@ -22,7 +22,7 @@ from mcp_bindgen.diff.grouping import grouped, owners
 from mcp_bindgen.ir import build
 from mcp_bindgen.report import Format, Page, Report, render
 from mcp_bindgen.report.comparison_json import json_schema
-from mcp_bindgen.report.comparison import comparison_report
+from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.report.document import Document, Paragraph, Section, code
 from mcp_bindgen.report.markdown import bounded
 from mcp_bindgen.spec import Diagnostic, Store

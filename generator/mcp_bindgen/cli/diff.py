@@ -22,7 +22,8 @@ from mcp_bindgen.diff.selectors import find
 from mcp_bindgen.diff.source import gates, load, timeline
 from mcp_bindgen.ir.model import Sender
 from mcp_bindgen.report import LOCATED, Format, Report
-from mcp_bindgen.report.comparison import Places, comparison_report, without_lines
+from mcp_bindgen.report.comparison import Places, without_lines
+from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.report.history import document, record
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.project import ignored_rules

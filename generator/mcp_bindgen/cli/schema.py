@@ -20,7 +20,7 @@ from mcp_bindgen.ir.status import (
     tasks,
 )
 from mcp_bindgen.report import Format
-from mcp_bindgen.report.comparison import comparison_report
+from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, sources
 from mcp_bindgen.spec.extension import is_id
 from mcp_bindgen.spec.pins import Pin

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mcp_bindgen.diff.accept import Accepted
 from mcp_bindgen.diff.finding import Area, Comparison, Impact, Outcome, Plane, Severity
 from mcp_bindgen.diff.finding import Finding as DiffFinding
 from mcp_bindgen.diff.grouping import grouped, owners
@@ -36,7 +35,6 @@ from .document import (
     prose,
     strong,
 )
-from .render import Report
 
 if TYPE_CHECKING:
     from mcp_bindgen.diff.commits import Walked
@@ -72,24 +70,6 @@ _MAX_METHODS = 3
 def without_lines(comparison: Comparison, subject: DiffFinding | Diagnostic) -> Place:
     """Return a place as far as it is known without reading the schema file."""
     return Place(subject.file, subject.pointer) if isinstance(subject, Diagnostic) else NOWHERE
-
-
-def comparison_report(found: Accepted, *, witness: bool = False, places: Places = without_lines) -> Report:
-    """Return the report of comparisons in all forms; the arguments are as for `document`."""
-
-    def html() -> str:
-        from .comparison_html import comparison_html  # its templates take time to load
-
-        return comparison_html(found.comparisons, found.walked)
-
-    def record() -> object:
-        from .comparison_json import record
-
-        return record(found)
-
-    return Report(
-        lambda: document(found.comparisons, witness=witness, walked=found.walked, places=places), record, html
-    )
 
 
 def document(
