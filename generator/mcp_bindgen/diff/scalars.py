@@ -12,17 +12,17 @@ _LOWER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems"})
 _EMPTY = frozenset({("minLength", 0), ("minItems", 0)})
 """Limits that limit nothing."""
 
-Difference = tuple[str, str, str]
+Difference = tuple[str, tuple[str, str]]
 """Rule, and short descriptions of the old and the new state."""
 
 
 def scalar_differences(old: Scalar, new: Scalar) -> Iterator[Difference]:
     """Find the differences between two scalars of the same JSON type; integers are numbers."""
     if old.kind != new.kind:
-        yield "integer-to-number" if new.kind == "number" else "number-to-integer", old.kind, new.kind
+        yield "integer-to-number" if new.kind == "number" else "number-to-integer", (old.kind, new.kind)
     yield from limit_differences(old, new)
     if old.format != new.format:
-        yield "format-changed", old.format or "no format", new.format or "no format"
+        yield "format-changed", (old.format or "no format", new.format or "no format")
 
 
 def limit_differences(old: Scalar | Array, new: Scalar | Array) -> Iterator[Difference]:
@@ -31,7 +31,7 @@ def limit_differences(old: Scalar | Array, new: Scalar | Array) -> Iterator[Diff
     for keyword in sorted(before.keys() | after.keys()):
         if before.get(keyword) != after.get(keyword):
             rule = _rule(keyword, before.get(keyword), after.get(keyword))
-            yield rule, _words(keyword, before), _words(keyword, after)
+            yield rule, (_words(keyword, before), _words(keyword, after))
 
 
 def _rule(keyword: str, old: Any, new: Any) -> str:

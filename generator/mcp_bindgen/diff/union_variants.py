@@ -112,20 +112,16 @@ class UnionVariants:
             for new in news:
                 if category(old) == category(new) and old in self.left[OLD]:
                     self.take([old], [new])
-                    for rule, *descriptions in scalar_differences(old, new):
-                        self.sides.changes.append(
-                            Change(rule, self.location, (descriptions[OLD], descriptions[NEW]), (old, new))
-                        )
+                    for rule, descriptions in scalar_differences(old, new):
+                        self.sides.changes.append(Change(rule, self.location, descriptions, (old, new)))
 
     def arrays(self) -> None:
         """Compare arrays, in their order."""
         olds, news = ([form for form in forms if isinstance(form, Array)] for forms in self.left)
         for old, new in zip(olds, news, strict=False):
             self.take([old], [new])
-            for rule, *descriptions in limit_differences(old, new):
-                self.sides.changes.append(
-                    Change(rule, self.location, (descriptions[OLD], descriptions[NEW]), (old, new))
-                )
+            for rule, descriptions in limit_differences(old, new):
+                self.sides.changes.append(Change(rule, self.location, descriptions, (old, new)))
             self.places.append(self.location.below("form", "", old, new).below("items", "", old.items, new.items))
 
     def pair_objects(self) -> None:
