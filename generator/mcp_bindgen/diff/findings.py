@@ -259,7 +259,7 @@ class Findings:
     def senders_of_results(self, unit: Unit) -> set[Sender]:
         """Return the senders of the results of the old revision that contain a unit."""
         units = around(unit, OLD)
-        whole = {sender for one in units if one.answers for sender in one.sent or {}}
+        whole: set[Sender] = {sender for one in units if one.answers for sender in one.sent or {}}
         names = {name for one in units for name in one.names[OLD]}
         return whole | {sender for sender, known in self.reach[OLD].results.items() if known & names}
 
