@@ -234,6 +234,7 @@ def test_a_rule_that_cannot_hold_is_refused(rule: str, says: str, tmp_path: Path
     with pytest.raises(BadInput, match=says) as caught:
         models(store(tmp_path, before, after, rules))
     assert 'by = "package.module:function"' in str(caught.value)
+    assert f"bridges.toml#/{OLD} -> {NEW}/FindBookResult/a: " in str(caught.value)
 
 
 def test_a_method_that_is_renamed_is_converted_in_both_directions(tmp_path: Path) -> None:

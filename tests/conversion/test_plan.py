@@ -125,6 +125,7 @@ def test_every_breaking_finding_is_accounted_for() -> None:
         ('["a to b"]\n', "is no step"),
         ('["a -> b"]\nTool.name = { do = "drop" }\n', "a rule without a reason"),
         ('["a -> b"]\nTool.name = { do = "forget", because = "x" }\n', "of the wrong kind"),
+        ('["a -> b"]\nTool.icons."[]" = { do = "drop", because = "x" }\n', "`drop` is for members"),
         ('["a -> b"]\nTool.name = { do = "drop", by = "f", because = "x" }\n', "a rule does one thing"),
         ('["a -> b"]\nTool.name = { because = "x" }\n', "a rule does one thing"),
         ('["a -> b"]\nTool.name = { by = "os.system(1)", because = "x" }\n', "of the wrong kind"),

@@ -146,6 +146,23 @@ def test_a_rule_of_a_checked_place_is_for_the_values_that_do_not_fit(tmp_path: P
     assert error.message == "FindBookResult.title: titles are short now (at /title)"
 
 
+def test_a_rule_drops_only_the_values_that_do_not_fit(tmp_path: Path) -> None:
+    words = {"type": "array", "items": TEXT}, {"type": "array", "items": LEAVES[0][1]}
+    loose, tight = (small(FindBookResult=record("", title=LEAVES[0][side], words=words[side])) for side in (0, 1))
+    places = [("FindBookResult", name) for name in ("title", "words")]
+    there = step(tmp_path, loose, tight, *(Rule("drop", "too long", path=place) for place in places))
+    fitting, losses = {"title": "abc", "words": ["a"]}, LossReport()
+    assert converted(there, fitting) == fitting
+    assert there.results["books/find"].convert({"title": "abcd", "words": ["a", "abcd"]}, losses) == {}
+    assert [place for place, _ in losses.losses] == ["FindBookResult.title", "FindBookResult.words"]
+    listed = step(tmp_path, loose, tight, Rule("by", "joined", "structured_as_object", path=places[1]))
+    assert converted(listed, {"words": ["abc"]}) == {"words": ["abc"]}
+    assert converted(listed, {"words": ["abcd"]}) == {"words": {"result": ["abcd"]}}
+    required = small(FindBookResult=record("title", title=LEAVES[0][1]))
+    with pytest.raises(BadInput, match=r"/s -> t/FindBookResult/title: .* drops it, which MCP t wants"):
+        step(tmp_path, loose, required, Rule("drop", "too long", path=places[0]))
+
+
 def test_a_required_object_is_filled_in_by_its_default(tmp_path: Path) -> None:
     loose, tight = small(), small(FindBookResult=record("pages size", pages=WHOLE, size={"type": "object"}))
     there = step(tmp_path, loose, tight, defaults={"FindBookResult.size": {"width": [1]}})

@@ -79,6 +79,15 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """An edit of the values that another edit refuses."""
+
+    kind: Literal["attempt"] = field(default="attempt", kw_only=True, repr=False)
+    edit: Edit
+    otherwise: Edit
+
+
+@dataclass(frozen=True)
 class Move:
     """A value that has another place in the target.
 
@@ -102,6 +111,7 @@ class Members:
         edits: Member -> edit of its value, if it is present.
         fills: The members that get a value.
         drops: The members that are removed.
+        lenient: The members that are removed if their edit refuses them.
         moves: The values with another place in the target.
         wants: Member -> refusal of an object without it.
         only: The members that a closed target accepts; empty for an open one.
@@ -111,6 +121,7 @@ class Members:
     edits: Pairs[Edit] = ()
     fills: List[Fill] = ()
     drops: Texts = ()
+    lenient: Texts = ()
     moves: List[Move] = ()
     wants: Pairs[Apply] = ()
     only: Texts = ()
@@ -172,7 +183,7 @@ class Named:
     target: str
 
 
-Edit: TypeAlias = Annotated[Apply | Check | Members | Each | Cases | Sequence | Named, Discriminator("kind")]
+Edit: TypeAlias = Annotated[Apply | Attempt | Check | Members | Each | Cases | Sequence | Named, Discriminator("kind")]
 
 
 def sequence(*edits: Edit | None) -> Edit | None:
@@ -188,6 +199,8 @@ def parts(edit: Edit) -> Iterator[Edit]:
             yield from (inner for _, inner in (*edits, *wants))
             for move in moves:
                 yield from (move.applied,) if move.edit is None else (move.applied, move.edit)
+        case Attempt(first, inner):
+            yield from (first, inner)
         case Each(inner) | Check(otherwise=inner):
             yield inner
         case Cases(cases, rest):

@@ -10,10 +10,11 @@ from mcp_bindgen.ir.examples import fits
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
 from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.pointer import join
 
 from .alternatives import Matching, alternatives, final, is_stated, kind, label
 from .differences import Difference, Kind, Outcome
-from .edits import Apply, Case, Cases, Check, Each, Edit, Fill, Members, Move, Named, Sequence, Test, sequence
+from .edits import Apply, Attempt, Case, Cases, Check, Each, Edit, Fill, Members, Move, Named, Test, sequence
 from .places import Spot, find
 from .rules import ANY, Item, Path, Rule, Rules
 
@@ -70,7 +71,9 @@ class Payloads:
             worst = (unruled or [*found.differences])[0]
             type_conflicts = [one for one in found.differences if one.kind is Kind.TYPE_CONFLICT and one.rule is None]
             settled = self._settled(self.difference(path, worst.kind, worst.description))
-            found = Outcome(_ruled(found.edit, settled.edit), (*settled.differences, *type_conflicts))
+            if unruled and all(one.kind is Kind.CHECKED for one in unruled):  # the rule is for values that are refused
+                settled = replace(settled, edit=_ruled(found.edit, settled))
+            found = Outcome(settled.edit, (*settled.differences, *type_conflicts))
         return replace(found, edit=sequence(*self._taken(path), found.edit))
 
     def difference(self, path: Path, kind: Kind, description: str) -> Difference:
@@ -201,7 +204,7 @@ class Payloads:
                     description = f"MCP {self.target.revision} types it"
                     difference = self.difference((owner, other.wire), Kind.TYPE_CONFLICT, description)
                     differences.append(difference)
-                    parts.append(_edited(other.wire, self._settled(difference)))
+                    parts.append(_edited(difference.path, self._settled(difference)))
         unknown = tuple(name for name in new if ours.field(name) is None)  # the names mean nothing in the source
         parts.append(Members(drops=unknown, moves=tuple(moves)))
         if theirs.extra is None and ours.extra is not None:
@@ -213,6 +216,8 @@ class Payloads:
         """Plan the conversion of a member of the source."""
         if (other := theirs.field(one.wire)) is not None:
             found = self.outcome(one.type, other.type, path)
+            if other.required and (drop := _drops(found.differences, path)):
+                raise self._impossible(drop, f"which MCP {self.target.revision} wants")
         elif theirs.extra is None or is_stated(self.source, one):
             difference = self.difference(path, Kind.FILL, f"MCP {self.target.revision} does without")
             found = self._settled(difference)
@@ -220,7 +225,7 @@ class Payloads:
                 return Members(drops=(one.wire,)), found.differences
         else:
             found = self._settled(self.difference(path, Kind.IGNORED, f"MCP {self.target.revision} does not know it"))
-        return _edited(one.wire, found), found.differences
+        return _edited(path, found), found.differences
 
     def _moves(self, ours: Object, theirs: Object, owner: str, differences: list[Difference]) -> dict[Move, bool]:
         """Plan the values that rules move; return each with True if the source always has it.
@@ -265,8 +270,10 @@ class Payloads:
         return moves
 
     def _impossible(self, rule: Rule, problem: str) -> BadInput:
-        place = f"the rule of {'.'.join(rule.path)} moves it to {rule.destination}"
-        return BadInput(f"{place}, {problem}", fix='write a function instead: by = "package.module:function"')
+        pointer = join("", f"{self.source.revision} -> {self.target.revision}", *rule.path)
+        does = f"moves it to {rule.destination}" if rule.put else "drops it"
+        message = f"the rule of {'.'.join(rule.path)} {does}, {problem}"
+        return BadInput(message, pointer=pointer, fix='write a function instead: by = "package.module:function"')
 
     def _wanted(self, other: Field, owner: str, differences: list[Difference], *, replaces: bool) -> Members:
         """Plan a member that the target requires and the source may omit."""
@@ -321,15 +328,11 @@ class Payloads:
         return self._settled(self.difference(here, Kind.NEEDS_RULE, description))
 
 
-def _ruled(edit: Edit | None, settled: Edit | None) -> Edit | None:
-    """Return an edit as a rule settles it: the rule of a checked place is for the values that fail the check."""
-    match edit:
-        case Check() if settled is not None:
-            return replace(edit, otherwise=settled)
-        case Sequence((Check() as check, *rest)):
-            return sequence(_ruled(check, settled), *rest)
-        case _:
-            return settled
+def _ruled(edit: Edit | None, settled: Outcome) -> Edit | None:
+    """Return an edit with a rule for the values that it refuses; `drop` is for the object that has the value."""
+    if edit is None or settled.edit is None:
+        return edit if _drops(settled.differences, settled.differences[0].path) else None
+    return Attempt(edit, settled.edit)
 
 
 def _takes_all(move: Move) -> bool:
@@ -343,12 +346,18 @@ def _each(inner: Outcome, *, values: bool = False) -> Outcome:
     return replace(inner, edit=Each(inner.edit, values)) if inner.edit is not None else inner
 
 
-def _edited(member: str, outcome: Outcome) -> Members:
+def _edited(path: Path, outcome: Outcome) -> Members:
     """Return the edit of a member, or its removal if the rule is `drop`."""
-    rules = [one.rule for one in outcome.differences if one.path[1:] == (member,)]
-    if any(rule is not None and rule.action == "drop" for rule in rules):
-        return Members(drops=(member,))
-    return Members(edits=() if outcome.edit is None else ((member, outcome.edit),))
+    edits = () if outcome.edit is None else ((path[1], outcome.edit),)
+    if _drops(outcome.differences, path):
+        return Members(edits, lenient=path[1:]) if edits else Members(drops=path[1:])
+    return Members(edits)
+
+
+def _drops(differences: Several[Difference], path: Path) -> Rule | None:
+    """Return the rule that removes the member of a path, or None."""
+    rules = (one.rule for one in differences if one.path == path)
+    return next((rule for rule in rules if rule is not None and rule.action == "drop"), None)
 
 
 def _is_same(one: Edit | None, other: Edit | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from .edits import Apply, Cases, Check, Each, Edit, Members, Named, Sequence, Test
+from .edits import Apply, Attempt, Cases, Check, Each, Edit, Members, Named, Sequence, Test
 
 Texts = frozenset[bytes]
 
@@ -40,6 +40,8 @@ class _Prefilter:
             case Named():
                 inner = self._named[edit]
                 return frozenset() if edit in above else self.find(inner, near, before, (*above, edit))
+            case Attempt(inner):
+                return self.find(inner, near, before, above)
             case Sequence(edits):
                 return _united(self.find(one, near, before, above) for one in edits)
             case Each(inner, values):
@@ -48,7 +50,7 @@ class _Prefilter:
             case Cases(pairs, rest):
                 cases = [(_text(case.test, near, before), case.edit) for case in pairs] + [(near, rest)]
                 return _united(self.find(one, text, b"", above) for text, one in cases if one is not None)
-            case Members(edits, fills, drops, moves, wants, only):
+            case Members(edits, fills, drops, _, moves, wants, only):
                 if fills or wants or only:
                     return frozenset({near}) if near else None
                 members = [*drops, *(str(move.applied.rule.take[0]) for move in moves)]

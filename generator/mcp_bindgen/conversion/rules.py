@@ -188,6 +188,8 @@ def _rule(entry: Mapping[str, Any], path: Path, at: str) -> Rule:
         if key not in _KEYS:
             raise BadInput(f"{key!r} says nothing here", pointer=join(at, key), fix=f"use {', '.join(_KEYS)}")
         _KEYS[key].check(value, key, join(at, key))
+    if entry.get("do") == "drop" and len(path) != 2:
+        raise BadInput("`drop` is for members", pointer=at, fix="write Definition.member = { ... }")
     actions = [key for key in _ACTIONS if key in entry]
     if len(actions) != 1:
         raise BadInput("a rule does one thing", pointer=at, fix=f"give it one of {', '.join(_ACTIONS)}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mcp_bindgen.ir import build
 from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_array
 from mcp_bindgen.spec.revisions import order
 
@@ -54,17 +55,15 @@ def plans(store: Store, *, users: bool | str = False, leaving: str | None = None
         BadInput: A schema breaks a convention, or a file of rules says something that no plan would read.
     """
     adjacent = list(pairs(store, users=users))
-    rules = read_rules(rule_file(store, users=bool(users)))
-    return [
-        plan(
-            build(store.effective(source)),
-            build(store.effective(target)),
-            {**_opposite(rules, source, target), **rules.get((source, target), {})},
-        )
-        for older, newer in adjacent
-        for source, target in ((older, newer), (newer, older))
-        if leaving in (None, source)
-    ]
+    file = rule_file(store, users=bool(users))
+    rules = read_rules(file)
+    found: list[Plan] = []
+    for source, target in (step for pair in adjacent for step in (pair, pair[::-1])):
+        if leaving in (None, source):
+            ends = build(store.effective(source)), build(store.effective(target))
+            with locating(file):
+                found.append(plan(*ends, {**_opposite(rules, source, target), **rules.get((source, target), {})}))
+    return found
 
 
 def rules_of(store: Store, source: str, target: str) -> Rules:

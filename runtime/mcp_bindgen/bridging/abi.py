@@ -49,6 +49,18 @@ def check(kind: Any, otherwise: Convert) -> Convert:
     return lambda value, losses: value if validator().isinstance_python(value) else otherwise(value, losses)
 
 
+def attempt(edit: Convert, otherwise: Convert) -> Convert:
+    """Edit a value, or edit it otherwise if the first edit refuses it."""
+
+    def convert(value: Any, losses: LossReport) -> Any:
+        try:
+            return edit(deepcopy(value), losses)
+        except NotConvertible:
+            return otherwise(value, losses)
+
+    return convert
+
+
 def _edited(holder: Any, key: str | int, edit: Convert, losses: LossReport) -> Any:
     """Return the edited value of a member or an item; a refusal gets its place in the holder."""
     try:
@@ -63,6 +75,7 @@ def members(
     fill: Mapping[str, Any] | None = None,
     default: Mapping[str, Any] | None = None,
     drop: Sequence[str] = (),
+    lenient: Sequence[str] = (),
     move: Sequence[Move] = (),
     want: Mapping[str, Ruling] | None = None,
     only: Sequence[str] | None = None,
@@ -74,6 +87,7 @@ def members(
         fill: Member -> its value in the target, also where the source has a value: the name means nothing there.
         default: Member -> its value if it is missing.
         drop: Members to leave out.
+        lenient: Members to leave out, as a loss, if their conversion refuses them.
         move: Values with another place in the target.
         want: Members without which the object is refused.
         only: Members that the target takes, if it takes no further ones.
@@ -93,7 +107,13 @@ def members(
         for one, found in moved:
             value = put(value, one.put, one.converted(found, losses))
         for name, edit in present:  # after the moves, because an edit may want a member that is moved there
-            value[name] = _edited(value, name, edit, losses)
+            try:
+                value[name] = _edited(value, name, edit, losses)
+            except NotConvertible as error:
+                if name not in lenient:
+                    raise
+                losses.record(error.place, error.reason)
+                del value[name]
         for name, ruling in (want or {}).items():
             if name not in value:
                 RuleContext(ruling, losses).refuse()

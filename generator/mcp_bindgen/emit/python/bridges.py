@@ -8,7 +8,20 @@ from importlib import import_module
 from mcp_bindgen.bridging.functions import user_function
 from mcp_bindgen.conversion.differences import Kind, Plan
 from mcp_bindgen.conversion.document import Model
-from mcp_bindgen.conversion.edits import Apply, Cases, Check, Each, Edit, Members, Move, Named, Sequence, Test, reach
+from mcp_bindgen.conversion.edits import (
+    Apply,
+    Attempt,
+    Cases,
+    Check,
+    Each,
+    Edit,
+    Members,
+    Move,
+    Named,
+    Sequence,
+    Test,
+    reach,
+)
 from mcp_bindgen.conversion.prefilters import prefilter
 from mcp_bindgen.conversion.rules import ONLY_ITEM, Item, Place, Rule
 from mcp_bindgen.ir.model import Array, Scalar, Type
@@ -26,8 +39,8 @@ from .style import style_files
 from .types import limits
 
 _NAMES = (
-    "Boolean, Conversion, Field, Integer, Item, Move, Number, Ruling, Step, cases, check, has, items, keep, later, "
-    "members, of_kind, refuse, rule, rules, sequence, tagged, user_function, values"
+    "Boolean, Conversion, Field, Integer, Item, Move, Number, Ruling, Step, attempt, cases, check, has, items, keep, "
+    "later, members, of_kind, refuse, rule, rules, sequence, tagged, user_function, values"
 )
 _RULES = "mcp_bindgen.bridging.rules"
 
@@ -104,6 +117,8 @@ class _Code:
                 return name if edit in self._done else f"later(lambda: {name})"
             case Apply():
                 return self.applied(edit)
+            case Attempt(first, otherwise):
+                return f"attempt({self.expression(first)}, {self.expression(otherwise)})"
             case Check(types, otherwise):
                 return f"check({' | '.join(map(_checked, types))}, {self.expression(otherwise)})"
             case Sequence(edits):
@@ -124,6 +139,7 @@ class _Code:
             _dict("fill", {fill.member: repr(fill.value) for fill in edit.fills if fill.replaces}),
             _dict("default", {fill.member: repr(fill.value) for fill in edit.fills if not fill.replaces}),
             f"drop={_tuple(map(quoted, edit.drops))}" if edit.drops else "",
+            f"lenient={_tuple(map(quoted, edit.lenient))}" if edit.lenient else "",
             f"move={_tuple(map(self.move, edit.moves))}" if edit.moves else "",
             f"only={_tuple(map(quoted, edit.only))}" if edit.only else "",
             _dict("want", {name: self.ruling(one) for name, one in edit.wants}),
