@@ -84,7 +84,7 @@ def test_peers_get_valid_messages_that_name_the_place_and_the_fix(home: Path) ->
     old, long, version, new = json.loads(done.stdout)
     reason = f"CallToolResult.content: MCP {BASIS} wants it; write a rule for it: mcp-bindgen bridges --missing"
     assert old == {"resultType": "complete", "isError": True, "content": [{"type": "text", "text": reason}]}
-    assert long == "CallToolRequestParams.name: MCP draft accepts string (maxLength 8) only (at /name) (-32603)"
+    assert long == "CallToolRequestParams.name: MCP draft accepts string (maxLength 8) only (at /name) (-32602)"
     assert version == "Implementation: MCP draft: String should have at most 8 characters (at /version) (-32603)"
     outputs = [{"format": "content", "content": [{"type": "text", "text": "here: why"}]}]
     assert new == {"resultType": "complete", "isError": True, "outputs": outputs}

@@ -16,7 +16,7 @@ from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import fields_filled_in, fields_of
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Method, Request
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
@@ -139,15 +139,17 @@ class Converter:
     Args:
         source: The revision of the input.
         target: The revision of the output.
+        is_incoming: True if the input is from a peer, so that params which the target cannot express are invalid.
 
     Attributes:
         source: The same.
         target: The same.
     """
 
-    def __init__(self, source: Revision, target: Revision) -> None:
+    def __init__(self, source: Revision, target: Revision, *, is_incoming: bool = False) -> None:
         self.source = source
         self.target = target
+        self._is_incoming = is_incoming
 
     @cached_property
     def chain(self) -> Chain:
@@ -185,7 +187,12 @@ class Converter:
         """
         conversion = self.chain.conversion(part, name)
         read = partial(deepcopy, wire) if part == "params" else partial(plain, params)
-        return wire if conversion is None else conversion.applied(wire, losses, read)
+        try:
+            return wire if conversion is None else conversion.applied(wire, losses, read)
+        except NotConvertible as error:
+            if self._is_incoming and part == "params":
+                error.code = INVALID_PARAMS
+            raise
 
     def read(self, part: Part, name: str, wire: Any, read: Callable[[Any], T]) -> T:
         """Return a converted payload as `read` does, without members whose names collide."""
@@ -283,7 +290,7 @@ class Bridge:
     def __init__(self, home: Dispatcher, wire: Revision) -> None:
         self.home = home
         self.wire = wire
-        self.incoming: Converter = Converter(wire, home.revision)
+        self.incoming: Converter = Converter(wire, home.revision, is_incoming=True)
         self.outgoing: Converter = Converter(home.revision, wire)
         self._shared = LossReport(self._warn)
         self._reports: WeakKeyDictionary[Session, LossReport] = WeakKeyDictionary()
