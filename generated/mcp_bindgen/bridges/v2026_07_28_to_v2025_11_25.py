@@ -10,6 +10,7 @@ from mcp_bindgen.bridging.abi import (
     Ruling,
     Step,
     cases,
+    check,
     has,
     items,
     members,
@@ -61,7 +62,11 @@ _list_resources_result = members(drop=("cacheScope", "resultType", "ttlMs"))
 _read_resource_result = members(drop=("cacheScope", "resultType", "ttlMs"))
 _list_resource_templates_result = members(drop=("cacheScope", "resultType", "ttlMs"))
 _tool_result_content = members(
-    {"structuredContent": rule(rules.structured_as_object, _TOOL_RESULT_CONTENT_STRUCTURED_CONTENT)}
+    {
+        "structuredContent": check(
+            dict, rule(rules.structured_as_object, _TOOL_RESULT_CONTENT_STRUCTURED_CONTENT)
+        )
+    }
 )
 _sampling_message = members(
     {
@@ -85,7 +90,11 @@ _create_message_result = members(
 )
 _call_tool_request_params = members(drop=("task",))
 _call_tool_result = members(
-    {"structuredContent": rule(rules.structured_as_object, _CALL_TOOL_RESULT_STRUCTURED_CONTENT)},
+    {
+        "structuredContent": check(
+            dict, rule(rules.structured_as_object, _CALL_TOOL_RESULT_STRUCTURED_CONTENT)
+        )
+    },
     drop=("resultType",),
 )
 _list_tools_result = members({"tools": items(_tool)}, drop=("cacheScope", "resultType", "ttlMs"))

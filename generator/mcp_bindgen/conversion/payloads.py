@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from mcp_bindgen.ir.assignability import Assignability
 from mcp_bindgen.ir.examples import fits
-from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union, parts
 from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.pointer import join
@@ -19,6 +19,7 @@ from .places import Spot, find
 from .rules import ANY, Item, Path, Rule, Rules
 
 KEEP = Outcome()
+_OBJECT = Map(AnyValue())
 UNRULED = (Kind.NEEDS_RULE, Kind.CHECKED)
 """Kinds of differences whose values are refused without a rule."""
 
@@ -125,12 +126,14 @@ class Payloads:
                 return self._members(Object((), values), other, label(final(self.target, theirs)))
             case Object() as one, Map(values):
                 return self._members(one, Object((), values), path[0])
+            case AnyValue(), Object():
+                return _in_order(self._parts(ours, _OBJECT, path), self._parts(_OBJECT, theirs, path))
             case Map(values), Map(others):
                 return _each(self._parts(values, others, path), values=True)
             case Array(items, limits), Array(others, narrower):
                 inner = _each(self._parts(items, others, path))
                 length = self._narrower(Array(AnyValue(), limits), (Array(AnyValue(), narrower),), path)
-                return Outcome(sequence(length.edit, inner.edit), (*length.differences, *inner.differences))
+                return _in_order(length, inner)
             case one, other:
                 return self._narrower(one, (other,), path)
 
@@ -146,10 +149,9 @@ class Payloads:
 
     def _limits(self, ours: Type, theirs: Several[Type]) -> tuple[Type, ...]:
         """Return the types that a value is checked with; none if a check cannot decide, or no value is accepted."""
-        simple = tuple(
-            other for other in theirs if isinstance(other, Array if isinstance(ours, Array) else Scalar | Const)
-        )
-        is_decided = not isinstance(ours, AnyValue) or len(simple) == len(theirs)
+        is_open, kinds = isinstance(ours, AnyValue), Array if isinstance(ours, Array) else Scalar | Const
+        simple = tuple(one for one in theirs if isinstance(one, kinds) or (is_open and [*parts(one)] == [AnyValue()]))
+        is_decided = not is_open or len(simple) == len(theirs)
         return simple if is_decided and any(self._overlap(ours, other) for other in simple) else ()
 
     def _overlap(self, ours: Type, theirs: Type) -> bool:
@@ -332,6 +334,8 @@ def _ruled(edit: Edit | None, settled: Outcome) -> Edit | None:
     """Return an edit with a rule for the values that it refuses; `drop` is for the object that has the value."""
     if edit is None or settled.edit is None:
         return edit if _drops(settled.differences, settled.differences[0].path) else None
+    if isinstance(edit, Check):
+        return replace(edit, otherwise=settled.edit)
     return Attempt(edit, settled.edit)
 
 
@@ -340,6 +344,10 @@ def _takes_all(move: Move) -> bool:
     rule = move.applied.rule
     is_split = any(isinstance(step, Item) for step in rule.take)
     return len(rule.take) == 1 or rule.put[0] == rule.take[0] or (is_split and not move.keeps)
+
+
+def _in_order(first: Outcome, second: Outcome) -> Outcome:
+    return Outcome(sequence(first.edit, second.edit), (*first.differences, *second.differences))
 
 
 def _each(inner: Outcome, *, values: bool = False) -> Outcome:

@@ -24,7 +24,7 @@ from mcp_bindgen.conversion.edits import (
 )
 from mcp_bindgen.conversion.prefilters import prefilter
 from mcp_bindgen.conversion.rules import ONLY_ITEM, Item, Place, Rule
-from mcp_bindgen.ir.model import Array, Scalar, Type
+from mcp_bindgen.ir.model import Array, Map, Scalar, Type
 from mcp_bindgen.ir.naming import numbered
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import JSON_TYPES
@@ -233,9 +233,9 @@ def _tuple(expressions: Iterable[str]) -> str:
 
 
 def _checked(type: Type) -> str:
-    """Return the expression of a scalar, of constants, or of an array of any items, as in generated types."""
+    """Return the expression of a scalar, of constants, or of an array or an object with any values."""
     found = limits(type) if isinstance(type, Scalar | Array) else []
-    base = "list[Any]" if isinstance(type, Array) else annotation(type, CHECKED)
+    base = "dict" if isinstance(type, Map) else "list" if isinstance(type, Array) else annotation(type, CHECKED)
     return f"Annotated[{base}, Field({', '.join(found)})]" if found else base
 
 
