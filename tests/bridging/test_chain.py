@@ -18,6 +18,7 @@ from mcp_bindgen.bridging.chain import (
     LossReport,
     NotConvertible,
     Remark,
+    Ruling,
     Step,
     chain,
     package_name,
@@ -96,7 +97,7 @@ def test_error_codes_are_mapped_by_method_and_then_by_wildcard() -> None:
 
 def test_a_method_with_another_name_is_found_by_the_names_at_both_ends() -> None:
     named = Step("3", "4", renamed={"m": "k"}, params={"m": rename("c", "d")}, errors={"m": {4: 5}}, absent={"n": "no"})
-    remark = Remark("params", "lost", "Tool.icons", "are not known")
+    remark: Remark = ("params", Ruling("Tool.icons", "are not known"))
     later = Step("4", "5", {"k": rename("d", "e")}, remarks={"k": (remark,)})
     later = replace(later, field_collisions={"params": {"k": frozenset("z")}})
     whole = Chain(ONE, TWO, named, later)
@@ -115,7 +116,7 @@ def test_a_method_removed_by_one_step_is_absent_from_the_chain() -> None:
 
 
 def test_a_chain_combines_field_collisions_and_remarks_of_all_steps() -> None:
-    remark = Remark("params", "lost", "Tool.icons", "are not known")
+    remark: Remark = ("params", Ruling("Tool.icons", "are not known"))
     steps = [Step("1", "2", field_collisions={"params": {"m": frozenset("a")}}, remarks={"m": (remark,)})] * 2
     steps.append(Step("2", "3", field_collisions={"params": {"m": frozenset("b")}}))
     assert Chain(*steps).field_collisions("params", "m") == {"a", "b"}

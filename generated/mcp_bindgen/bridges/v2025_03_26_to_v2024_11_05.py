@@ -75,12 +75,12 @@ STEP: Final = Step(
         "tools/call": Conversion(_call_tool_result, (b'"type":"audio"',)),
     },
     remarks={
-        "prompts/get": (_PROMPT_MESSAGE_CONTENT_AUDIO_CONTENT.lost("results"),),
+        "prompts/get": (("results", _PROMPT_MESSAGE_CONTENT_AUDIO_CONTENT),),
         "sampling/createMessage": (
-            _SAMPLING_MESSAGE_CONTENT_AUDIO_CONTENT.refused("params"),
-            _CREATE_MESSAGE_RESULT_CONTENT_AUDIO_CONTENT.refused("results"),
+            ("params", _SAMPLING_MESSAGE_CONTENT_AUDIO_CONTENT),
+            ("results", _CREATE_MESSAGE_RESULT_CONTENT_AUDIO_CONTENT),
         ),
-        "tools/call": (_CALL_TOOL_RESULT_CONTENT_AUDIO_CONTENT.lost("results"),),
+        "tools/call": (("results", _CALL_TOOL_RESULT_CONTENT_AUDIO_CONTENT),),
     },
 )
 """The step."""

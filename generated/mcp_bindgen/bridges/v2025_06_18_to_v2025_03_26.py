@@ -66,8 +66,8 @@ STEP: Final = Step(
         "elicitation/create": "MCP 2025-03-26 has no elicitation: its clients cannot ask their users",
     },
     remarks={
-        "prompts/get": (_PROMPT_MESSAGE_CONTENT_RESOURCE_LINK.lost("results"),),
-        "tools/call": (_CALL_TOOL_RESULT_CONTENT_RESOURCE_LINK.lost("results"),),
+        "prompts/get": (("results", _PROMPT_MESSAGE_CONTENT_RESOURCE_LINK),),
+        "tools/call": (("results", _CALL_TOOL_RESULT_CONTENT_RESOURCE_LINK),),
     },
 )
 """The step."""

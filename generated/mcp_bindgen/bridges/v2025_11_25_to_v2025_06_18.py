@@ -200,22 +200,23 @@ STEP: Final = Step(
     },
     remarks={
         "elicitation/create": (
-            _ELICITATION_CREATE_PARAMS_ELICIT_REQUEST_URL_PARAMS.refused("params"),
-            _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_UNTITLED_MULTI_SELECT_ENUM_SCHEMA.refused(
-                "params"
+            ("params", _ELICITATION_CREATE_PARAMS_ELICIT_REQUEST_URL_PARAMS),
+            (
+                "params",
+                _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_UNTITLED_MULTI_SELECT_ENUM_SCHEMA,
             ),
-            _ELICIT_RESULT_CONTENT_ITEMS.refused("results"),
+            ("results", _ELICIT_RESULT_CONTENT_ITEMS),
         ),
-        "notifications/cancelled": (_CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID.refused("params"),),
+        "notifications/cancelled": (("params", _CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID),),
         "sampling/createMessage": (
-            _SAMPLING_MESSAGE_CONTENT_TOOL_USE_CONTENT.refused("params"),
-            _SAMPLING_MESSAGE_CONTENT_TOOL_RESULT_CONTENT.refused("params"),
-            _CREATE_MESSAGE_REQUEST_PARAMS_TOOLS.refused("params"),
-            _CREATE_MESSAGE_RESULT_CONTENT_ITEMS.lost("results"),
-            _CREATE_MESSAGE_RESULT_CONTENT_TOOL_USE_CONTENT.refused("results"),
-            _CREATE_MESSAGE_RESULT_CONTENT_TOOL_RESULT_CONTENT.refused("results"),
+            ("params", _SAMPLING_MESSAGE_CONTENT_TOOL_USE_CONTENT),
+            ("params", _SAMPLING_MESSAGE_CONTENT_TOOL_RESULT_CONTENT),
+            ("params", _CREATE_MESSAGE_REQUEST_PARAMS_TOOLS),
+            ("results", _CREATE_MESSAGE_RESULT_CONTENT_ITEMS),
+            ("results", _CREATE_MESSAGE_RESULT_CONTENT_TOOL_USE_CONTENT),
+            ("results", _CREATE_MESSAGE_RESULT_CONTENT_TOOL_RESULT_CONTENT),
         ),
-        "tools/list": (_TOOL_EXECUTION.lost("results"),),
+        "tools/list": (("results", _TOOL_EXECUTION),),
     },
 )
 """The step."""

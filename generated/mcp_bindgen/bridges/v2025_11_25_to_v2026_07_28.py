@@ -194,9 +194,9 @@ STEP: Final = Step(
         },
     },
     remarks={
-        "completion/complete": (_COMPLETE_RESULT_COMPLETION_VALUES.lost("results"),),
-        "notifications/cancelled": (_CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID.refused("params"),),
-        "tools/list": (_TOOL_EXECUTION.lost("results"),),
+        "completion/complete": (("results", _COMPLETE_RESULT_COMPLETION_VALUES),),
+        "notifications/cancelled": (("params", _CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID),),
+        "tools/list": (("results", _TOOL_EXECUTION),),
     },
 )
 """The step."""

@@ -12,7 +12,7 @@ from pydantic import StrictInt
 
 from mcp_bindgen.ir.json_form import List, Maybe
 
-from .edits import Edit, Named
+from .edits import Edit, Named, reach
 from .rules import Path, Rule
 
 
@@ -127,6 +127,10 @@ class Plan:
     def named(self) -> dict[Named, Edit]:
         """Definition -> edit, inner definitions first."""
         return {conversion.definition: conversion.edit for conversion in self.conversions}
+
+    def reached(self, payload: Payload) -> list[Edit]:
+        """Return all edits of a payload, including edits of definitions, each definition once."""
+        return [*reach(payload.edit, self.named)]
 
     @property
     def name(self) -> str:

@@ -79,10 +79,10 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class Try:
     """An edit of the values that another edit refuses."""
 
-    kind: Literal["attempt"] = field(default="attempt", kw_only=True, repr=False)
+    kind: Literal["try"] = field(default="try", kw_only=True, repr=False)
     edit: Edit
     otherwise: Edit
 
@@ -183,7 +183,7 @@ class Named:
     target: str
 
 
-Edit: TypeAlias = Annotated[Apply | Attempt | Check | Members | Each | Cases | Sequence | Named, Discriminator("kind")]
+Edit: TypeAlias = Annotated[Apply | Try | Check | Members | Each | Cases | Sequence | Named, Discriminator("kind")]
 
 
 def sequence(*edits: Edit | None) -> Edit | None:
@@ -199,7 +199,7 @@ def parts(edit: Edit) -> Iterator[Edit]:
             yield from (inner for _, inner in (*edits, *wants))
             for move in moves:
                 yield from (move.applied,) if move.edit is None else (move.applied, move.edit)
-        case Attempt(first, inner):
+        case Try(first, inner):
             yield from (first, inner)
         case Each(inner) | Check(otherwise=inner):
             yield inner

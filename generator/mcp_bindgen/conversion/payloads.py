@@ -14,7 +14,7 @@ from mcp_bindgen.spec.pointer import join
 
 from .alternatives import Matching, alternatives, final, is_stated, kind, label
 from .differences import Difference, Kind, Outcome
-from .edits import Apply, Attempt, Case, Cases, Check, Each, Edit, Fill, Members, Move, Named, Test, sequence
+from .edits import Apply, Case, Cases, Check, Each, Edit, Fill, Members, Move, Named, Test, Try, sequence
 from .places import Spot, find
 from .rules import ANY, Item, Path, Rule, Rules
 
@@ -336,7 +336,7 @@ def _ruled(edit: Edit | None, settled: Outcome) -> Edit | None:
         return edit if _drops(settled.differences, settled.differences[0].path) else None
     if isinstance(edit, Check):
         return replace(edit, otherwise=settled.edit)
-    return Attempt(edit, settled.edit)
+    return Try(edit, settled.edit)
 
 
 def _takes_all(move: Move) -> bool:

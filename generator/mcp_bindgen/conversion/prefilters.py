@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from .edits import Apply, Attempt, Cases, Check, Each, Edit, Members, Named, Sequence, Test
+from .edits import Apply, Cases, Check, Each, Edit, Members, Named, Sequence, Test, Try
 
 Texts = frozenset[bytes]
 
@@ -40,7 +40,7 @@ class _Prefilter:
             case Named():
                 inner = self._named[edit]
                 return frozenset() if edit in above else self.find(inner, near, before, (*above, edit))
-            case Attempt(inner):
+            case Try(inner):
                 return self.find(inner, near, before, above)
             case Sequence(edits):
                 return _united(self.find(one, near, before, above) for one in edits)

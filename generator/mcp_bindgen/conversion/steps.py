@@ -62,7 +62,7 @@ def plans(store: Store, *, users: bool | str = False, leaving: str | None = None
         if leaving in (None, source):
             ends = build(store.effective(source)), build(store.effective(target))
             with locating(file):
-                found.append(plan(*ends, {**_opposite(rules, source, target), **rules.get((source, target), {})}))
+                found.append(plan(*ends, _of_step(rules, source, target)))
     return found
 
 
@@ -73,20 +73,16 @@ def rules_of(store: Store, source: str, target: str) -> Rules:
     """
     rules = read_rules(*dict.fromkeys(rule_file(store, users=users) for users in (False, True)))
     last = [older for older, newer in pairs(store, users=True) if newer == target]
-    steps = [({**_opposite(rules, one, target), **rules.get((one, target), {})}) for one in (*last, source)]
-    return {path: rule for step in steps for path, rule in step.items()}
+    return {path: rule for one in (*last, source) for path, rule in _of_step(rules, one, target).items()}
 
 
-def _opposite(rules: Mapping[tuple[str, str], Rules], source: str, target: str) -> Rules:
-    """Return the rules for moved values that follow from the opposite step; a rule of this step for a place wins."""
+def _of_step(rules: Mapping[tuple[str, str], Rules], source: str, target: str) -> Rules:
+    """Return the rules of a step, and those that follow from its opposite; a rule of this step for a place wins."""
     own, opposite = rules.get((source, target), {}), rules.get((target, source), {})
     given = {path: rule.value for path, rule in opposite.items() if rule.action == "give" and is_array(rule.value)}
     moved = [rule.opposite() for rule in opposite.values() if rule.put or rule.action == "rename"]
-    return {
-        rule.path: replace(rule, leave=tuple(given.get(rule.path[:2], ())))
-        for rule in moved
-        if rule.path[:2] not in own
-    }
+    follow = (rule for rule in moved if rule.path[:2] not in own)
+    return {**{rule.path: replace(rule, leave=tuple(given.get(rule.path[:2], ()))) for rule in follow}, **own}
 
 
 def rule_file(store: Store, *, users: bool = False) -> Path:

@@ -117,23 +117,6 @@ class Conversion:
 
 
 @dataclass(frozen=True)
-class Remark:
-    """Part of a payload that is lost or refused.
-
-    Attributes:
-        part: The part of the method; `method` for the whole message.
-        kind: `lost` if the payload arrives with less or in other words, `refused` if the call fails.
-        place: The definition, or the member of a definition.
-        reason: The reason in words.
-    """
-
-    part: Part | Literal["method"]
-    kind: Literal["lost", "refused"]
-    place: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Ruling:
     """Statement of a rule about a place.
 
@@ -147,13 +130,9 @@ class Ruling:
     reason: str
     capability: str | None = None
 
-    def lost(self, part: Part) -> Remark:
-        """Return the remark that a value is lost here."""
-        return Remark(part, "lost", self.place, self.reason)
 
-    def refused(self, part: Part) -> Remark:
-        """Return the remark that a value is refused here."""
-        return Remark(part, "refused", self.place, self.reason)
+Remark: TypeAlias = tuple[Part | Literal["method"], Ruling]
+"""Part of a method, or the whole message, and the ruling by which it is refused, or arrives with less."""
 
 
 @dataclass(frozen=True)
@@ -298,7 +277,7 @@ class Chain:
             found |= dict.fromkeys(step.remarks.get(name, ()))
             for gone in (step.absent, *step.unsent.values()):
                 if name in gone and name not in step.adapted:
-                    found[Remark("method", "refused", name, gone[name])] = None
+                    found["method", Ruling(name, gone[name])] = None
             if name in step.absent:
                 break
         return tuple(found)
@@ -423,9 +402,9 @@ def missed(home: str, revision: str, handled: Iterable[str], asked: Iterable[str
     found: dict[str, list[str]] = {}
     for methods, part in ((handled, "results"), (asked, "params")):
         for method in methods:
-            for remark in steps.remarks(method):
-                if remark.part in (part, "method") and method not in found.setdefault(remark.reason, []):
-                    found[remark.reason].append(method)
+            for where, ruling in steps.remarks(method):
+                if where in (part, "method") and method not in found.setdefault(ruling.reason, []):
+                    found[ruling.reason].append(method)
     return [f"{', '.join(methods)}: {reason}" for reason, methods in found.items()]
 
 

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
 
 from mcp_bindgen.bridging.functions import user_function
 from mcp_bindgen.conversion.differences import Kind, Plan
 from mcp_bindgen.conversion.document import Model
-from mcp_bindgen.conversion.edits import (
-    Apply,
-    Attempt,
-    Cases,
-    Check,
-    Each,
-    Edit,
-    Members,
-    Move,
-    Named,
-    Sequence,
-    Test,
-    reach,
-)
+from mcp_bindgen.conversion.edits import Apply, Cases, Check, Each, Edit, Members, Move, Named, Sequence, Test, Try
 from mcp_bindgen.conversion.prefilters import prefilter
-from mcp_bindgen.conversion.rules import ONLY_ITEM, Item, Place, Rule
+from mcp_bindgen.conversion.rules import Item, Place, Rule
 from mcp_bindgen.ir.model import Array, Map, Scalar, Type
 from mcp_bindgen.ir.naming import numbered
 from mcp_bindgen.spec import BadInput
@@ -101,8 +87,7 @@ class _Code:
                 self._done.update(self.plan.named)
                 edit = self.expression(payload.edit)
                 self._done.clear()
-                reached = reach(payload.edit, self.plan.named)
-                reads_params = any(isinstance(one, Apply) and one.rule.is_users for one in reached)
+                reads_params = any(isinstance(one, Apply) and one.rule.is_users for one in self.plan.reached(payload))
                 yield payload.method, edit, prefilter(payload.edit, self.plan.named), reads_params
 
     def edits(self) -> Iterator[tuple[str, str]]:
@@ -117,7 +102,7 @@ class _Code:
                 return name if edit in self._done else f"later(lambda: {name})"
             case Apply():
                 return self.applied(edit)
-            case Attempt(first, otherwise):
+            case Try(first, otherwise):
                 return f"attempt({self.expression(first)}, {self.expression(otherwise)})"
             case Check(types, otherwise):
                 return f"check({' | '.join(map(_checked, types))}, {self.expression(otherwise)})"
@@ -155,10 +140,11 @@ class _Code:
     def applied(self, edit: Apply) -> str:
         if edit.rule.action == "refuse":
             return f"refuse({self.ruling(edit)})"
+        name = _function(edit.rule, self.plan)
         if edit.rule.is_users:
             step = f"{quoted(self.plan.source.revision)}, {quoted(self.plan.target.revision)}"
-            return f"rule(user_function({quoted(_importable(edit.rule, self.plan))}), {self.ruling(edit)}, {step})"
-        return f"rule(rules.{_function(edit)}, {self.ruling(edit)})"
+            return f"rule(user_function({quoted(name)}), {self.ruling(edit)}, {step})"
+        return f"rule(rules.{name}, {self.ruling(edit)})"
 
     def ruling(self, edit: Apply) -> str:
         """Return the constant of the text of a rule for a difference."""
@@ -174,31 +160,21 @@ class _Code:
         """Yield the losses and refusals of each method."""
         found: dict[str, list[str]] = {}
         for payload in self.plan.payloads:
-            for one in reach(payload.edit, self.plan.named):
+            for one in self.plan.reached(payload):
                 if isinstance(one, Apply) and one.rule.may_lose:
-                    kind = "refused" if one.rule.action == "refuse" or ONLY_ITEM in one.rule.take else "lost"
-                    entry = f"{self.ruling(one)}.{kind}({quoted(payload.part)})"
-                    found.setdefault(payload.method, []).append(entry)
+                    found.setdefault(payload.method, []).append(f"({quoted(payload.part)}, {self.ruling(one)})")
         yield from sorted(found.items())
 
 
-def _function(edit: Apply) -> str:
-    """Return the function of a rule; raises `BadInput` where the runtime has none of that name."""
-    name = str(edit.rule.value)
-    if name.startswith("_") or not callable(getattr(import_module(_RULES), name, None)):
-        problem = f"the rule of {'.'.join(edit.rule.path)} names {name!r}, which {_RULES} does not have"
-        raise BadInput(problem, fix="name one of its functions, as in link_as_text")
-    return name
-
-
-def _importable(rule: Rule, plan: Plan) -> str:
-    """Return the function of the user that a rule names; raises `BadInput` unless it can be imported and called."""
+def _function(rule: Rule, plan: Plan) -> str:
+    """Return the name of the function of a rule; raises `BadInput` unless it can be imported and called."""
+    name = str(rule.value)
     try:
-        user_function(rule.value)
+        user_function(name if rule.is_users else f"{_RULES}:{name}")
     except ImportError as error:
         problem, _, fix = str(error).rpartition("; ")
         raise BadInput(problem, pointer=join("", plan.name, *rule.path), fix=fix) from None
-    return str(rule.value)
+    return name
 
 
 def _place(place: Place) -> str:
