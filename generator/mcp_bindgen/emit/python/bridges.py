@@ -184,16 +184,12 @@ def _place(place: Place) -> str:
 
 def _field_collisions(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
     """Yield the members with colliding names, by part and method."""
-    for part in ("params", "results"):
-        rows: list[tuple[str, list[str]]] = []
-        for payload in plan.payloads:
-            conflicts = {
-                one.path[-1] for one in payload.differences if one.kind is Kind.TYPE_CONFLICT and one.rule is None
-            }
-            if payload.part == part and conflicts:
-                rows.append((payload.method, [quoted(name) for name in sorted(conflicts)]))
-        if rows:
-            yield part, rows
+    found: dict[str, list[tuple[str, list[str]]]] = {"params": [], "results": []}
+    for payload in plan.payloads:
+        conflicts = (one for one in payload.differences if one.kind is Kind.TYPE_CONFLICT and one.rule is None)
+        if names := sorted({one.path[-1] for one in conflicts}):
+            found[payload.part].append((payload.method, [*map(quoted, names)]))
+    yield from ((part, rows) for part, rows in found.items() if rows)
 
 
 def _dict(name: str | None, entries: Mapping[str, str]) -> str:
