@@ -61,14 +61,6 @@ def attempt(edit: Convert, otherwise: Convert) -> Convert:
     return convert
 
 
-def _edited(holder: Any, key: str | int, edit: Convert, losses: LossReport) -> Any:
-    """Return the edited value of a member or an item; a refusal gets its place in the holder."""
-    try:
-        return edit(holder[key], losses)
-    except NotConvertible as error:
-        raise error.inside(key) from None
-
-
 def members(
     edits: Mapping[str, Convert] | None = None,
     *,
@@ -93,31 +85,38 @@ def members(
         only: Members that the target takes, if it takes no further ones.
     """
     filled, defaults = dict(fill or {}), dict(default or {})
-    steps = tuple((edits or {}).items())
+    steps, wants = tuple((edits or {}).items()), tuple((want or {}).items())
+    given_values = (*filled.values(), *defaults.values())
+    fresh: Any = deepcopy if any(isinstance(one, dict | list) for one in given_values) else lambda given: given
 
     def convert(value: Any, losses: LossReport) -> Any:
         if not is_object(value):
             return value
-        moved = taken(value, move, losses) if move else ()
-        present = [one for one in steps if one[0] in value]
+        moved: Sequence[tuple[Move, Any]] = ()
+        present = steps
+        if move:
+            moved = taken(value, move, losses)
+            present = tuple(one for one in steps if one[0] in value)
         for name in drop:
             value.pop(name, None)
         for name, given in defaults.items():
-            value.setdefault(name, deepcopy(given))
+            if name not in value:
+                value[name] = fresh(given)
         for one, found in moved:
             value = put(value, one.put, one.converted(found, losses))
         for name, edit in present:  # after the moves, because an edit may want a member that is moved there
-            try:
-                value[name] = _edited(value, name, edit, losses)
-            except NotConvertible as error:
-                if name not in lenient:
-                    raise
-                losses.record(error.place, error.reason)
-                del value[name]
-        for name, ruling in (want or {}).items():
+            if name in value:
+                try:
+                    value[name] = edit(value[name], losses)
+                except NotConvertible as error:
+                    if name not in lenient:
+                        raise error.inside(name) from None
+                    losses.record(error.place, error.reason)
+                    del value[name]
+        for name, ruling in wants:
             if name not in value:
                 RuleContext(ruling, losses).refuse()
-        value.update(deepcopy(filled))
+        value.update(fresh(filled))
         return value if only is None else {name: value[name] for name in value if name in only}
 
     return convert
@@ -127,7 +126,13 @@ def items(edit: Convert) -> Convert:
     """Edit each item of an array."""
 
     def convert(value: object, losses: LossReport) -> Any:
-        return [_edited(value, index, edit, losses) for index in range(len(value))] if is_array(value) else value
+        made: list[Any] = []
+        try:
+            for item in value if is_array(value) else ():
+                made.append(edit(item, losses))
+        except NotConvertible as error:
+            raise error.inside(len(made)) from None
+        return made if is_array(value) else value
 
     return convert
 
@@ -136,7 +141,14 @@ def values(edit: Convert) -> Convert:
     """Edit each value of an object."""
 
     def convert(value: object, losses: LossReport) -> Any:
-        return {name: _edited(value, name, edit, losses) for name in value} if is_object(value) else value
+        made: dict[str, Any] = {}
+        name = ""
+        try:
+            for name, one in value.items() if is_object(value) else ():
+                made[name] = edit(one, losses)
+        except NotConvertible as error:
+            raise error.inside(name) from None
+        return made if is_object(value) else value
 
     return convert
 
