@@ -139,18 +139,7 @@ def items(edit: Convert) -> Convert:
 
 def values(edit: Convert) -> Convert:
     """Edit each value of an object."""
-
-    def convert(value: object, losses: LossReport) -> Any:
-        made: dict[str, Any] = {}
-        name = ""
-        try:
-            for name, one in value.items() if is_object(value) else ():
-                made[name] = edit(one, losses)
-        except NotConvertible as error:
-            raise error.inside(name) from None
-        return made if is_object(value) else value
-
-    return convert
+    return lambda value, losses: members(dict.fromkeys(value, edit))(value, losses) if is_object(value) else value
 
 
 def cases(*pairs: tuple[Test, Convert], rest: Convert | None = None) -> Convert:
