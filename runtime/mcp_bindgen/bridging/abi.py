@@ -87,7 +87,7 @@ def members(
     filled, defaults = dict(fill or {}), dict(default or {})
     steps, wants = tuple((edits or {}).items()), tuple((want or {}).items())
     given_values = (*filled.values(), *defaults.values())
-    fresh: Any = deepcopy if any(isinstance(one, dict | list) for one in given_values) else lambda given: given
+    has_containers = any(isinstance(one, dict | list) for one in given_values)
 
     def convert(value: Any, losses: LossReport) -> Any:
         if not is_object(value):
@@ -101,7 +101,7 @@ def members(
             value.pop(name, None)
         for name, given in defaults.items():
             if name not in value:
-                value[name] = fresh(given)
+                value[name] = deepcopy(given) if has_containers else given
         for one, found in moved:
             value = put(value, one.put, one.converted(found, losses))
         for name, edit in present:  # after the moves, because an edit may want a member that is moved there
@@ -116,7 +116,7 @@ def members(
         for name, ruling in wants:
             if name not in value:
                 RuleContext(ruling, losses).refuse()
-        value.update(fresh(filled))
+        value.update(deepcopy(filled) if has_containers else filled)
         return value if only is None else {name: value[name] for name in value if name in only}
 
     return convert
