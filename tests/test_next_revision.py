@@ -131,13 +131,13 @@ NEW = {
 OLD = [BASIS, "read"]
 
 CODE = """
-from mcp_bindgen.runtime import Context
-from mcp_bindgen.v2026_07_28 import Client, Server
+from mcp_bindgen.v2026_07_28 import Client, Context, Server
 from mcp_bindgen.v2026_07_28 import types as mcp
 
 
 class Books(Server):
     async def read_resource(self, params: mcp.ReadResourceRequestParams, ctx: Context) -> mcp.ReadResourceResult:
+        await ctx.log("info", params.uri)
         return mcp.ReadResourceResult(contents=[])
 
 
@@ -299,6 +299,7 @@ def test_migrate_finds_code_that_has_to_change(dry_run: DryRun, tmp_path: Path) 
         ("renamed", "types.ReadResourceResult", "Use `types.FetchResourceResult`."),
         ("gone", "Client.on_create_message", f"Leave the handler out: no server sends it in {NAME}."),
     } < found
+    assert ("gone", "Context.log") in {(kind, name) for kind, name, _ in found}
     assert not [name for _, name, _ in found if "list_tools" in name]
 
 

@@ -203,6 +203,8 @@ RULED = {
     ),
     "result.content.append(f'{result.content}'); result.content = []; R(content=[], **more)": None,
     "match result:\n    case t.CallToolResult(content=[]): ...": None,
+    "A = t.CallToolResult; A(**{'content': []}); A.model_validate({'structuredContent': d}); R(**d)": None,
+    "result.model_copy(update={'content': []}); getattr(result, 'structured_content')": None,
 }
 """Code -> the code after `--write` with rules; None if it stays and is marked."""
 

@@ -159,8 +159,10 @@ member = "structuredContent", because = "." }
 """
 
 
-@pytest.mark.parametrize("kind", ["server", "client"])
-def test_an_upgraded_project_follows_rules_of_the_author_and_passes_its_tests(kind: str, author: Path) -> None:
+@pytest.mark.parametrize("words", [("server", "--revision", BASIS), ("client", "--revision", BASIS), ("server",)])
+def test_an_upgraded_project_follows_rules_of_the_author_and_passes_its_tests(
+    words: tuple[str, ...], author: Path
+) -> None:
     """In SEP-3279, content and structured content become outputs."""
     definitions = copy.deepcopy(dict(Store().effective(BASIS).definitions))
     result, tool = definitions["CallToolResult"], definitions["Tool"]
@@ -176,7 +178,9 @@ def test_an_upgraded_project_follows_rules_of_the_author_and_passes_its_tests(ki
     file = save(author / "draft.json", {"$schema": DIALECT, "$defs": definitions})
     inside("schema", "import", "draft", file, "--status", "draft", code=0)
     (author / "home" / "schema" / "bridges.toml").write_text(RULES, "utf-8")
-    inside("scaffold", kind, "books", "--revision", BASIS, "--out", author, code=0)
+    inside("generate", "draft", code=0)
+    kind, *options = words
+    inside("scaffold", kind, "books", *options, "--out", author, code=0)
     inside("upgrade", author / "books", "--to", "draft", code=0)
     execute(PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=author / "books", PYTHONPATH="src", code=0)
     before = snapshot(author / "books")

@@ -110,12 +110,7 @@ class Analysis:
         checked = check({**code, **context}, self._root, overlay.without(self._new, self._kept), "new")
         wrong = {(one.file, one.line, one.offset) for one in known.diagnostics if one.code != "deprecated"}
         wrong, self._kept = wrong if self._kept else set[tuple[Path, int, int]](), set[tuple[str, str]]()
-        bases = {
-            node.name: [ast.unparse(base).rpartition(".")[2] for base in node.bases]
-            for module in modules.values()
-            for node in ast.walk(module.tree)
-            if isinstance(node, ast.ClassDef)
-        }
+        bases = _Bases(self.changes, modules.values())
         blocked = known.blocked | checked.blocked
         uses: dict[Use, None] = {}
         asked: list[Asked] = []
@@ -126,8 +121,8 @@ class Analysis:
                 if change is not None:
                     asked.append(Asked(one.file, one.line, one.offset, change))
                 name = f"{owner}.{short}"
-                if name in self.changes.old.stubs:
-                    change = change or self.changes.guarded[name]
+                change = (change if name in self.changes.old.stubs else None) or self.changes.guarded.get(name)
+                if change is not None:
                     uses[Use(modules[one.file].tail(one.line, one.offset, short), name, change)] = None
         for (path, _), handler in handlers.items():
             change = self.changes.gone_handlers.get(handler.name)
@@ -140,6 +135,8 @@ class Analysis:
             ) in self._before
             if one.file in modules and not known_one:
                 uses |= dict.fromkeys(_Reader(self.changes, modules[one.file], one, self._package, bases).uses())
+        for module in modules.values():
+            uses |= dict.fromkeys(self._quoted(module, bases) if package in module.raw else ())
         uses |= dict.fromkeys(repeats(modules, names, asked, self.changes))
         blocked = {path: why for path, why in blocked.items() if path in modules}
         return Found(tuple(sorted(uses, key=lambda use: use.position)), blocked)
@@ -160,6 +157,18 @@ class Analysis:
                         if first <= one.line <= node.lineno:
                             found[one.file, node.lineno] = Handler(node, match[2])
         return checked, found
+
+    def _quoted(self, module: Module, bases: _Bases) -> Iterator[Use]:
+        """Yield uses that no type checker sees: literals with the names of members that are gone or elsewhere."""
+        for owner, node in (found for one in ast.walk(module.tree) for found in _literals(one)):
+            for definition in bases.of(owner) if owner else self.changes.old.protocol.definitions:
+                names = {
+                    key: one.name for one in self.changes.old.fields(definition) for key in (one.name, one.field.wire)
+                }
+                change = self.changes.field(definition, names.get(str(node.value), ""), gives=True)
+                if change is not None and change.kind in ("gone", "renamed"):
+                    yield Use(module.place_of(node), f"types.{definition}.{names[str(node.value)]}", change)
+                    break
 
     def _annotated(self, module: Module, handlers: Handlers, signatures: Mapping[str, list[str]]) -> bytes:
         """Return the code with annotations for bare parameters of handlers, and with modules for `self.types`."""
@@ -182,6 +191,47 @@ class Analysis:
         return (b"".join(lines).decode() + imports).encode(module.encoding)
 
 
+def _literals(node: ast.AST) -> Iterator[tuple[str, ast.Constant]]:
+    """Yield the literals of a call that name members, and its class; empty if the call does not say the class."""
+    match node:
+        case ast.Call(
+            func=ast.Name("getattr" | "hasattr" | "setattr" | "delattr"), args=[_, ast.Constant() as name, *_]
+        ):
+            yield "", name
+        case ast.Call(func, arguments, keywords):
+            of = ast.unparse(func).split(".")
+            method = of.pop() if of[-1] in ("model_validate", "model_construct", "model_copy") else ""
+            owner = "" if method == "model_copy" else of[-1] if of else ""
+            given = [*(arguments if method == "model_validate" else ())]
+            given += [one.value for one in keywords if one.arg == ("update" if method == "model_copy" else None)]
+            keys = (key for one in given if isinstance(one, ast.Dict) for key in one.keys)
+            yield from ((owner, key) for key in keys if isinstance(key, ast.Constant))
+        case _:
+            pass
+
+
+class _Bases:
+    """The classes and aliases of a project, and the classes of the old bindings behind them."""
+
+    def __init__(self, changes: Changes, modules: Iterable[Module]) -> None:
+        self._changes, self._behind = changes, dict[str, list[str]]()
+        for node in (node for module in modules for node in ast.walk(module.tree)):
+            match node:
+                case ast.ClassDef(name=name, bases=bases):
+                    self._behind[name] = [ast.unparse(base).rpartition(".")[2] for base in bases]
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute() as base):
+                    self._behind.setdefault(name, [ast.unparse(base).rpartition(".")[2]])
+                case _:
+                    pass
+
+    def of(self, name: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+        """Yield the old names of a class, or of the classes that a class of the project inherits."""
+        yield from self._changes.before(name)
+        if name not in self._changes.new.protocol.definitions and name not in above:
+            for base in self._behind.get(name, ()):
+                yield from self.of(base, (*above, name))
+
+
 class _Reader:
     """Reads one diagnostic.
 
@@ -190,20 +240,12 @@ class _Reader:
         module: The file that it is about.
         found: The diagnostic.
         package: The import name of the bindings.
-        bases: Class of the project -> the names of its bases.
+        bases: The classes of the project.
     """
 
-    def __init__(
-        self, changes: Changes, module: Module, found: Diagnostic, package: str, bases: Mapping[str, list[str]]
-    ) -> None:
+    def __init__(self, changes: Changes, module: Module, found: Diagnostic, package: str, bases: _Bases) -> None:
         self._changes, self._module, self._found = changes, module, found
         self._package, self._bases = package, bases
-
-    def _inherited(self, name: str) -> Iterator[str]:
-        """Yield the old names of a class, or of the classes that a class of the project inherits."""
-        yield from self._changes.before(name)
-        for base in self._bases.get(name, ()) if name not in self._changes.new.protocol.definitions else ():
-            yield from self._inherited(base)
 
     def uses(self) -> Iterator[Use]:
         """Return the uses that explain the diagnostic; without an explanation, the message of the type checker."""
@@ -286,7 +328,7 @@ class _Reader:
 
     def _fates(self, owner: str, name: str) -> Iterator[tuple[str, Change]]:
         """Yield the changes that may explain a missing member of a class, which may be a subclass of the user."""
-        for one in self._inherited(owner):
+        for one in self._bases.of(owner):
             change = self._changes.field(one, name, gives=False)
             if change is not None:
                 yield f"types.{one}.{name}", change
@@ -316,7 +358,7 @@ class _Reader:
         function, owner = names["function"], names["owner"]
         if owner is None:
             is_known = function in self._changes.new.protocol.definitions
-            known = list(self._inherited(function)) or ([] if is_known else self._changes.old.protocol.definitions)
+            known = list(self._bases.of(function)) or ([] if is_known else self._changes.old.protocol.definitions)
             for one in known:
                 name = str(argument)
                 needed = self._changes.needed(one, name)

@@ -281,8 +281,15 @@ class Changes:
 
     @cached_property
     def guarded(self) -> dict[str, Change]:
-        """Call -> the capability that it needs now."""
-        return {stub.name: change for stub, heir in self._calls() for change in self._guards(stub, heir)}
+        """Call -> the capability that it needs now, or for a shortcut of the runtime that its message is gone."""
+        found = {stub.name: change for stub, heir in self._calls() for change in self._guards(stub, heir)}
+        gone = {
+            (stub.owner, stub.method.name): stub for stub in self.old.stubs.values() if stub.key not in self.new.by_key
+        }
+        for method, api in shortcuts().items():
+            if (stub := gone.get((api.partition(".")[0], method))) is not None:
+                found[api] = self._gone(stub)
+        return found
 
     def _calls(self) -> Iterator[tuple[Stub, Stub]]:
         for stub in self.old.stubs.values():

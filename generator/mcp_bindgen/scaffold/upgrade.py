@@ -115,7 +115,7 @@ def upgrade(folder: Path, old: str, new: str, *, force: bool = False, store: Sto
     rules, compared = rules_of(store, old, new), compare(before, after, gates=gates(store))
     migration = migrate(compared, folder, rewrite=True, without=project.generated, target=target, rules=rules)
     if own is not None:
-        migration = _with_apps(project, migration, own)
+        migration = _with_apps(project, migration, own, by_rules=bool(rules))
     changes = {**generated, **dict(_added(folder, own)), **migration.edited}
     if revised != text:
         changes[project.file.name] = Change(text.encode(), revised.encode())
@@ -234,22 +234,30 @@ def _added(folder: Path, own: OwnBindings | None) -> Iterator[tuple[str, Change]
             yield name, Change(before, content.encode())
 
 
-def _with_apps(project: Project, migration: Migration, own: OwnBindings) -> Migration:
-    """Return the migration in which each `App` serves the bindings of the project too, or is left to the owner."""
+def _with_apps(project: Project, migration: Migration, own: OwnBindings, *, by_rules: bool) -> Migration:
+    """Return the migration in which each `App` serves the new revision too, or is left to the owner.
+
+    It serves the bindings of the project. An App does not know the rules of `bridges.toml`: if there are some, it
+    serves the revisions of the installation, and the bridges of the author convert.
+    """
     above, _, name = own.package.rpartition(".")
-    imports = f"\nfrom mcp_bindgen.runtime.bindings import installed\n\nfrom {above} import {name}"
+    imports = f"from mcp_bindgen.runtime.bindings import installed\n\nfrom {above} import {name}"
+    served, need = rf"\1, revisions=[*installed(), {name}])", f"revisions=[*installed(), {name}]"
+    if by_rules:
+        imports, served, need = "from mcp_bindgen.runtime import install", r"install()\n\1)", "install()"
     edited, left = {**migration.edited}, [*migration.skipped]
     for path in python_files(project.source):
         place = path.relative_to(project.folder).as_posix()
         change = edited.get(place) or Change(raw := path.read_bytes(), raw)
         text = change.after or b""
-        if re.search(rb"\bApp\(", text) and b"revisions=" not in text and not is_generated(text):
-            found, imported = _IMPORT.subn(rb"\g<0>" + imports.encode(), text, count=1)
-            found, served = _APP.subn(rb"\1, revisions=[*installed(), " + name.encode() + b"])", found)
-            if imported and served:
+        is_done = b"revisions=" in text or need.encode() in text
+        if re.search(rb"\bApp\(", text) and not is_done and not is_generated(text):
+            found, are_imported = _IMPORT.subn(rb"\g<0>\n" + imports.encode(), text, count=1)
+            found, are_served = _APP.subn(served.encode(), found)
+            if are_imported and are_served:
                 edited[place] = replace(change, after=found)
             else:
-                left.append(Skipped(str(path), f"has an App that needs `revisions=[*installed(), {name}]`"))
+                left.append(Skipped(str(path), f"has an App that needs `{need}`"))
     return replace(migration, edited=edited, skipped=tuple(left))
 
 

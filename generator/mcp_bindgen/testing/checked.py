@@ -35,17 +35,23 @@ async def connected(
             `schema/REVISION.json` above its bindings. Its facts are in a file of the same name with the suffix `.toml`.
 
     Raises:
-        AssertionError: A message of the server is not valid against the JSON Schema of the revision.
+        AssertionError: A message of the server is not valid against the JSON Schema of the revision that the server
+            spoke, which is not the client's if a bridge converts.
     """
     servers = all_servers(served)
     ours, theirs = pair()
     schema = schema or _schema_of(client)
-    watched = Watched(ours, client.revision, schema, [extension.id for extension in client.extensions])
+    watched = Watched(ours)
     async with lifespans(servers), anyio.create_task_group() as tasks:
         tasks.start_soon(serve, theirs, *servers)
         async with client.connected(watched) as it:
+            spoken = it.wire_revision
             yield it
-    assert not watched.problems, "\n".join(watched.problems)
+    judge = judge_of(spoken, tuple(one.id for one in client.extensions), schema if spoken == client.revision else None)
+    problems = [
+        f"{json.dumps(one)}: {found}" for one, asked in watched.received for found in judge.violations(one, asked)
+    ]
+    assert not problems, "\n".join(problems)
 
 
 def _schema_of(client: Client) -> Path | None:
@@ -57,34 +63,26 @@ def _schema_of(client: Client) -> Path | None:
 
 
 class Watched(Transport):
-    """Transport that validates received messages against the JSON Schema of a revision.
+    """Transport that records received messages.
 
     Args:
         inner: The wrapped transport.
-        revision: The revision.
-        schema: Schema file, as for `connected`.
-        extensions: Ids of the extensions in use.
 
     Attributes:
-        problems: One line for each invalid message.
+        received: The messages, and for a response the method of its request.
     """
 
-    def __init__(
-        self, inner: Transport, revision: str, schema: Path | None = None, extensions: Iterable[str] = ()
-    ) -> None:
-        self.problems: list[str] = []
+    def __init__(self, inner: Transport) -> None:
+        self.received: list[tuple[dict[str, Any], str | None]] = []
         self._inner = inner
-        self._judge = judge_of(revision, tuple(extensions), schema)
         self._asked: dict[Any, str] = {}
 
     async def receive(self) -> Sequence[bytes | Lost | Oversized]:
-        """Receive a message and check it."""
+        """Receive messages and record them."""
         messages = await self._inner.receive()
         for message in messages:
             if isinstance(message, bytes):
-                for one in _each(json.loads(message)):
-                    found = self._judge.violations(one, self._asked.get(one.get("id")))
-                    self.problems += [f"{json.dumps(one)}: {violation}" for violation in found]
+                self.received += [(one, self._asked.get(one.get("id"))) for one in _each(json.loads(message))]
         return messages
 
     async def send(self, messages: Sequence[bytes]) -> None:
