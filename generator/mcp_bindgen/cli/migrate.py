@@ -206,12 +206,10 @@ def _done(found: Upgrade, dry_run: bool) -> Iterator[str]:
             yield f"generated  {line}"
     for one in found.left:
         yield f"left       {one.file} {one.reason}"
-    if found.capabilities:
-        named = several([str(here / one) for one in found.capabilities], _MAX_PLACES)
-        yield f"left       a capability that {found.new} lacks is named in {named}"
-    if found.mentions:
-        named = several([str(here / one) for one in found.mentions], _MAX_PLACES)
-        yield f"mentions   {found.old} is still named in {named}"
+    lacking = f"left       a capability that {found.new} lacks is named in"
+    for said, places in (lacking, found.capabilities), (f"mentions   {found.old} is still named in", found.mentions):
+        if places:
+            yield f"{said} {several([str(here / one) for one in places], _MAX_PLACES)}"
 
 
 def _era(found: Upgrade, store: Store) -> str:

@@ -105,7 +105,7 @@ class Analysis:
             known, handlers = self._with_old(modules, context, handlers)
         names = {place: one.name for place, one in handlers.items()}
         if self._before is None:
-            self._before = {(one.file, _HINT.sub("", one.message)) for one in known.diagnostics}
+            self._before = {(one.file, _plain(one)) for one in known.diagnostics}
         code = {path: self._annotated(module, handlers, self._signatures[1]) for path, module in modules.items()}
         checked = check({**code, **context}, self._root, overlay.without(self._new, self._kept), "new")
         wrong = {(one.file, one.line, one.offset) for one in known.diagnostics if one.code != "deprecated"}
@@ -129,11 +129,8 @@ class Analysis:
             if change is not None:
                 uses[Use(modules[path].header(handler.node), handler.name, change)] = None
         for one in checked.diagnostics:
-            known_one = (one.file, one.line, one.offset) in wrong or (
-                one.file,
-                _HINT.sub("", one.message),
-            ) in self._before
-            if one.file in modules and not known_one:
+            is_known = (one.file, one.line, one.offset) in wrong or (one.file, _plain(one)) in self._before
+            if one.file in modules and not is_known:
                 uses |= dict.fromkeys(_Reader(self.changes, modules[one.file], one, self._package, bases).uses())
         for module in modules.values():
             uses |= dict.fromkeys(self._quoted(module, bases) if package in module.raw else ())
@@ -189,6 +186,11 @@ class Analysis:
         modules = "client", "server", "types as self_types", "types as cls_types"
         imports = f"\nimport {', '.join(f'{self._package}.{one}' for one in modules)}\n"
         return (b"".join(lines).decode() + imports).encode(module.encoding)
+
+
+def _plain(found: Diagnostic) -> str:
+    """Return the message of a diagnostic without hints at similar names."""
+    return _HINT.sub("", found.message)
 
 
 def _literals(node: ast.AST) -> Iterator[tuple[str, ast.Constant]]:
@@ -458,7 +460,7 @@ class _Reader:
             annotation = node.annotation if node is not None else None
             edit = None
             if wanted is not None and isinstance(annotation, ast.Attribute):
-                edit = Edit("annotate", annotation.lineno, annotation.col_offset, annotation.attr, wanted[1])
+                edit = Edit("rename", annotation.lineno, annotation.col_offset, annotation.attr, wanted[1])
             yield Use(self._header(), label, change, edit)
 
     def returns(self, names: Said) -> Iterator[Use]:

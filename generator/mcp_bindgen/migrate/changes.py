@@ -282,13 +282,20 @@ class Changes:
     @cached_property
     def guarded(self) -> dict[str, Change]:
         """Call -> the capability that it needs now, or for a shortcut of the runtime that its message is gone."""
-        found = {stub.name: change for stub, heir in self._calls() for change in self._guards(stub, heir)}
-        gone = {
-            (stub.owner, stub.method.name): stub for stub in self.old.stubs.values() if stub.key not in self.new.by_key
-        }
-        for method, api in shortcuts().items():
-            if (stub := gone.get((api.partition(".")[0], method))) is not None:
-                found[api] = self._gone(stub)
+        found: dict[str, Change] = {}
+        for stub, heir in self._calls():
+            old, new = stub.method.capability(stub.sender), heir.method.capability(heir.sender)
+            if new is not None and new != old:
+                owner, _, path = new.partition(".")
+                cause = self._causes.at([f"{owner.capitalize()}Capabilities.{path}"])
+                subject, fingerprint = (cause.subject, cause.fingerprint) if cause else (heir.message, "")
+                hint = f"It needs the capability `{path}` of the {owner} now, and fails without it."
+                words = f"needs {old}" if old else "needs no capability", f"needs {new}"
+                found[stub.name] = Change("changed", "capability-added", subject, *words, hint, fingerprint)
+        for one in self.old.stubs.values():
+            api = shortcuts().get(one.method.name, "")
+            if api.startswith(f"{one.owner}.") and one.key not in self.new.by_key:
+                found[api] = self._gone(one)
         return found
 
     def _calls(self) -> Iterator[tuple[Stub, Stub]]:
@@ -296,16 +303,6 @@ class Changes:
             heir = self.new.by_key.get(stub.key)
             if stub.role == "call" and heir is not None:
                 yield stub, heir
-
-    def _guards(self, stub: Stub, heir: Stub) -> Iterator[Change]:
-        old, new = stub.method.capability(stub.sender), heir.method.capability(heir.sender)
-        if new is not None and new != old:
-            owner, _, path = new.partition(".")
-            cause = self._causes.at([f"{owner.capitalize()}Capabilities.{path}"])
-            subject, fingerprint = (cause.subject, cause.fingerprint) if cause else (heir.message, "")
-            hint = f"It needs the capability `{path}` of the {owner} now, and fails without it."
-            words = f"needs {old}" if old else "needs no capability", f"needs {new}"
-            yield Change("changed", "capability-added", subject, *words, hint, fingerprint)
 
     # --- explanations -------------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def _spans(module: Module, node: Located, edit: Edit) -> Iterator[Span]:
     match edit.kind, node:
         case "rename", ast.Name(id=name) | ast.keyword(arg=name) if name == old:
             yield start, start + len(old.encode()), new
-        case "rename" | "annotate", ast.Attribute(attr=name) if name == old and text[last:end] == old.encode():
+        case "rename", ast.Attribute(attr=name) if name == old and text[last:end] == old.encode():
             yield last, end, new
         case "rename", ast.ImportFrom(names=names):
             starts = [module.start(alias) for alias in names if alias.name == old]

@@ -169,10 +169,8 @@ class Recipes:
         """Return the edit that gives a constructor a member by a rule; None if another value moves there."""
         owner = Ref(self._names[definition])
         field = next(one for one in self._new.fields_of(owner) if self._new.attribute(owner, one.wire) == name)
-        rule, moves = (
-            self._rule(definition, field.wire),
-            (self.moves.get((definition, one.arg or "")) for one in call.keywords),
-        )
+        rule = self._rule(definition, field.wire)
+        moves = (self.moves.get((definition, one.arg or "")) for one in call.keywords)
         if any(one is not None and one.put[0] == field.wire for one in moves):
             return None
         if rule is None or rule.action != "give" or call.args or not fits(self._new, field.type, rule.value):

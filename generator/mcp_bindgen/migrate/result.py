@@ -10,7 +10,7 @@ from mcp_bindgen.spec.transaction import Change as FileChange
 
 Kind = Literal["gone", "renamed", "changed", "needed", "repeated"]
 
-EditKind = Literal["rename", "drop", "keyword", "extra", "annotate", "mapping", "statement", "rule"]
+EditKind = Literal["rename", "drop", "keyword", "extra", "mapping", "statement", "rule"]
 
 Span = tuple[int, int, bytes]
 """Start and end in the text of a file, in bytes of UTF-8, and the replacement."""
@@ -34,7 +34,7 @@ class Edit:
 
     Attributes:
         kind: `rename` a name, `drop` makes a keyword of a call a comment, `keyword` gives a positional argument by
-            name, `extra` reads a field from `model_extra`, `annotate` replaces an annotation, `mapping` makes a
+            name, `extra` reads a field from `model_extra`, `mapping` makes a
             constructor a dictionary with the names of the wire, `statement` makes a statement a comment, `rule` follows
             a rule of `bridges.toml`.
         line: Line of the node.

@@ -41,7 +41,7 @@ async def connected(
     servers = all_servers(served)
     ours, theirs = pair()
     schema = schema or _schema_of(client)
-    watched = Watched(ours)
+    watched, spoken = Watched(ours), client.revision
     async with lifespans(servers), anyio.create_task_group() as tasks:
         tasks.start_soon(serve, theirs, *servers)
         async with client.connected(watched) as it:
