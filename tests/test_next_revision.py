@@ -149,6 +149,7 @@ class Reader(Client):
 async def read(client: Client) -> None:
     await client.read_resource("x:y")
     await client.list_tools()
+    print(getattr(client, "logger", None))  # also a member of a class that is gone
 """
 
 
@@ -300,7 +301,7 @@ def test_migrate_finds_code_that_has_to_change(dry_run: DryRun, tmp_path: Path) 
         ("gone", "Client.on_create_message", f"Leave the handler out: no server sends it in {NAME}."),
     } < found
     assert ("gone", "Context.log") in {(kind, name) for kind, name, _ in found}
-    assert not [name for _, name, _ in found if "list_tools" in name]
+    assert not [name for _, name, _ in found if "list_tools" in name or "logger" in name]
 
 
 def converse(dry_run: DryRun, how: str) -> list[Any]:

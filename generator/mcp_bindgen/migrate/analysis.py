@@ -158,7 +158,7 @@ class Analysis:
     def _quoted(self, module: Module, bases: _Bases) -> Iterator[Use]:
         """Yield uses that no type checker sees: literals with the names of members that are gone or elsewhere."""
         for owner, node in (found for one in ast.walk(module.tree) for found in _literals(one)):
-            for definition in bases.of(owner) if owner else self.changes.old.protocol.definitions:
+            for definition in bases.of(owner) if owner else self.changes.names:
                 names = {
                     key: one.name for one in self.changes.old.fields(definition) for key in (one.name, one.field.wire)
                 }

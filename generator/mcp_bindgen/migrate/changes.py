@@ -35,27 +35,28 @@ class Changes:
     Attributes:
         old: The old bindings.
         new: The new bindings.
+        names: Old name -> new name of the definitions that still exist.
         recipes: The rules of `bridges.toml`.
     """
 
     def __init__(self, comparison: Comparison, rules: Rules) -> None:
         matches = match(comparison.old, comparison.new)
         self.old, self.new = Bindings(comparison.old), Bindings(comparison.new)
-        self._names = new_names(comparison.old, comparison.new, matches)
-        self.recipes = Recipes(self.old, self.new, self._names, rules)
-        self._causes = Causes(comparison, matches, self._names)
+        self.names = new_names(comparison.old, comparison.new, matches)
+        self.recipes = Recipes(self.old, self.new, self.names, rules)
+        self._causes = Causes(comparison, matches, self.names)
         self._replacements = Replacements(self.new)
         self._field_names = {one.subject: one.old for one in comparison.findings if one.rule == "field-renamed"}
 
     def before(self, name: str) -> list[str]:
         """Return the old names of a definition of the new bindings."""
-        return [old for old, new in self._names.items() if new == name]
+        return [old for old, new in self.names.items() if new == name]
 
     @property
     def kept(self) -> set[tuple[str, str]]:
         """The members of new classes that keep their names although a rule moves their values inside of them."""
         moves = self.recipes.moves.items()
-        return {(self._names[old], name) for (old, name), move in moves if move.put[0] == move.field.wire}
+        return {(self.names[old], name) for (old, name), move in moves if move.put[0] == move.field.wire}
 
     # --- names --------------------------------------------------------------------------------------------------
 
@@ -63,7 +64,7 @@ class Changes:
         """Return the fate of a type; `None` if the old bindings do not have it."""
         if definition not in self.old.protocol.definitions:
             return None
-        cause, heir = self._causes.of_name(definition), self._names.get(definition)
+        cause, heir = self._causes.of_name(definition), self.names.get(definition)
         if heir is None and definition not in self.new.protocol.definitions:
             return self._change("gone", cause, ("definition-removed", definition), (definition, ""))
         if heir is not None and heir != definition:
@@ -90,7 +91,7 @@ class Changes:
         old = next((one for one in self.old.fields(definition) if one.name == name), None)
         if old is None:
             return None
-        heir = self._names.get(definition)
+        heir = self.names.get(definition)
         cause = None if heir is not None and self.new.class_of(heir) else self._causes.of_name(definition)
         new = self._successors(definition).get(old.field.wire)
         return self._member(definition, definition, old, new, gives=gives, cause=cause)
@@ -103,7 +104,7 @@ class Changes:
             return None
         was = next((one.field for one in self.old.fields(definition) if one.field.wire == wire), None)
         change = self._needed(definition, definition, was, new)
-        if self._replacements.is_metadata(self._names[definition]):
+        if self._replacements.is_metadata(self.names[definition]):
             hint = "A call adds it: give `meta=` a mapping with the names of the wire instead."
             return replace(change, hint=hint)
         return change
@@ -170,7 +171,7 @@ class Changes:
     def _successors(self, definition: str) -> dict[str, Parameter]:
         """Return old wire name -> the field in the new class, for fields that still exist."""
         found: dict[str, Parameter] = {}
-        for new in self.new.fields(self._names[definition]) if definition in self._names else ():
+        for new in self.new.fields(self.names[definition]) if definition in self.names else ():
             subjects = self._causes.members(definition, new.field.wire)
             was = next((self._field_names[one] for one in subjects if one in self._field_names), new.field.wire)
             found[was] = new
