@@ -157,8 +157,9 @@ class Analysis:
 
     def _quoted(self, module: Module, bases: _Bases) -> Iterator[Use]:
         """Yield uses that no type checker sees: literals with the names of members that are gone or elsewhere."""
+        any_class = self.changes.names.keys() - {one.definition for one in self.changes.old.protocol.methods}
         for owner, node in (found for one in ast.walk(module.tree) for found in _literals(one)):
-            for definition in bases.of(owner) if owner else self.changes.names:
+            for definition in bases.of(owner) if owner else sorted(any_class):
                 names = {
                     key: one.name for one in self.changes.old.fields(definition) for key in (one.name, one.field.wire)
                 }
