@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import cache
 from itertools import pairwise, permutations
@@ -62,7 +62,7 @@ def brief(findings: list[Finding]) -> list[tuple[str, str, Impact, Impact]]:
     return [(finding.rule, finding.subject, finding.old_client, finding.new_client) for finding in findings]
 
 
-def on_wire(findings: list[Finding]) -> list[Finding]:
+def on_wire(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.plane is Plane.WIRE]
 
 
@@ -379,14 +379,14 @@ def test_a_form_that_needs_a_new_capability_is_safe_without_it() -> None:
     gated = next(one for one in on_wire(found(old, new)) if one.rule == "union-member-added")
     assert (gated.old_client, gated.new_client, gated.gate) == (S, S, "client.reader.film")
     assert gated.hint.startswith("Safe unless the other side declares `client.reader.film`")
-    old, new = model(either("Book")), model(either("Book", "Film"))
+    before, after = model(either("Book")), model(either("Book", "Film"))
     place, elsewhere, unasked = ("FindBookResult", "it", "Film"), ("Shelf", "it", "Film"), ("server.film", (B, S))
     for path, (capability, effects) in [
         (place, ("client.film", (S, S))),
         (place, unasked),  # a server that declares it sends the form to all clients
         (elsewhere, ("client.film", (B, S))),
     ]:
-        one = compare(old, new, gates={path: capability}).findings
+        one = compare(before, after, gates={path: capability}).findings
         assert {(f.old_client, f.new_client) for f in one if f.subject == "FindBookResult.it|Film"} == {effects}
 
     def shelves(*names: str) -> Protocol:
@@ -394,7 +394,7 @@ def test_a_form_that_needs_a_new_capability_is_safe_without_it() -> None:
         return model(small(definitions, FindBookResult=record(it=ref("Thing"), loan=ref("Loan"))))
 
     for known, effect in [(("FindBookResult", "Loan"), S), (("FindBookResult",), B)]:
-        rules = {(name, "it", "Film"): "client.film" for name in known}
+        rules: dict[tuple[str, ...], str] = {(name, "it", "Film"): "client.film" for name in known}
         (form,) = on_wire(compare(shelves("Book"), shelves("Book", "Film"), gates=rules).findings)
         assert (form.subject, form.old_client) == ("Thing|Film", effect)  # a rule for each place of a named union
 

@@ -28,6 +28,7 @@ from mcp_bindgen.scaffold.plan import plan
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.testing import Watched
+from mcp_bindgen.testing.judge import judge_of
 from tests.harness.commands import COMMAND, Done, bindgen, execute, inside, save, snapshot
 from tests.harness.effort import cases
 from tests.harness.forks import PYTHON
@@ -338,11 +339,13 @@ def test_messages_of_a_server_under_test_are_validated() -> None:
     ]
     for revision, message, said in rows:
         messages = [{"jsonrpc": "2.0", **one} for one in (message if isinstance(message, list) else [message])]
-        watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()), revision)
+        watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()))
         anyio.run(watched.send, [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}'])
         anyio.run(watched.receive)
-        assert bool(watched.problems) == (said is not None)
-        assert said is None or any(said in problem for problem in watched.problems)
+        judge = judge_of(revision)
+        problems = [str(problem) for one, asked in watched.received for problem in judge.violations(one, asked)]
+        assert bool(problems) == (said is not None)
+        assert said is None or any(said in problem for problem in problems)
 
 
 # --- refused input ------------------------------------------------------------------------------------------------

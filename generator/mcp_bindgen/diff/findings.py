@@ -261,7 +261,8 @@ class Findings:
         units = around(unit, OLD)
         whole: set[Sender] = {sender for one in units if one.answers for sender in one.sent or {}}
         names = {name for one in units for name in one.names[OLD]}
-        return whole | {sender for sender, known in self.reach[OLD].results.items() if known & names}
+        parts: set[Sender] = {sender for sender, known in self.reach[OLD].results.items() if known & names}
+        return whole | parts
 
     # --- names --------------------------------------------------------------------------------------------------
 

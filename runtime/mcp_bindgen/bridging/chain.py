@@ -16,7 +16,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from mcp_bindgen.runtime.bindings import searched
+from mcp_bindgen.runtime.bindings import install, searched
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 
 _QUOTED = re.compile(rb'"[^"]*"')
@@ -359,7 +359,12 @@ def _neighbours(folder: Path | None) -> Mapping[str, tuple[str, ...]]:
 
 
 def distances(package: str) -> dict[str, int]:
-    """Return package -> number of steps from `package` that also lead back, itself included."""
+    """Return package -> number of steps from `package` that also lead back, itself included.
+
+    Steps from a package that is not installed are in the user's folder, which Python searches from then on.
+    """
+    if package not in neighbours():
+        install()
     around = neighbours()
     both = {one: tuple(other for other in others if one in around.get(other, ())) for one, others in around.items()}
     paths = [_path(package, other, both) for other in [package, *both]]

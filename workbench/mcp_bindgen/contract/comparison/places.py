@@ -252,7 +252,7 @@ def _ruled(place: str, keyword: str, old: Any, new: Any) -> Iterator[Difference]
         yield Difference(place, keyword, was or "nothing", now or "nothing", "default-changed")
     elif keyword == "format" or keyword in CONSTRAINTS:
         sides = (_limited(keyword, one) for one in (old, new))
-        for rule, before, after in scalar_differences(*sides):
+        for rule, (before, after) in scalar_differences(*sides):
             yield Difference(place, keyword, before, after, rule)
     elif keyword == "enum" and is_array(old) and is_array(new):
         ours, theirs = (list(map(_json, values)) for values in (old, new))
