@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from mcp_bindgen.bridging.chain import Conversion, LossReport, NotConvertible, Step
 from mcp_bindgen.conversion.descriptions import sections
 from mcp_bindgen.conversion.document import read, write
+from mcp_bindgen.conversion.missing import with_missing_rules
 from mcp_bindgen.conversion.source import models
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.sources import Source
@@ -257,6 +259,15 @@ def test_a_method_that_is_renamed_is_converted_in_both_directions(tmp_path: Path
         assert converted(down.results["books/seek"], {"b": "x"}) == {"a": "x"}
         titles = [section.title for model in models(found) for plan in model.bridges for section in sections(plan)]
         assert titles == ["Converted", "Converted"]
+
+
+def test_a_suggested_merge_names_the_constant_first_which_tells_items_apart(tmp_path: Path) -> None:
+    before, after, _ = CASES["merge"]
+    found = models(store(tmp_path, {**SHARED, "FindBookResult": before}, {**SHARED, **after}, ""))
+    revisions = {model.protocol.revision: model.protocol for model in found}
+    missing = with_missing_rules("", found[0].bridges[0], revisions)
+    assert 'FindBookResult.content = { merge = "outputs", item = { format = "blocks", audience = ' in missing
+    assert not re.search(r'(\w+) = \{ rename = "\1"', missing)
 
 
 def test_plans_with_moves_are_described_and_printed(tmp_path: Path) -> None:

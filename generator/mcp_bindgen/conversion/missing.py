@@ -89,14 +89,16 @@ def _moves(ours: Field, theirs: Field, source: Protocol, target: Protocol) -> It
         return is_known and Assignability(target, source).accepts(other.type, ours.type)
 
     is_same, found = ours.wire == theirs.wire, target.resolve(theirs.type)
-    if accepts(theirs):
+    if accepts(theirs) and not is_same:
         yield f"rename = {quoted(theirs.wire)}"
     if isinstance(found, Array) and is_same and accepts(theirs.of(found.items)):
         yield 'wrap = "[]"'
     for one in alternatives(target, found.items if isinstance(found, Array) else theirs.type):
         for inner in filter(accepts, target.fields_of(one)):
             if isinstance(found, Array):
-                item = {name: value for name, value in _value(target, one).items() if name != inner.wire}
+                tags = {other.wire for other in target.fields_of(one) if other.constant is not None}
+                sample = sorted(_value(target, one).items(), key=lambda pair: pair[0] not in tags)  # the first decides
+                item = {name: value for name, value in sample if name != inner.wire}
                 yield f"merge = {quoted(theirs.wire)}, item = {_toml(item)}, member = {quoted(inner.wire)}"
             else:
                 yield f"wrap = {quoted(inner.wire)}" if is_same else f"move = {_toml([theirs.wire, inner.wire])}"
