@@ -45,7 +45,7 @@ async def main():
     async with connected(old.Client(), Weather()) as connection:
         found = [await said(connection.call_tool(name)) for name in ("forecast", "forecasts")]
     try:
-        implementation(new.REVISION, old.types.Implementation(name="a", version="1" * 9))
+        implementation(old.REVISION, new.REVISION, old.types.Implementation(name="a", version="1" * 9))
     except NotConvertible as error:
         found.append(str(error))
     refused = failed_result(new.REVISION.request("tools/call"), NotConvertible("here", "why"))
@@ -85,6 +85,58 @@ def test_peers_get_valid_messages_that_name_the_place_and_the_fix(home: Path) ->
     reason = f"CallToolResult.content: MCP {BASIS} wants it; write a rule for it: mcp-bindgen bridges --missing"
     assert old == {"resultType": "complete", "isError": True, "content": [{"type": "text", "text": reason}]}
     assert long == "CallToolRequestParams.name: MCP draft accepts string (maxLength 8) only (at /name) (-32602)"
-    assert version == "Implementation: MCP draft: String should have at most 8 characters (at /version) (-32603)"
+    assert version == "Implementation.version: MCP draft accepts string (maxLength 8) only (at /version) (-32603)"
     outputs = [{"format": "content", "content": [{"type": "text", "text": "here: why"}]}]
     assert new == {"resultType": "complete", "isError": True, "outputs": outputs}
+
+
+INTRODUCTION = """
+import json
+import anyio
+from mcp_bindgen.runtime import install
+install()
+from mcp_bindgen import v2025_11_25 as oldest, v2026_07_28 as old, vdraft as new
+from mcp_bindgen.testing import connected
+
+class Weather(new.Server):
+    info = new.types.Implementation(name="weather", version="1")
+    def list_tools(self, params, ctx):
+        tool = new.types.Tool(name=ctx.peer_info.version, input_schema=new.types.ToolInputSchema())
+        return new.types.ListToolsResult(tools=[tool])
+
+class Long(old.Server):
+    info = old.types.Implementation(name="long", version="1.0.0-beta")
+
+async def main():
+    found = []
+    for package in (old, oldest):
+        client = package.Client()
+        client.info = package.types.Implementation(name="a", version="1.0.0-beta")
+        async with connected(client, Weather()) as connection:
+            found += [tool.name for tool in (await connection.list_tools()).tools]
+    async with connected(new.Client(), Long()) as connection:
+        print(json.dumps([*found, connection.server_info.version]))
+
+anyio.run(main)
+"""
+
+SHORTEN = """
+def cut(version, context):
+    context.record_loss()
+    return version[:8]
+"""
+
+
+@pytest.mark.full
+def test_a_rule_converts_the_version_with_which_a_peer_introduces_itself(tmp_path: Path) -> None:
+    with user(tmp_path / "home"):
+        inside("schema", "import", "draft", save(tmp_path / "draft.json", draft()), code=0)
+        (tmp_path / "home").chmod(0o700)
+        folder = tmp_path / "home" / "schema"
+        (folder / "shorten.py").write_text(SHORTEN, "utf-8")
+        rule = 'Implementation.version = { by = "shorten:cut", because = "versions are short" }'
+        (folder / "bridges.toml").write_text(f'["{BASIS} -> draft"]\n{rule}\n', "utf-8")
+        inside("generate", "draft", code=0)
+    done = execute(sys.executable, "-c", INTRODUCTION, MCP_BINDGEN_HOME=str(tmp_path / "home"), code=0)
+    assert json.loads(done.stdout) == ["1.0.0-be"] * 3
+    assert "Implementation.version: versions are short" in done.stderr

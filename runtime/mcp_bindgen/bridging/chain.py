@@ -191,6 +191,7 @@ class Step:
         field_collisions: Part -> method -> members that the source leaves open and the target types. A valid payload
             of the source may hold any value there.
         remarks: Method -> parts of its payloads that are lost or refused.
+        implementation: The conversion of the `Implementation` of a side, which the connection keeps; None if it stays.
     """
 
     source: str
@@ -206,6 +207,7 @@ class Step:
         default_factory=dict[Part, Mapping[str, frozenset[str]]]
     )
     remarks: Mapping[str, tuple[Remark, ...]] = field(default_factory=dict[str, tuple[Remark, ...]])
+    implementation: Convert | None = None
 
 
 PACKAGE = f"{__name__.partition('.')[0]}.bridges"
@@ -254,6 +256,10 @@ class Chain:
             rows = [(step.params if part == "params" else step.results, name) for step, name in self._named(method)]
             self._conversions[key] = _compose([row[name] for row, name in rows if name in row])
         return self._conversions[key]
+
+    def implementation(self, wire: Any, losses: LossReport) -> Any:
+        """Return the `Implementation` of a side, given its wire form, which may be edited in place."""
+        return sequence(*(step.implementation for step in self.steps if step.implementation))(wire, losses)
 
     def absent(self, method: str) -> str | None:
         """Return why a method of the first revision has no counterpart in the last, or None if it has."""

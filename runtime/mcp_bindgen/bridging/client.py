@@ -99,7 +99,7 @@ class ClientBridge:
         self.wire_client.options, self.wire_client.limits = home.options, home.limits
         self.wire_client.cache = home.cache
         if home.info is not None:
-            self.wire_client.info = implementation(bindings.REVISION, home.info)
+            self.wire_client.info = implementation(home.dispatcher.revision, bindings.REVISION, home.info)
         self._begun = anyio.Event()
 
     def __getattr__(self, name: str) -> Any:
@@ -120,7 +120,7 @@ class ClientBridge:
         """Metadata of requests; the wire client replaces it."""
         offers = {name: one for name, one in wire_client.server_capabilities.items() if name != "extensions"}
         agreed.declared["server"] = merge(_unstated(dispatcher.revision, self._bridge.wire), offers)
-        agreed.peer_info = implementation(dispatcher.revision, wire_client.server_info)
+        agreed.peer_info = implementation(self._bridge.wire, dispatcher.revision, wire_client.server_info)
         self._adapter = era_adapter(dispatcher.revision, wire_client, tasks)
         home.attach_bridged(self)
         home.server_info = agreed.peer_info

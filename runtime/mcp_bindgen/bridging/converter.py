@@ -27,6 +27,9 @@ from .chain import Chain, LossReport, NotConvertible, Part, known_chain
 Location: TypeAlias = Sequence[str | int]
 """Location in a validation error: members, indexes, and names of alternatives, which are skipped."""
 
+_LOSSES = LossReport(lambda place, reason: log.warning("%s: %s", place, reason))
+"""Losses of names and versions that a connection keeps."""
+
 _MAX_READS = 10  # each reports all errors, except those that are hidden by an error above them
 
 
@@ -316,24 +319,23 @@ def plain(value: object) -> Any:
     return {} if value is None else jsonrpc.plain(value)
 
 
-def implementation(revision: Revision, value: object) -> Any:
+def implementation(source: Revision, target: Revision, value: object) -> Any:
     """Return an `Implementation` in the types of a revision, without members that do not fit there; None for None.
 
     Raises:
-        NotConvertible: The name or the version does not fit there.
+        NotConvertible: A rule refuses it, or the name or the version does not fit there.
     """
     if value is None:
         return None
-    kind, wire = revision.types.Implementation, jsonrpc.plain(value)
+    kind, steps = target.types.Implementation, known_chain(source.name, target.name)
+    wire = steps.implementation(plain(value), _LOSSES)
     with suppress(ValueError):
         return kind.model_validate(wire)
     try:
         return kind(name=wire["name"], version=wire["version"])
     except ValidationError as error:
         first = error.errors()[0]
-        raise NotConvertible(
-            "Implementation", f"MCP {revision}: {first['msg']}", pointer=f"/{first['loc'][0]}"
-        ) from None
+        raise NotConvertible("Implementation", f"MCP {target}: {first['msg']}", pointer=f"/{first['loc'][0]}") from None
 
 
 @cache

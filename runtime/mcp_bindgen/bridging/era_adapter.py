@@ -386,7 +386,7 @@ def sender_meta(revision: Revision, agreed: Negotiated, meta: dict[str, Any]) ->
         meta: The `_meta` of the stateful request.
     """
     capabilities = revision.types.ClientCapabilities
-    client = implementation(revision, agreed.peer_info)
+    client = implementation(agreed.dispatcher.revision, revision, agreed.peer_info)
     declared = agreed.declared["client"].items()
     known = {name: value for name, value in declared if _fits(capabilities, {name: value})}
     facts = {"protocol_version": revision.name, "client_info": client and plain(client), "client_capabilities": known}

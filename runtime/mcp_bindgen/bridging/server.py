@@ -95,7 +95,7 @@ class BridgedContext(Context):
     @property
     def peer_info(self) -> Any:
         """The `Implementation` with which the client introduced itself, or None."""
-        return implementation(self._words, super().peer_info)
+        return implementation(self.bridge.wire, self._words, super().peer_info)
 
     def check(self, method: Method, params: object) -> None:
         """Raise `CapabilityMissing` if a method, or these params of it, need a capability that is not declared."""
@@ -297,7 +297,7 @@ class BridgedServer:
     @property
     def info(self) -> Any:
         """The `Implementation` of the server in the types of this revision, or None."""
-        return implementation(self.bridge.wire, self.server.info)
+        return implementation(self.bridge.home.revision, self.bridge.wire, self.server.info)
 
     def agree(self, wanted: object, ctx: Context) -> Any:
         """Return the filter of a client unchanged: the server does not know filters of this revision."""

@@ -62,6 +62,7 @@ def _emit(plan: Plan, command: str) -> str:
         conversions=[(part, found) for part, found in rows if found],
         field_collisions=list(_field_collisions(plan)),
         remarks=remarks,
+        implementation=code.name(Named("Implementation", "Implementation")),
     )
 
 
@@ -89,6 +90,10 @@ class _Code:
                 self._done.clear()
                 reads_params = any(isinstance(one, Apply) and one.rule.is_users for one in self.plan.reached(payload))
                 yield payload.method, edit, prefilter(payload.edit, self.plan.named), reads_params
+
+    def name(self, key: Named) -> str | None:
+        """Return the name of the conversion of a definition, or None if that stays."""
+        return self._names.get(key)
 
     def edits(self) -> Iterator[tuple[str, str]]:
         for key, edit in self.plan.named.items():
