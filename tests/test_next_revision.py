@@ -278,7 +278,8 @@ def test_diff_and_history_know_renamed_methods_by_both_names(dry_run: DryRun) ->
     done = inside("diff", BASIS, NAME, "--format", "json", *dry_run.schemas)
     assert done.returncode == 0, done.stderr
     (comparison,) = json.loads(done.stdout)["comparisons"]
-    hints = {finding["subject"]: finding["hint"] for finding in comparison["findings"]}
+    found = [one for finding in comparison["findings"] for one in finding["places"] or [finding]]
+    hints = {one["subject"]: one["hint"] for one in found}
     assert hints["client->server request resources/read"] == "It is called `resources/fetch` now."
     assert hints["client->server request templates/list"] == "It was called `resources/templates/list`."
     assert {"client->server request tools/preview", "server->client request sampling/createMessage"} < hints.keys()

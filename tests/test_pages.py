@@ -169,7 +169,7 @@ def test_a_command_that_prints_something_else_fails(tmp_path: Path) -> None:
 
 IMPORT = re.compile(r"^ *(from mcp_bindgen(?:\.\w+)* import (?:\([^)]*\)|[\w, ]+))", re.M)
 FENCED = re.compile(r"^( *)```python\n(.*?)^ *```$", re.M | re.S)
-OF_THE_READER = {"mcp_bindgen.vdraft"}
+OF_THE_READER = {"mcp_bindgen.vdraft", "mcp_bindgen.v2026_12_01"}
 """Modules that a reader creates by following the page."""
 
 

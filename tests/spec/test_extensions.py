@@ -480,7 +480,8 @@ def test_versions_of_an_extension_are_compared(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_a_diff_of_core_reports_methods_that_moved_to_an_extension() -> None:
     report = json.loads(inside("diff", "2025-11-25", "2026-07-28", "--format", "json").stdout)
-    hints = {finding["subject"]: finding["hint"] for finding in report["comparisons"][0]["findings"]}
+    found = [one for finding in report["comparisons"][0]["findings"] for one in finding["places"] or [finding]]
+    hints = {one["subject"]: one["hint"] for one in found}
     told = {subject: hint for subject, hint in hints.items() if "moved to the extension" in hint}
     moved = f"It moved to the extension {TASKS}, where it is tasks/get"
     assert told["client->server request tasks/get"].startswith(moved)
