@@ -23,14 +23,14 @@ def user_function(name: str) -> Callable[[Any, RuleContext], Any]:
     """
     module, _, attribute = name.partition(":")
     try:
-        found = _members(module)[attribute]
+        found: Callable[[Any, RuleContext], Any] = _members(module)[attribute]
         signature(found).bind(None, None)
         if iscoroutinefunction(found):
             raise TypeError("it is asynchronous")
     except (Exception, SystemExit) as error:
         problem = f"the function {name} of a rule cannot be used ({type(error).__name__}: {error})"
         raise ImportError(f"{problem}; {_FIX}", name=module) from error
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _members(module: str) -> dict[str, Any]:
