@@ -1,7 +1,7 @@
-"""Prove that a JSON Schema accepts every value that a sender of another schema sends.
+"""Prove that a JSON Schema accepts every value of another one.
 
-`jsonschema_rs` proves inclusion. A proof cannot be interrupted, so schemas of unknown peers are compared in a process
-of their own with a time limit.
+`jsonschema_rs` proves inclusion. A proof cannot be interrupted, so schemas of unknown peers, and those with many
+alternatives, are compared in a process of their own with a time limit.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any
 
 import jsonschema_rs
 
+from mcp_bindgen.app.dialects import edited
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
-
-from .dialects import edited, in_one_dialect, objects
 
 TIMEOUT_SECONDS = 5.0
 """Maximum time of all proofs of a call in another process, in seconds."""
@@ -39,22 +38,6 @@ for pair in json.load(sys.stdin):
         print("unknown", flush=True)
 """
 
-UNDECLARED = "undeclared-member"
-"""Member that stands for all members that a schema does not declare."""
-
-_TANGLED: Set[str] = {
-    *("allOf", "not", "if", "then", "else", "dependentSchemas", "dependencies", "patternProperties", "propertyNames"),
-    *("contains", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
-}
-"""Keywords that change their meaning if the object is closed."""
-
-_BRANCHES: Set[str] = {"anyOf", "oneOf", "$ref"}
-
-_ABOUT_MEMBERS: Set[str] = {
-    *("properties", "additionalProperties", "required", "minProperties", "maxProperties", "dependentRequired"),
-}
-"""Keywords that hold for members which a branch of the same object does not declare."""
-
 
 class Answer(Enum):
     """Answer to a question about two schemas."""
@@ -64,52 +47,18 @@ class Answer(Enum):
     UNKNOWN = "unknown"
 
 
-def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: bool = False) -> list[Answer]:
-    """Return for each pair of a sender's and a receiver's schema whether the receiver accepts all that is sent.
-
-    A sender sends the members that its schema declares. Where its schema allows more members, the receiver must do so,
-    too, but it may declare members that the sender does not know. `NO` is certain only if a value shows it.
+def prove(pairs: Sequence[tuple[Any, Any]], *, isolated: bool = False) -> list[Answer]:
+    """Return for each pair of schemas in 2020-12 whether the second one accepts all values of the first one.
 
     Args:
-        pairs: Schema of the sender, schema of the receiver.
-        formats: True to count the formats of texts as conditions, because most servers enforce them.
+        pairs: The schemas.
         isolated: True to prove in another process, within `TIMEOUT_SECONDS` in all; for schemas of unknown peers.
     """
-    stated = [in_one_dialect(sent(sender), receiver, formats=formats) for sender, receiver in pairs]
-    if formats:
-        stated = [_with_formats(sender, receiver) for sender, receiver in stated]
-    if isolated or any(_alternatives(one) + _alternatives(other) > _MAX_ALTERNATIVES for one, other in stated):
-        found = _isolated(stated)
-    else:
-        found = [_proof(one, other) for one, other in stated]
-    return [
-        answer if answer is Answer.YES or can_be_closed(sender) else Answer.UNKNOWN
-        for answer, (sender, _) in zip(found, pairs, strict=True)
-    ]
-
-
-def sent(schema: object) -> Any:
-    """Return the schema of the values that a sender sends: undeclared members are one free member."""
-
-    def close(node: dict[str, Any], found: dict[str, Any]) -> None:
-        """Close an object, unless it has `additionalProperties`, or is a free map below the top."""
-        is_root = node is schema and node.get("type") == "object" and node.keys().isdisjoint(_BRANCHES)
-        is_record = is_root or is_object(node.get("properties"))
-        if is_record and "additionalProperties" not in node:
-            needed = [name for name in node.get("required") or () if isinstance(name, str)]
-            found["properties"] = {**{name: {} for name in (UNDECLARED, *needed)}, **found.get("properties", {})}
-            found["additionalProperties"] = False
-
-    return edited(schema, close) if can_be_closed(schema) else schema
-
-
-def can_be_closed(schema: object) -> bool:
-    """Return whether closing the objects of a schema keeps the meaning of its keywords."""
-    for node in objects(schema):
-        branches = node.keys() & _BRANCHES
-        if len(branches) > 1 or (branches and node.keys() & _ABOUT_MEMBERS) or node.keys() & _TANGLED:
-            return False
-    return True
+    apart = [isolated or _alternatives(one) + _alternatives(other) > _MAX_ALTERNATIVES for one, other in pairs]
+    later = iter(
+        _isolated([pair for pair, is_apart in zip(pairs, apart, strict=True) if is_apart]) if any(apart) else ()
+    )
+    return [next(later) if is_apart else _proof(*pair) for pair, is_apart in zip(pairs, apart, strict=True)]
 
 
 def _proof(sender: Any, receiver: Any) -> Answer:
@@ -143,15 +92,15 @@ def _alternatives(node: object) -> int:
     return sum(map(_alternatives, node)) if is_array(node) else 0
 
 
-def _with_formats(*schemas: Any) -> tuple[Any, Any]:
-    """Return two schemas with each `format` of texts as a condition.
+def with_formats(*schemas: Any) -> Sequence[Any]:
+    """Return schemas with each `format` of texts as a condition.
 
     The condition is a pattern that no other text fits, or a constant of the schemas that has the format. With too many
     constants, and with text that is no Unicode, the schemas are replaced by None, which proves nothing.
     """
     constants = sorted({text for schema in schemas for text in _constants(schema)})
     if json.dumps(schemas).count('"format"') * sum(map(len, constants)) > _MAX_FORMAT_CHARACTERS:
-        return None, None
+        return [None] * len(schemas)
 
     @cache
     def known_texts(format: str) -> list[str]:
@@ -169,10 +118,9 @@ def _with_formats(*schemas: Any) -> tuple[Any, Any]:
         found |= condition
 
     try:
-        sender, receiver = (edited(schema, assert_format) for schema in schemas)
+        return [edited(schema, assert_format) for schema in schemas]
     except ValueError:
-        return None, None
-    return sender, receiver
+        return [None] * len(schemas)
 
 
 def _constants(node: object, *, is_constant: bool = False) -> Iterator[str]:

@@ -1,0 +1,94 @@
+"""Profiles of callers: which calls they send, and how they read results."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import MISSING, dataclass, fields
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+
+class BadCallers(ValueError):
+    """No such profile of callers, or a file of another form; the message names the fix."""
+
+
+@dataclass(frozen=True)
+class Callers:
+    """Profile of callers.
+
+    Attributes:
+        name: Name of the profile: the stem of its file.
+        title: The callers in a few words.
+        date: Date of the facts.
+        source: Source of the facts.
+        members: Members that they send: those that the schema names, or any.
+        max_integer: Largest integer that they send, also as the limit of negative ones; 0 for no limit.
+        formats: True if formats of texts are conditions.
+        unknown_members: Whether members of results that they do not know are ignored or refused.
+    """
+
+    name: str
+    title: str
+    date: date
+    source: str
+    members: Literal["named", "any"] = "named"
+    max_integer: int = 2**53 - 1
+    formats: bool = False
+    unknown_members: Literal["ignored", "refused"] = "ignored"
+
+
+DEFAULT = "sensible"
+"""Name of the default profile."""
+
+
+def folder() -> Path:
+    """Return the folder of the profiles that belong to this installation: of the checkout, else of the wheel."""
+    here = Path(__file__).resolve()
+    candidates = (here.parents[3] / "schema" / "callers", here.parents[1] / "schema" / "callers")
+    return next((one for one in candidates if one.is_dir()), candidates[-1])
+
+
+def names() -> list[str]:
+    """Return the names of the profiles that come with mcp-bindgen."""
+    return sorted(file.stem for file in folder().glob("*.toml"))
+
+
+@cache
+def callers(name: str = DEFAULT) -> Callers:
+    """Return a profile by its name, or by the path of a TOML file with the members of `Callers` but `name`.
+
+    Raises:
+        BadCallers: There is none, or its file has another form.
+    """
+    known = names()
+    if name not in known and not name.endswith(".toml"):
+        raise BadCallers(f"unknown callers {name!r}; use a TOML file or one of {', '.join(known)}")
+    file = folder() / f"{name}.toml" if name in known else Path(name)
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise BadCallers(f"{file}: {error.strerror}; name an existing file") from None
+    except ValueError as error:
+        raise BadCallers(f"{file}: {error}") from None
+    hints, given = get_type_hints(Callers), [one for one in fields(Callers) if one.name != "name"]
+    if unknown := found.keys() - {one.name for one in given}:
+        raise BadCallers(f"{file}: unknown entry {min(unknown)}; use {', '.join(one.name for one in given)}")
+    for one in given:
+        if one.name not in found and one.default is not MISSING:
+            continue
+        if not _fits(found.get(one.name), hints[one.name]):
+            raise BadCallers(f"{file}: {one.name} must be {_said(hints[one.name])}")
+    return Callers(file.stem, **found)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if choices := get_args(hint):
+        return value in choices
+    return type(value) is hint and not (hint is int and value < 0)
+
+
+def _said(hint: Any) -> str:
+    choices = get_args(hint)
+    return " or ".join(map(repr, choices)) if choices else {str: "a text", int: "a count"}.get(hint, hint.__name__)

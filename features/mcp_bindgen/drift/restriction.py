@@ -1,0 +1,226 @@
+"""Schemas of what callers send, and of what they accept.
+
+A restricted schema allows the values of the original that callers of a profile send. A relaxed schema also allows what
+readers of results ignore. Only parts that a value reaches positively are edited; the tests in `not` and `if`, and those
+of `contains` and `propertyNames`, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+from mcp_bindgen.app.dialects import edited, modern
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
+
+from .callers import Callers
+from .targets_tmp import Targets
+
+UNDECLARED = "undeclared-member"
+"""Member that stands for all members that a schema does not declare."""
+
+_LISTS = ("allOf", "anyOf", "oneOf")
+_BRANCHES = ("then", "else")
+_ORIGINAL = "original"
+_RESTRICTED = "sent"
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+class Unsupported(ValueError):
+    """A schema that cannot be restricted or relaxed; the message is the reason."""
+
+
+def sent(schema: Any, callers: Callers, *, is_call: bool = False) -> Any:
+    """Return the schema of the values that callers send, or that a server sends to them.
+
+    Args:
+        schema: The original schema.
+        callers: Their profile.
+        is_call: True for the arguments of a call, which are never a map.
+
+    Raises:
+        Unsupported: A reference leads nowhere, or depends on the place of its use.
+    """
+    return _Edit(schema, callers, is_sent=True).of_root(is_call=is_call)
+
+
+def read(schema: Any, callers: Callers) -> Any:
+    """Return the schema of the results that callers of a profile accept.
+
+    Raises:
+        Unsupported: A reference leads nowhere, or depends on the place of its use.
+    """
+    if callers.unknown_members == "refused":
+        return original(schema)
+    return _Edit(schema, callers, is_sent=False).of_root(is_call=False)
+
+
+def original(schema: Any) -> Any:
+    """Return a schema in 2020-12, without `$schema`."""
+    found = modern(schema)
+    return {key: one for key, one in found.items() if key != "$schema"} if is_object(found) else found
+
+
+class _Edit:
+    """Edit of one document: edited parts become definitions, each of them once."""
+
+    def __init__(self, schema: Any, callers: Callers, *, is_sent: bool) -> None:
+        self.root = original(schema)
+        self.targets = Targets(self.root)
+        self.callers = callers
+        self.is_sent = is_sent
+        self.definitions: dict[str, Any] = {}
+        self.names: dict[str, str] = {}
+        self.keeps_original = False
+
+    def of_root(self, *, is_call: bool) -> Any:
+        """Return the edited document."""
+        found = self.value(self.root, is_call=is_call)
+        if not is_object(found):
+            return found
+        definitions = dict(self.definitions)
+        if self.keeps_original:
+            definitions[_ORIGINAL] = edited(self.root, self.moved)
+        return {**found, "$defs": definitions} if definitions else found
+
+    def value(self, node: Any, *, is_call: bool = False) -> Any:
+        """Return the edited schema of a whole value."""
+        if not is_object(node):
+            return {"additionalProperties": False} if is_call and node is True else node
+        found = self.in_place(node, is_call=is_call)
+        if not self.is_sent:
+            return found
+        limit = self.callers.max_integer
+        if limit and _may_be_number(node):
+            for keyword, bound, tighter in (("minimum", -limit, max), ("maximum", limit, min)):
+                stated = found.get(keyword, bound)
+                found[keyword] = tighter(stated, bound) if isinstance(stated, int | float) else bound
+        parts = list(self.same_value(node))
+        named = {name for part in parts for name in _map(part.get("properties"))}
+        required = {name for part in parts for name in _texts(part.get("required"))}
+        if is_call or named or any("patternProperties" in part for part in parts):
+            free = {*(required - named), *({UNDECLARED} if self.callers.members == "any" else ())}
+            if free:
+                extra = {"properties": {name: {} for name in sorted(free)}}
+                found["allOf"] = [*(found["allOf"] if is_array(found.get("allOf")) else ()), extra]
+            found["unevaluatedProperties"] = False
+        return found
+
+    def same_value(self, node: Any) -> Iterator[dict[str, Any]]:
+        """Yield the schemas that apply to the same value, the given one first; each once."""
+        pending, seen = [node], set[int]()
+        while pending:
+            one = pending.pop()
+            if not is_object(one) or id(one) in seen:
+                continue
+            seen.add(id(one))
+            yield one
+            pending += [part for keyword in _LISTS for part in _list(one.get(keyword))]
+            pending += [one[keyword] for keyword in _BRANCHES if keyword in one]
+            pending += _map(one.get("dependentSchemas")).values()
+            if isinstance(one.get("$ref"), str):
+                pending.append(self.target(one["$ref"]))
+
+    def in_place(self, node: Any, *, is_call: bool = False) -> Any:
+        """Return an edited schema that applies to a value beside others."""
+        if not is_object(node):
+            return node
+        if any(keyword in node for keyword in ("$dynamicRef", "$recursiveRef")):
+            raise Unsupported("it has dynamic references")
+        found = {
+            keyword: self.part(keyword, part, is_call=is_call)
+            for keyword, part in node.items()
+            if keyword not in ("$defs", "definitions", "$id", "$anchor", "$dynamicAnchor")
+        }
+        rest = node.get("additionalProperties")
+        has_members = bool(_map(node.get("properties")))
+        if not self.is_sent:
+            for keyword in ("additionalProperties", "unevaluatedProperties"):
+                if node.get(keyword) is False:
+                    del found[keyword]
+            if "oneOf" in found:  # a relaxed alternative may accept what another one accepts
+                alternatives = {"anyOf": found.pop("oneOf")}
+                found["allOf"] = [*_list(found.get("allOf")), alternatives]
+        elif is_call:
+            if rest is not None and rest is not False:
+                del found["additionalProperties"]
+        elif has_members and (rest is True or rest == {}):
+            del found["additionalProperties"]
+        elif _is_map(node):
+            found["additionalProperties"] = found.get("additionalProperties", True)
+        return found
+
+    def part(self, keyword: str, part: Any, *, is_call: bool) -> Any:
+        """Return the edited value of a keyword."""
+        match keyword:
+            case "$ref" if isinstance(part, str):
+                return self.reference(part, is_call=is_call)
+            case "properties" | "patternProperties" if is_object(part):
+                return {name: self.value(one) for name, one in part.items()}
+            case "dependentSchemas" if is_object(part):
+                return {name: self.in_place(one, is_call=is_call) for name, one in part.items()}
+            case "items" | "additionalProperties" | "unevaluatedItems" | "unevaluatedProperties":
+                return self.value(part)
+            case "prefixItems" if is_array(part):
+                return [self.value(one) for one in part]
+            case "allOf" | "anyOf" | "oneOf" if is_array(part):
+                return [self.in_place(one, is_call=is_call) for one in part]
+            case "then" | "else":
+                return self.in_place(part, is_call=is_call)
+            case "not" | "if" | "contains" | "propertyNames":
+                return edited(part, self.moved)
+            case _:
+                return deepcopy(part)
+
+    def moved(self, node: dict[str, Any], found: dict[str, Any]) -> None:
+        """Let the references of a test lead to the original document, which becomes a definition."""
+        for keyword in _REFERENCES:
+            if not isinstance(reference := node.get(keyword), str):
+                continue
+            self.keeps_original = True
+            if not (reference == "#" or reference.startswith("#/")):
+                raise Unsupported("a test refers to an id or an anchor")
+            found[keyword] = f"#/$defs/{_ORIGINAL}{reference[1:]}"
+        for keyword in ("$id", "$anchor", "$dynamicAnchor"):
+            found.pop(keyword, None)
+
+    def reference(self, reference: str, *, is_call: bool) -> str:
+        """Return a reference to the edited target of another one."""
+        key = f"{reference} {is_call}"
+        if key not in self.names:
+            self.names[key] = name = f"{_RESTRICTED}{len(self.names)}"
+            self.definitions[name] = self.in_place(self.target(reference), is_call=is_call)
+        return f"#/$defs/{self.names[key]}"
+
+    def target(self, reference: str) -> Any:
+        """Return the target of a reference."""
+        found = self.targets.find(reference)
+        if not isinstance(found, dict | bool):
+            raise Unsupported(f"the reference {reference!r} leads nowhere")
+        return found
+
+
+def _may_be_number(node: dict[str, Any]) -> bool:
+    kinds = node.get("type", "number")
+    return any(kind in ("integer", "number") for kind in (kinds if is_array(kinds) else [kinds]))
+
+
+def _is_map(node: dict[str, Any]) -> bool:
+    """Return whether a schema alone says that a value is an object with any members."""
+    kinds = node.get("type")
+    says_object = "object" in (kinds if is_array(kinds) else [kinds])
+    naming = {"properties", "required", "$ref", "patternProperties", "dependentSchemas", *_LISTS, *_BRANCHES}
+    return says_object and naming.isdisjoint(key for key, one in node.items() if one != [] and one != {})
+
+
+def _map(value: object) -> dict[str, Any]:
+    return value if is_object(value) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if is_array(value) else []
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in _list(value) if isinstance(one, str)]
