@@ -104,14 +104,28 @@ Search: TypeAlias = Callable[[Any, Any], Witness | None]
 
 
 @dataclass(frozen=True)
+class Fact:
+    """Change that needs no proof.
+
+    Attributes:
+        verdict: The verdict for callers.
+        rule: Kind of change, e.g. `scope-added`.
+        message: Predicate of the sentence about it.
+    """
+
+    verdict: Verdict
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Change:
     """Change of a server or of an entry.
 
     Attributes:
         kind: Kind of the entry, or `server`.
         name: Name or URI; empty for the server.
-        verdict: The verdict for callers.
-        reasons: Reasons of the verdict, in a few words each.
+        facts: Changes that need no proof.
         texts: The changed texts.
         relations: Relations between schemas that differ.
         is_new: True if the old contract lacks the entry.
@@ -120,12 +134,22 @@ class Change:
 
     kind: Kind | Literal["server"]
     name: str
-    verdict: Verdict
-    reasons: Sequence[str] = ()
+    facts: Sequence[Fact] = ()
     texts: Sequence[TextChange] = ()
     relations: Sequence[Relation] = ()
     is_new: bool = False
     age: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict for callers: the worst of all facts and relations."""
+        return max([one.verdict for one in (*self.facts, *self.relations)], default=Verdict.SAME)
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Reasons of the verdict, in a few words each."""
+        facts = [one.message for one in self.facts if one.verdict == self.verdict]
+        return [*facts, *(one.reason for one in self.relations if one.verdict == self.verdict)]
 
     @property
     def is_open(self) -> bool:
@@ -134,14 +158,14 @@ class Change:
 
 
 _REASONS: Mapping[tuple[Part, Verdict], str] = {
-    ("arguments", Verdict.NOTATION): "it accepts the same arguments",
-    ("arguments", Verdict.COMPATIBLE): "it accepts all arguments that were valid",
-    ("arguments", Verdict.UNPROVEN): "it is not proven that it accepts all arguments that were valid",
-    ("arguments", Verdict.BREAKING): "it refuses arguments that were valid",
-    ("result", Verdict.NOTATION): "its result is the same",
-    ("result", Verdict.COMPATIBLE): "its result fits the old schema",
-    ("result", Verdict.UNPROVEN): "it is not proven that its result fits the old schema",
-    ("result", Verdict.BREAKING): "its result may be outside of the old schema",
+    ("arguments", Verdict.NOTATION): "accepts the same arguments",
+    ("arguments", Verdict.COMPATIBLE): "accepts all arguments that were valid",
+    ("arguments", Verdict.UNPROVEN): "it is not proven that accepts all arguments that were valid",
+    ("arguments", Verdict.BREAKING): "refuses arguments that were valid",
+    ("result", Verdict.NOTATION): "has the same result",
+    ("result", Verdict.COMPATIBLE): "has a result that fits the old schema",
+    ("result", Verdict.UNPROVEN): "may have a result outside of the old schema, which is not proven",
+    ("result", Verdict.BREAKING): "may have a result outside of the old schema",
 }
 
 
@@ -161,10 +185,10 @@ def compare(
     found = [change_of_server(old, new)]
     for kind in KINDS:
         ours, theirs = old.entries[kind], new.entries[kind]
-        found += (Change(kind, name, Verdict.BREAKING, ("it is gone",)) for name in ours if name not in theirs)
-        found += (
-            Change(kind, name, Verdict.COMPATIBLE, ("it is new",), is_new=True) for name in theirs if name not in ours
-        )
+        removed = [Fact(Verdict.BREAKING, f"{kind}-removed", "is gone")]
+        added = [Fact(Verdict.COMPATIBLE, f"{kind}-added", "is new")]
+        found += (Change(kind, name, removed) for name in ours if name not in theirs)
+        found += (Change(kind, name, added, is_new=True) for name in theirs if name not in ours)
         pairs += ((kind, name, entry, theirs[name]) for name, entry in ours.items() if name in theirs)
     found += changes(pairs, callers, isolated=isolated, search=search)
     return sorted((one for one in found if one.verdict or one.texts), key=lambda one: -one.verdict)
@@ -177,23 +201,11 @@ def changes(
     isolated: bool = False,
     search: Search | None = None,
 ) -> list[Change]:
-    """Return a change for each pair of entries: kind, name, old entry and new entry; the arguments are as of `compare`."""
+    """Return a change for each pair of entries: kind, name, old entry, new entry; other arguments as of `compare`."""
     drifts = [_change(*pair) for pair in pairs]
-    related = iter(
-        relate([one for found in drifts for one in found.relations], callers, isolated=isolated, search=search)
-    )
-    return [_with_relations(found, [next(related) for _ in found.relations]) for found in drifts]
-
-
-def _with_relations(found: Change, relations: Sequence[Relation]) -> Change:
-    verdict = max([found.verdict, *(one.verdict for one in relations)])
-    reasons = [one.reason for one in relations if one.verdict == verdict]
-    return replace(
-        found,
-        verdict=verdict,
-        reasons=tuple(dict.fromkeys([*(found.reasons if found.verdict == verdict else ()), *reasons])),
-        relations=relations,
-    )
+    asked = [one for found in drifts for one in found.relations]
+    related = iter(relate(asked, callers, isolated=isolated, search=search))
+    return [replace(found, relations=[next(related) for _ in found.relations]) for found in drifts]
 
 
 def relate(
@@ -230,7 +242,7 @@ class _Stated:
     @classmethod
     def of(cls, relation: Relation, callers: Callers) -> _Stated:
         is_call = relation.part == "arguments"
-        sender, receiver = relation.schemas
+        receiver = relation.schemas[1]
         drafts = {draft(relation.old), draft(relation.new)}
         try:
             if any(Complexity(one).exceeds(MOST_STEPS) for one in relation.schemas):
@@ -279,10 +291,10 @@ def _hints(schema: Any) -> frozenset[str]:
 def _change(kind: Kind, name: str, old: Entry, new: Entry) -> Change:
     """Return the change of an entry with its relations to prove."""
     if digest(old) == digest(new):
-        return Change(kind, name, Verdict.SAME)
+        return Change(kind, name)
     if is_larger(new, MAX_PARTS):
-        return Change(kind, name, Verdict.UNPROVEN, [f"it has more than {MAX_PARTS} parts"])
-    stated: list[tuple[Verdict, str]] = []
+        return Change(kind, name, [Fact(Verdict.UNPROVEN, "too-large", f"has more than {MAX_PARTS} parts")])
+    facts: list[Fact] = []
     relations: list[Relation] = []
     match kind:
         case "tool":
@@ -291,9 +303,9 @@ def _change(kind: Kind, name: str, old: Entry, new: Entry) -> Change:
             if was is not None and now is not None:
                 relations.append(Relation("result", was, now))
             elif was is not None:
-                stated.append((Verdict.BREAKING, "its result is no longer structured"))
+                facts.append(Fact(Verdict.BREAKING, "output-schema-removed", "has no structured result any more"))
             elif now is not None:
-                stated.append((Verdict.COMPATIBLE, "its result is structured now"))
+                facts.append(Fact(Verdict.COMPATIBLE, "output-schema-added", "has a structured result now"))
         case "prompt":
             sides = [schema_of_arguments(one.get("arguments") or []) for one in (old, new)]
             relations.append(Relation("arguments", *sides))
@@ -301,19 +313,16 @@ def _change(kind: Kind, name: str, old: Entry, new: Entry) -> Change:
             was, now = old.get("mimeType"), new.get("mimeType")
             if was != now:
                 verdict = Verdict.COMPATIBLE if was is None else Verdict.BREAKING
-                stated.append((verdict, f"its media type was {was or 'not stated'}, is {now or 'not stated'}"))
+                message = f"had the media type {was or 'not stated'}, has {now or 'not stated'}"
+                facts.append(Fact(verdict, "mime-type-changed", message))
     needed, needs = (set(one.get(SCOPES) or ()) for one in (old, new))
-    stated += [(Verdict.BREAKING, f"it needs the scope {scope}") for scope in sorted(needs - needed)]
-    stated += [(Verdict.COMPATIBLE, f"it needs no scope {scope} any more") for scope in sorted(needed - needs)]
-    worst = max(stated, default=(Verdict.SAME, ""))[0]
-    return Change(
-        kind,
-        name,
-        worst,
-        tuple(reason for verdict, reason in stated if verdict == worst),
-        changed_texts(kind, old, new),
-        [one for one in relations if digest(_without_prose(one.old)) != digest(_without_prose(one.new))],
-    )
+    facts += [Fact(Verdict.BREAKING, "scope-added", f"needs the scope {one}") for one in sorted(needs - needed)]
+    facts += [
+        Fact(Verdict.COMPATIBLE, "scope-removed", f"does not need the scope {one} any more")
+        for one in sorted(needed - needs)
+    ]
+    different = [one for one in relations if digest(_without_prose(one.old)) != digest(_without_prose(one.new))]
+    return Change(kind, name, facts, changed_texts(kind, old, new), different)
 
 
 def _without_prose(schema: Any) -> Any:
@@ -322,17 +331,15 @@ def _without_prose(schema: Any) -> Any:
 
 def change_of_server(old: Snapshot, new: Snapshot) -> Change:
     """Return the change of the identity and the instructions of a server."""
-    stated = [("version", old.info.get("version"), new.info.get("version")), ("revision", old.revision, new.revision)]
-    reasons = [
-        f"its {what} was {was or 'not stated'}, is {now or 'not stated'}" for what, was, now in stated if was != now
+    was, now = old.info.get("name"), new.info.get("name")
+    facts = [] if was == now else [Fact(Verdict.BREAKING, "server-renamed", f"had the name {was!r}, has {now!r}")]
+    stated = (("version", old.info.get("version"), new.info.get("version")), ("revision", old.revision, new.revision))
+    facts += [
+        Fact(Verdict.COMPATIBLE, f"{what}-changed", f"had the {what} {was or 'not stated'}, has {now or 'not stated'}")
+        for what, was, now in stated
+        if was != now
     ]
-    verdict = Verdict.COMPATIBLE if reasons else Verdict.SAME
-    if old.info.get("name") != new.info.get("name"):
-        verdict, reasons = (
-            Verdict.BREAKING,
-            ["its name was {!r}, is {!r}".format(*(one.info.get("name") for one in (old, new)))],
-        )
-    return Change("server", "", verdict, tuple(reasons), server_texts(old, new))
+    return Change("server", "", facts, server_texts(old, new))
 
 
 def schema_of_arguments(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
