@@ -160,7 +160,7 @@ class Change:
 _REASONS: Mapping[tuple[Part, Verdict], str] = {
     ("arguments", Verdict.NOTATION): "accepts the same arguments",
     ("arguments", Verdict.COMPATIBLE): "accepts all arguments that were valid",
-    ("arguments", Verdict.UNPROVEN): "it is not proven that accepts all arguments that were valid",
+    ("arguments", Verdict.UNPROVEN): "may refuse arguments that were valid, which is not proven",
     ("arguments", Verdict.BREAKING): "refuses arguments that were valid",
     ("result", Verdict.NOTATION): "has the same result",
     ("result", Verdict.COMPATIBLE): "has a result that fits the old schema",
