@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Any, Literal, TypeAlias
 
 from mcp_bindgen.app.catalog import KINDS, SCOPES, Entry, Kind
@@ -20,6 +19,7 @@ from .inclusion import Answer, prove, with_formats
 from .restriction import Unsupported, original, read, sent
 from .snapshot import Snapshot, digest
 from .texts import TextChange, changed_texts, server_texts
+from .verdict import Verdict
 
 MAX_PARTS = 20_000
 """Maximum number of JSON values in an entry."""
@@ -36,26 +36,6 @@ _CHANGED_MEANING = frozenset({"unevaluatedItems", "$recursiveRef", "$recursiveAn
 """Keywords of 2019-09 that 2020-12 reads in another way."""
 
 Part: TypeAlias = Literal["arguments", "result"]
-
-
-class Verdict(IntEnum):
-    """What a change means to callers; a greater value is worse."""
-
-    SAME = 0
-    """Nothing changed."""
-    NOTATION = 1
-    """Callers can send and get the same; it is written in another way."""
-    COMPATIBLE = 2
-    """All that callers send is accepted, and all that they read is there; something else changed."""
-    UNPROVEN = 3
-    """It is neither proven that callers work nor that they break."""
-    BREAKING = 4
-    """Callers break."""
-
-    @property
-    def is_open(self) -> bool:
-        """True if callers work."""
-        return self <= Verdict.COMPATIBLE
 
 
 @dataclass(frozen=True)
@@ -83,6 +63,7 @@ class Relation:
         new: The new schema.
         verdict: The verdict for the callers.
         reason: Reason in a few words.
+        problem: Reason why the schemas cannot be compared; empty if they can.
         witness: Value that proves a break.
     """
 
@@ -91,6 +72,7 @@ class Relation:
     new: Any
     verdict: Verdict = Verdict.UNPROVEN
     reason: str = ""
+    problem: str = ""
     witness: Witness | None = None
 
     @property
@@ -279,7 +261,7 @@ class _Stated:
         elif answers and search is not None and (witness := search(self.sent, self.accepted)):
             verdict = Verdict.BREAKING
         reason = _REASONS[part, verdict] + (f": {self.problem}" if self.problem else "")
-        return replace(self.relation, verdict=verdict, reason=reason, witness=witness)
+        return replace(self.relation, verdict=verdict, reason=reason, problem=self.problem, witness=witness)
 
 
 def _hints(schema: Any) -> frozenset[str]:

@@ -14,8 +14,6 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-import jsonschema_rs
-
 from mcp_bindgen.app.dialects import edited
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
@@ -62,6 +60,8 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, isolated: bool = False) -> list[A
 
 
 def _proof(sender: Any, receiver: Any) -> Answer:
+    import jsonschema_rs  # takes time to load
+
     try:
         one, other = (jsonschema_rs.canonicalize(schema, offline=True) for schema in (sender, receiver))
         return Answer(str(other.covers(one).value))
@@ -98,6 +98,8 @@ def with_formats(*schemas: Any) -> Sequence[Any]:
     The condition is a pattern that no other text fits, or a constant of the schemas that has the format. With too many
     constants, and with text that is no Unicode, the schemas are replaced by None, which proves nothing.
     """
+    import jsonschema_rs  # takes time to load
+
     constants = sorted({text for schema in schemas for text in _constants(schema)})
     if json.dumps(schemas).count('"format"') * sum(map(len, constants)) > _MAX_FORMAT_CHARACTERS:
         return [None] * len(schemas)

@@ -64,6 +64,7 @@ class Configuration:
         languages: Languages of packages that name none; by default Python.
         packages: The packages to generate.
         ignore: Rules that `diff` leaves out.
+        callers: Profile of the callers of servers: its name, or the path of its file relative to the configuration.
     """
 
     schemas: Mapping[str, SchemaTable] = field(default_factory=dict[str, SchemaTable])
@@ -71,6 +72,7 @@ class Configuration:
     languages: tuple[str, ...] = ()
     packages: tuple[PackageTable, ...] = ()
     ignore: tuple[str, ...] = ()
+    callers: str = ""
 
 
 def find(folder: Path | None = None) -> Path | None:

@@ -16,8 +16,8 @@ from mcp_bindgen.contract.code.check import report
 from mcp_bindgen.contract.code.client_module import ClientModule
 from mcp_bindgen.contract.code.typed_client import client_class, client_files
 from mcp_bindgen.contract.comparison.compare import compare_contracts
-from mcp_bindgen.contract.comparison.verdicts import Level
 from mcp_bindgen.contract.model import LISTINGS, Contract
+from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.ir import build
 from mcp_bindgen.report.document import plural
 from mcp_bindgen.runtime.connecting import scheme_of
@@ -27,6 +27,7 @@ from mcp_bindgen.scaffold.replacement import replace_generated
 from mcp_bindgen.spec import BadInput, Store
 
 from .contract import contract_at, contract_changes
+from .drift_options import callers_of
 from .live import Connection
 from .servers import public
 
@@ -95,8 +96,8 @@ def _broken(out: Path, contract: Contract) -> list[str]:
         before = ClientModule.read(out).contract()
     except BadInput:
         return []
-    found = compare_contracts(before, contract).findings
-    return [finding.sentence for finding in found if finding.level is Level.BREAKING]
+    found = compare_contracts(before, contract, callers_of()).findings
+    return [finding.sentence for finding in found if finding.verdict is Verdict.BREAKING]
 
 
 def _check(module: ClientModule, server: str, connection: Connection, declare: str | None) -> None:
@@ -105,9 +106,9 @@ def _check(module: ClientModule, server: str, connection: Connection, declare: s
     if problems:
         print_report(report(problems))
     live = contract_at(server, replace(connection, revision=connection.revision or module.revision), declare)
-    comparison = compare_contracts(module.contract(), live)
+    comparison = compare_contracts(module.contract(), live, callers_of())
     print_report(contract_changes(comparison))
-    if problems or comparison.breaking:
+    if problems or comparison.verdict is Verdict.BREAKING:
         raise typer.Exit(1)
 
 

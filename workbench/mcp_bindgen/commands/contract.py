@@ -14,22 +14,19 @@ from mcp_bindgen.cli.groups import Commands
 from mcp_bindgen.cli.options import (
     SERVERS,
     Check,
-    FailOn,
-    Failure,
     Force,
     Json,
     Out,
     ReportFormat,
     Server,
     Witness,
-    is_failure,
 )
 from mcp_bindgen.cli.output import print_json, print_report
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.cli.terminal import write as write_text
 from mcp_bindgen.contract.comparison import report as contract_report
+from mcp_bindgen.contract.comparison.compare import ContractComparison, compare_contracts
 from mcp_bindgen.contract.comparison.report import ContractPlaces
-from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.functions import document_of_app
 from mcp_bindgen.contract.model import Contract
@@ -39,11 +36,9 @@ from mcp_bindgen.report.document import Section
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
 
+from .drift_options import CallersName, Failure, callers_of, fails
 from .live import Connection, offers
 from .servers import named, public
-
-_FAILURES: Mapping[FailOn, Level] = {"any": Level.SAFE, "risky": Level.RISKY, "breaking": Level.BREAKING}
-"""Value of `--fail-on` -> the least level that fails."""
 
 contract = Commands("Export, compare, check and generate contracts: the tools, prompts and resources of a server.")
 
@@ -160,9 +155,7 @@ def _write_or_check(document: Mapping[str, Any], out: Path | None, *, check: boo
     if there.document == document:
         say(f"{out} is up to date.")
         return
-    from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
-
-    print_report(contract_changes(compare_contracts(there, contract_of(document))))
+    print_report(contract_changes(compare_contracts(there, contract_of(document), callers_of())))
     say(f"{out} is out of date; run the command without --check")
     raise typer.Exit(1)
 
@@ -174,12 +167,17 @@ def diff(
     format: ReportFormat = Format.TEXT,
     out: Out = None,
     witness: Witness = False,
+    callers: CallersName = None,
     fail_on: Failure = "breaking",
     uses: Uses = None,
     *,
     connection: Connection,
 ) -> None:
-    """Report the changes from one contract to another, and whether existing clients break.
+    """Report the changes from one contract to another, and whether callers of the old one break.
+
+    Each change of a schema is `notation` (callers send and get the same), `compatible`, `breaking` with a value that
+    proves it, or `unproven`. Changed texts are listed apart. Exit code 1 for breaking changes only, unless `--fail-on`
+    says more.
 
     With `--uses`, also the calls in a code base that break, through the typed client that `mcp-bindgen client` wrote
     there.
@@ -190,14 +188,15 @@ def diff(
 
     `mcp-bindgen contract diff v1.yaml v2.yaml --format markdown --out changes.md`
 
-    `mcp-bindgen contract diff v1.yaml http://127.0.0.1:8000/mcp --fail-on risky`
+    `mcp-bindgen contract diff v1.yaml http://127.0.0.1:8000/mcp --fail-on text`
+
+    `mcp-bindgen contract diff v1.yaml v2.yaml --callers strict --witness`
 
     `mcp-bindgen contract diff src/app/weather.contract.json v2.yaml --uses src`
     """
-    from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
-
+    profile = callers_of(callers)
     before, after = contract_at(old, connection), contract_at(new, connection)
-    comparison = compare_contracts(before, after)
+    comparison = compare_contracts(before, after, profile)
     found = None
     if uses is not None:
         from mcp_bindgen.contract.code import uses as contract_uses  # the emitter takes time to load
@@ -206,7 +205,7 @@ def diff(
         found = contract_uses.use_section(calls, uses), [contract_uses.use_record(one) for one in calls]
     file = Path(new) if format in LOCATED and is_document(new) else None
     print_report(contract_changes(comparison, witness=witness, new=file, uses=found), format, out)
-    if is_failure(fail_on, (finding.level for finding in comparison.findings), _FAILURES):
+    if fails(fail_on, (finding.verdict for finding in comparison.findings), has_texts=bool(comparison.texts)):
         raise typer.Exit(1)
 
 
@@ -222,14 +221,14 @@ def bump(
         bool, typer.Option("--enforce", help="End with exit code 1 if the version in NEW is too low.")
     ] = False,
     json: Json = False,
+    callers: CallersName = None,
     *,
     connection: Connection,
 ) -> None:
     """Print the version that Semantic Versioning demands for a changed contract, and the finding that decides.
 
-    A break, or a change without a proof that clients work, needs a new major version. Additions, wider arguments and
-    changed hints and defaults need a new minor version, other texts a new patch version. Below 1.0.0, breaks need a new
-    minor version and all other changes a patch.
+    A break needs a new major version. Compatible and unproven changes need a new minor version, changed texts and
+    notation a new patch version. Below 1.0.0, breaks need a new minor version and all other changes a patch.
 
     Exit code 0 if a version was printed, 1 if `--enforce` finds the version of NEW too low, 2 for bad input.
 
@@ -241,13 +240,14 @@ def bump(
 
     `mcp-bindgen contract bump v1.yaml v2.yaml --released 1.4.2 --json`
     """
-    from mcp_bindgen.contract.comparison.semver import Version, decisive  # the validator takes time to load
+    from mcp_bindgen.contract.comparison.semver import Version, decisive
 
+    profile = callers_of(callers)
     before, after = contract_at(old, connection), contract_at(new, connection)
     stated = released or (before.info or {}).get("version")
     if not isinstance(stated, str):
         raise BadInput(f"{public(old)} states no version of its server", fix="give --released VERSION")
-    reason = decisive(before, after)
+    reason = decisive(compare_contracts(before, after, profile))
     demanded = Version.of(stated).bumped(reason.part)
     given = (after.info or {}).get("version")
     if enforce and not isinstance(given, str):
@@ -255,6 +255,7 @@ def bump(
     is_enough = Version.of(given).follows(demanded) if isinstance(given, str) else None
     if json:
         facts = {"old": stated, "new": given, "demanded": str(demanded), "part": reason.part.name.lower()}
+        facts |= {"callers": profile.name}
         print_json({**facts, "rule": reason.rule or None, "reason": reason.sentence, "enough": is_enough})
     else:
         say(str(demanded))

@@ -12,6 +12,7 @@ import jsonschema_rs
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.document import contract_of_valid
 from mcp_bindgen.contract.model import LISTINGS
+from mcp_bindgen.drift.callers import callers
 from mcp_bindgen.runtime.protocol.methods import DISCOVER
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import shortened
@@ -139,11 +140,14 @@ class Comparison:
             return
         try:
             old, new = contract_of_valid({member: recorded}), contract_of_valid({member: live})
-            findings = compare_contracts(old, new).findings
+            compared = compare_contracts(old, new, callers())
+            findings = [f"{one.verdict.name.lower()}: {one.sentence}" for one in compared.findings]
+            findings += [
+                f"text: {one.kind} {one.name}: {place} changed" for one in compared.texts for place, *_ in one.texts
+            ]
         except BadInput:
-            findings = ()
-        for finding in findings:
-            yield Difference("", f"{finding.level.name.lower()}: {finding.sentence}")
+            findings = []
+        yield from (Difference("", finding) for finding in findings)
         if not findings:
             key = LISTINGS[member].key
             old_by, new_by = ({str(one.get(key)): one for one in _objects(side)} for side in (recorded, live))

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.ir import build
 from mcp_bindgen.migrate.checker import Diagnostic, check
 from mcp_bindgen.migrate.files import Module, parse, python_files
@@ -25,7 +26,7 @@ from mcp_bindgen.report.document import Level as Severity
 from mcp_bindgen.report.document import Place as FilePlace
 from mcp_bindgen.spec import BadInput, Store
 
-from ..comparison.verdicts import ContractComparison, ContractFinding, Level
+from ..comparison.compare import ContractComparison, ContractFinding
 from ..model import Contract
 from .client_module import ClientModule
 from .python_contract import lower_contract
@@ -110,7 +111,7 @@ def _uses(
     stubs: dict[tuple[str, str], str] = {(one.kind, one.key): names.stub(one) for one in names.all_entries}
     broken: dict[str, list[ContractFinding]] = {}
     for finding in comparison.findings:
-        if finding.level is Level.BREAKING and (stub := stubs.get((finding.kind, finding.name))):
+        if finding.verdict is Verdict.BREAKING and (stub := stubs.get((finding.kind, finding.name))):
             broken.setdefault(stub, []).append(finding)
     before, after = _checked(client, old, root, modules, marked=broken), _checked(client, new, root, modules)
     known = {(one.file, one.line, one.message) for one in before}
@@ -162,12 +163,17 @@ def _call_of(method: str, nodes: Sequence[ast.AST]) -> ast.Call | None:
 
 def _may_affect(finding: ContractFinding, call: ast.Call) -> bool:
     """Return whether a finding concerns a call that the type checker accepts: a passed argument, or its result."""
-    argument = _ARGUMENT.match(finding.place)
-    if argument is None:
-        return finding.rule not in _SEEN_BY_CHECKER
-    name = argument["name"].replace("-", "_")
     passed = [keyword.arg for keyword in call.keywords]
-    return None in passed or any(one is not None and one.rstrip("_") == name.rstrip("_") for one in passed)
+    for detail in finding.details:
+        argument = _ARGUMENT.match(detail.place)
+        if argument is None:
+            if detail.rule not in _SEEN_BY_CHECKER:
+                return True
+            continue
+        name = argument["name"].replace("-", "_")
+        if None in passed or any(one is not None and one.rstrip("_") == name.rstrip("_") for one in passed):
+            return True
+    return not finding.details
 
 
 def use_section(uses: Sequence[BrokenUse], root: Path) -> Section:

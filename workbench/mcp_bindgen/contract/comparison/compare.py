@@ -1,67 +1,212 @@
-"""Compare two contracts: the impact of changes of a server on its clients.
+"""Compare two contracts: what the changes of a server mean to its callers, in sentences.
 
-The level of a finding is its impact on a client of the old contract with the new server. `reverse` is the impact on a
-client of the new contract with the old server. Each side sends only values that its contract declares.
+`drift` gives the verdict of each change; the differences between schemas say what changed.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from ..model import LISTINGS, Contract, Entry
-from .entries import Pair
-from .verdicts import ContractComparison, ContractFinding, Level
+from mcp_bindgen.app.catalog import KINDS, Entry, Kind
+from mcp_bindgen.diff.location import suffix
+from mcp_bindgen.diff.rules import RULES
+from mcp_bindgen.diff.selectors import parse_steps
+from mcp_bindgen.drift.callers import Callers
+from mcp_bindgen.drift.changes import Change, Relation, Witness, compare
+from mcp_bindgen.drift.snapshot import Snapshot
+from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.report.places import descend
+from mcp_bindgen.spec.errors import shortened
+
+from ..model import Contract
+from .places import WORDS, Difference, differences
+
+_SCHEMAS = {"arguments": "/inputSchema", "result": "/outputSchema"}
+_LEADING = re.compile(r"""^(?:\.|\["(.*?)"\](?=[.\[{]|$))""")
+"""Member name at the start of a place."""
+
+_MAX_LENGTH = 60
+"""Maximum number of characters of a value in a sentence."""
+
+_MAX_SENTENCES = 3
+"""Maximum number of differences in the sentence about a schema."""
 
 
-def compare_contracts(old: Contract, new: Contract) -> ContractComparison:
+@dataclass(frozen=True)
+class Detail:
+    """Difference between the schemas of one part of an entry.
+
+    Attributes:
+        rule: Kind of difference, e.g. `field-became-required`.
+        pointer: JSON Pointer in the new entry, or in the old one if the new one lacks it.
+        place: Place in words, e.g. `argument city`.
+        message: Predicate of the sentence with the place.
+    """
+
+    rule: str
+    pointer: str
+    place: str
+    message: str
+
+    @property
+    def sentence(self) -> str:
+        """The difference in one line."""
+        return f"{self.place} {self.message}"
+
+
+@dataclass(frozen=True)
+class ContractFinding:
+    """Change between two contracts.
+
+    Attributes:
+        verdict: What it means to callers.
+        rule: Kind of change, e.g. `tool-removed`, `arguments-breaking`.
+        kind: Kind of the changed entry; `server` for a change of the whole server.
+        name: Its name or URI.
+        pointer: JSON Pointer in the new entry, or in the old one if the new one lacks it; empty for the whole entry.
+        message: Predicate of the sentence about the entry.
+        details: Differences between the schemas, the one at the witness first.
+        witness: Value that proves a break.
+        hint: Recommended action; may be empty.
+    """
+
+    verdict: Verdict
+    rule: str
+    kind: Kind | Literal["server"]
+    name: str
+    pointer: str
+    message: str
+    details: Sequence[Detail] = ()
+    witness: Witness | None = None
+    hint: str = ""
+
+    @property
+    def subject(self) -> str:
+        """The changed entry, e.g. `tool get-forecast`."""
+        return f"{self.kind} {self.name}".rstrip()
+
+    @property
+    def sentence(self) -> str:
+        """The change in one line."""
+        return f"{self.subject} {self.message}"
+
+
+@dataclass(frozen=True)
+class ContractComparison:
+    """Comparison of two contracts.
+
+    Attributes:
+        callers: Profile of the callers for whom the verdicts hold.
+        findings: Changes, the worst first.
+        texts: Entries with changed texts, which have no part in verdicts.
+    """
+
+    callers: Callers
+    findings: Sequence[ContractFinding]
+    texts: Sequence[Change]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict."""
+        return max((one.verdict for one in self.findings), default=Verdict.SAME)
+
+
+def compare_contracts(old: Contract, new: Contract, callers: Callers) -> ContractComparison:
     """Return the changes between two contracts, worst first; the order of entries is ignored."""
-    found = [finding for member in LISTINGS for finding in _findings(member, old, new)]
-    if old.instructions != new.instructions:
-        found.append(
-            ContractFinding("words-changed", "server", "", "instructions", "are others", Level.SAFE, Level.SAFE)
-        )
-    found.sort(key=lambda finding: -finding.level)
-    return ContractComparison(tuple(found))
+    from .witness import witness  # the validator takes time to load
+
+    sides = Snapshot.of(old.document), Snapshot.of(new.document)
+    return explained(compare(*sides, callers, search=witness), *sides, callers)
 
 
-def _findings(member: str, old: Contract, new: Contract) -> Iterator[ContractFinding]:
-    kind = LISTINGS[member].kind
-    ours, theirs = ({item.key: item for item in contract.entries[member]} for contract in (old, new))
-    gone = {name: item for name, item in ours.items() if name not in theirs}
-    come = {name: item for name, item in theirs.items() if name not in ours}
-    for before, after in list(_moved(gone, come)) if LISTINGS[member].key != "name" else ():
-        pair = Pair((gone.pop(before), come.pop(after)))
-        yield ContractFinding("uri-changed", kind, after, "", f"was {before}", Level.BREAKING, Level.BREAKING)
-        yield from pair.findings()
-    for name, item in gone.items():
-        hint = _successor(name, item, come)
-        yield ContractFinding(f"{kind}-removed", kind, name, "", "is gone", Level.BREAKING, Level.SAFE, hint)
-    for name in come:
-        yield ContractFinding(f"{kind}-added", kind, name, "", "is new", Level.SAFE, Level.BREAKING)
-    for name, item in ours.items():
-        if name in theirs:
-            yield from Pair((item, theirs[name])).findings()
+def explained(changes: Iterable[Change], old: Snapshot, new: Snapshot, callers: Callers) -> ContractComparison:
+    """Return changes between two contracts in sentences."""
+    changes = list(changes)
+    found = [finding for one in changes for finding in _findings(one, old, new)]
+    return ContractComparison(
+        callers, sorted(found, key=lambda one: -one.verdict), [one for one in changes if one.texts]
+    )
 
 
-def _moved(gone: Mapping[str, Entry], come: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
-    """Yield old URI -> new URI of entries with a common name that is unique on each side."""
-    for before, item in gone.items():
-        alike = [after for after, other in come.items() if other.name == item.name]
-        if len(alike) == 1 and sum(other.name == item.name for other in gone.values()) == 1:
-            yield before, alike[0]
+def _findings(change: Change, old: Snapshot, new: Snapshot) -> list[ContractFinding]:
+    kind, name = change.kind, change.name
+    ours = {} if kind == "server" else old.entries.get(kind, {})
+    theirs = {} if kind == "server" else new.entries.get(kind, {})
+    hint = ""
+    if kind != "server" and name in ours and name not in theirs:
+        come = {key: one for key, one in theirs.items() if key not in ours}
+        hint = _successor(kind, name, ours[name], come)
+    found = [ContractFinding(one.verdict, one.rule, kind, name, "", one.message, hint=hint) for one in change.facts]
+    entry = theirs.get(name, {})
+    return [*found, *(_finding(kind, name, entry, one) for one in change.relations)]
 
 
-def _successor(name: str, item: Entry, come: Mapping[str, Entry]) -> str:
-    """Return a hint about a possible replacement of a removed entry."""
-    same = [other for other, new in come.items() if _shape(new) == _shape(item) and _shape(item)]
+def _finding(kind: Any, name: str, entry: Entry, relation: Relation) -> ContractFinding:
+    """Return the finding about a part of an entry whose schema changed."""
+    proof = relation.witness
+    steps = (
+        ""
+        if proof is None
+        else "".join("[]" if isinstance(step, int) else suffix("field", step) for step in proof.place)
+    )
+    shown = [_detail(kind, entry, relation, one) for one in _differences(relation)]
+    here = _place(kind, relation.part, steps)
+    shown.sort(key=lambda one: proof is None or not one.place.startswith(here))
+    pointer = shown[0].pointer if shown else _SCHEMAS[relation.part]
+    sentences = [one.sentence for one in shown[:_MAX_SENTENCES]]
+    more = [f"and {len(shown) - _MAX_SENTENCES} more"] if len(shown) > _MAX_SENTENCES else []
+    message = ": ".join([relation.reason, *(["; ".join([*sentences, *more])] if sentences else [])])
+    rule = f"{relation.part}-{relation.verdict.name.lower()}"
+    return ContractFinding(relation.verdict, rule, kind, name, pointer, message, shown, proof)
+
+
+def _differences(relation: Relation) -> list[Difference]:
+    if relation.problem:  # a walk through them may be endless, too
+        return []
+    found = [one for one in differences(relation.old, relation.new) if one.keyword not in WORDS]
+    decisive = [one for one in found if one.keyword != "additionalProperties"]
+    return decisive if decisive and relation.verdict is not Verdict.NOTATION else found
+
+
+def _detail(kind: Kind, entry: Entry, relation: Relation, one: Difference) -> Detail:
+    rule = RULES.get(one.rule)
+    if rule is not None:
+        message = rule.says.format(old=one.old, new=one.new)
+    elif one.keyword == "type" and one.old and one.new:
+        message = f"was {_short(one.old)}, is {_short(one.new)}"
+    elif one.old and one.new:
+        message = f"has another `{one.keyword}`: was {_short(one.old)}, is {_short(one.new)}"
+    else:
+        message = f"has `{one.keyword}` now: {_short(one.new)}" if one.new else f"has no `{one.keyword}` any more"
+    root = _SCHEMAS[relation.part] if kind == "tool" else ""
+    pointer = descend(entry, root, parse_steps(one.place) or ())
+    return Detail(one.rule or "schema-changed", pointer, _place(kind, relation.part, one.place), message)
+
+
+def _place(kind: Kind, part: str, steps: str) -> str:
+    """Return a place in words: `argument city`, `result days[]`."""
+    noun = {"arguments": "argument" if steps else "arguments", "result": "result"}[part]
+    return f"{noun} {_LEADING.sub(lambda found: found[1] or '', steps)}".rstrip()
+
+
+def _successor(kind: Kind, name: str, item: Entry, come: Mapping[str, Entry]) -> str:
+    """Return a hint about a possible replacement of a removed entry: one of the same shape or with a close name."""
+    same = [other for other, new in come.items() if _shape(kind, new) == _shape(kind, item) and _shape(kind, item)]
     near = difflib.get_close_matches(name, come, n=1, cutoff=0.7)
     found: Sequence[str] = same if len(same) == 1 else near
     return f"Perhaps it is {found[0]} now." if found else ""
 
 
-def _shape(item: Entry) -> Any:
-    """Return the arguments of an entry."""
-    schema = item.raw.get("inputSchema", {})
-    return schema.get("properties") or item.raw.get("arguments")
+def _shape(kind: Kind, item: Entry) -> Any:
+    """Return the arguments of an entry; the name of one whose key is a URI."""
+    if KINDS[kind].key != "name":
+        return item.get("name")
+    return item.get("inputSchema", {}).get("properties") or item.get("arguments")
+
+
+def _short(text: str) -> str:
+    return shortened(" ".join(text.split()), _MAX_LENGTH)

@@ -8,10 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 import jsonschema_rs
-
-from mcp_bindgen.app.catalog import KINDS, Entry, Kind
 from mcp_bindgen.app.inclusion import Answer, sent
-from mcp_bindgen.lock.document import LockedServer, Snapshot
 from mcp_bindgen.lock.verdict import (
     Drift,
     LockStatus,
@@ -22,6 +19,9 @@ from mcp_bindgen.lock.verdict import (
     judge_server,
     server_texts,
 )
+
+from mcp_bindgen.app.catalog import KINDS, Entry, Kind
+from mcp_bindgen.lock.document import LockedServer, Snapshot
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .inclusion import Inclusion, included, too_complex

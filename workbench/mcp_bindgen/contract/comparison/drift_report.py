@@ -8,8 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.app.catalog import KINDS
 from mcp_bindgen.lock.verdict import LockStatus, TextChange
+
+from mcp_bindgen.app.catalog import KINDS
 from mcp_bindgen.report.document import (
     NOWHERE,
     Block,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from mcp_bindgen.diff.selectors import parse_steps
+from mcp_bindgen.drift.changes import Change
+from mcp_bindgen.drift.texts import TextChange
+from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.report.document import (
     NOWHERE,
+    Block,
+    Code,
     Document,
     Evidence,
     Finding,
@@ -22,30 +27,30 @@ from mcp_bindgen.report.document import (
     literal,
     plural,
     prose,
-    strong,
 )
-from mcp_bindgen.report.places import descend
 from mcp_bindgen.report.record import as_json
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.jsonc import Located
 from mcp_bindgen.spec.pointer import join, split, value_at
 
 from ..checks import contents
 from ..model import LISTINGS
 from ..text import read
-from .verdicts import ContractComparison, ContractFinding
-from .verdicts import Level as Impact
+from ..wording import hints
+from .compare import ContractComparison, ContractFinding
 
 Places = Callable[[ContractFinding], Place]
 """Function from a finding to its place in the new contract."""
 
-_LEVELS = {
-    Impact.BREAKING: (Level.ERROR, "Breaks existing clients"),
-    Impact.RISKY: (Level.WARNING, "Risky for existing clients"),
-    Impact.SAFE: (Level.NOTE, "Safe for existing clients"),
+_TITLES = {
+    Verdict.BREAKING: (Level.ERROR, "Breaking"),
+    Verdict.UNPROVEN: (Level.WARNING, "Unproven"),
+    Verdict.COMPATIBLE: (Level.NOTE, "Compatible"),
+    Verdict.NOTATION: (Level.NOTE, "Written in another way"),
 }
-_REVERSE = {Impact.BREAKING: "Breaks", Impact.RISKY: "Risky for"}
 _MIN_GROUP = 4
 _MAX_NAMES = 3
+_MAX_DIFF_LINES = 60
 
 
 def nowhere(finding: ContractFinding) -> Place:
@@ -54,54 +59,114 @@ def nowhere(finding: ContractFinding) -> Place:
 
 
 def document(comparison: ContractComparison, *, witness: bool = False, places: Places = nowhere) -> Document:
-    """Return the report: a section for each level, the worst first.
+    """Return the report: a section for each verdict, the worst first, and one for changed texts.
 
     Args:
         comparison: The comparison.
-        witness: True to include an example for each finding that has one.
+        witness: True to include the value that proves a break.
         places: Function from a finding to its place in the new contract.
     """
     sections: list[Section] = []
-    for impact, (_, title) in _LEVELS.items():
-        found = [finding for finding in comparison.findings if finding.level is impact]
+    for verdict, (_, title) in _TITLES.items():
+        found = [finding for finding in comparison.findings if finding.verdict is verdict]
         if found:
             items = [_finding(finding, others, places(finding), witness) for finding, others in _grouped(found)]
             sections.append(Section(f"{title} ({len(found)})", [Findings(items)]))
+    if comparison.texts:
+        blocks = [block for group in _alike(comparison.texts) for block in text_blocks(*group)]
+        sections.append(Section(f"Changed texts ({len(comparison.texts)})", blocks))
     return Document("contract diff", [Section(summary(comparison), sections)])
 
 
 def record(comparison: ContractComparison) -> dict[str, Any]:
-    """Return the report as JSON: every finding, for both directions."""
+    """Return the report as JSON: the profile, every finding and the changed texts."""
     return {
-        "breaking": comparison.breaking,
-        "reverseBreaking": comparison.reverse_breaking,
-        "findings": [as_json(finding, or_null=("hint",)) for finding in comparison.findings],
+        "callers": comparison.callers.name,
+        "verdict": word(comparison.verdict),
+        "findings": [
+            {
+                "verdict": word(one.verdict),
+                "rule": one.rule,
+                "kind": one.kind,
+                one.kind: one.name,
+                "pointer": one.pointer,
+                "message": one.message,
+                "details": [as_json(detail) for detail in one.details],
+                "witness": None if one.witness is None else as_json(one.witness),
+                "hint": one.hint or None,
+            }
+            for one in comparison.findings
+        ],
+        "texts": [
+            {"kind": one.kind, one.kind: one.name, "place": place, "old": list(old), "new": list(new)}
+            for one in comparison.texts
+            for place, old, new in one.texts
+        ],
     }
 
 
+def word(verdict: Verdict) -> str:
+    """Return a verdict as it is written in JSON."""
+    return verdict.name.lower()
+
+
 def summary(comparison: ContractComparison) -> str:
-    """Return the effect on existing clients and the number of changes in one line."""
-    if not comparison.findings:
+    """Return the effect on callers and the number of changes in one line."""
+    if not (comparison.findings or comparison.texts):
         return "Nothing changed."
-    counts = {impact: sum(finding.level is impact for finding in comparison.findings) for impact in _LEVELS}
-    parts = [f"{count} {impact.name.lower()}" for impact, count in counts.items() if count]
-    verdict = "Existing clients break" if comparison.breaking else "Existing clients continue to work"
-    if not comparison.breaking and counts[Impact.RISKY]:
-        verdict = "Existing clients may be affected"
-    return f"{verdict}: {plural(len(comparison.findings), 'change')} ({', '.join(parts)})."
+    counts = {verdict: sum(one.verdict is verdict for one in comparison.findings) for verdict in _TITLES}
+    parts = [f"{count} {word(verdict)}" for verdict, count in counts.items() if count]
+    parts += [f"{plural(len(comparison.texts), 'entry', 'entries')} with changed texts"] if comparison.texts else []
+    verb = {Verdict.BREAKING: "break", Verdict.UNPROVEN: "may break"}.get(comparison.verdict, "continue to work")
+    return f"{comparison.callers.name.capitalize()} callers {verb}: {', '.join(parts)}."
+
+
+def _alike(changes: Sequence[Change]) -> list[list[Change]]:
+    """Return changes in groups with the same changed texts."""
+    groups: dict[str, list[Change]] = {}
+    for one in changes:
+        groups.setdefault(repr((one.kind, one.texts)), []).append(one)
+    return list(groups.values())
+
+
+def text_blocks(change: Change, *others: Change) -> Iterator[Block]:
+    """Yield a finding about the changed texts of an entry, and their diff; `others` have the same changes."""
+    subject = f"{change.kind} {change.name}".rstrip()
+    warnings = [f"{place}: {hint}" for place, old, new in change.texts for hint in new_hints(old, new)]
+    message = f"{code(subject)} has {plural(len(change.texts), 'changed text')}"
+    effect = " ".join(f"{literal(printable(words))}." for words in warnings)
+    note = _same_change(change.kind, [one.name for one in others])
+    yield Findings([Finding("text-changed", Level.NOTE, message, effect, note)])
+    yield Code(_diff(change.texts), "diff")
+
+
+def new_hints(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Return the hints about new texts that the old ones did not have."""
+    known = {hint for text in old for hint in hints(text)}
+    return [hint for text in new for hint in hints(text) if hint not in known]
+
+
+def _diff(texts: Sequence[TextChange]) -> str:
+    """Return the changed texts as a diff; hidden characters are shown as JSON escapes."""
+    lines: list[str] = []
+    for place, old, new in texts:
+        before, after = ([line for text in side for line in text.split("\n")] for side in (old, new))
+        lines += [f"@@ {place} @@", *list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]]
+    lines = [line for line in lines if not (line.startswith("@@ -") and line.endswith(" @@"))]
+    more = [f"... and {len(lines) - _MAX_DIFF_LINES} more lines"] if len(lines) > _MAX_DIFF_LINES else []
+    return "".join(f"{printable(line)}\n" for line in (*lines[:_MAX_DIFF_LINES], *more))
 
 
 def _finding(finding: ContractFinding, others: Sequence[str], place: Place, witness: bool) -> Finding:
-    reverse = _REVERSE.get(finding.reverse)
+    proof = finding.witness
     return Finding(
         rule=finding.rule,
-        level=_LEVELS[finding.level][0],
+        level=_TITLES[finding.verdict][0],
         message=f"{code(finding.subject)} {literal(finding.message)}",
-        effect=f"{strong(reverse)} new clients with the old server." if reverse else "",
-        note=_same_change(finding, others),
-        fix=prose(finding.hint) if finding.level is not Impact.SAFE else "",
+        note=_same_change(finding.kind, others),
+        fix=prose(finding.hint),
         place=place,
-        evidence=_evidence(finding) if witness else None,
+        evidence=Evidence(proof.problem, proof.value, has_value=True) if witness and proof is not None else None,
     )
 
 
@@ -109,8 +174,7 @@ def _grouped(found: Sequence[ContractFinding]) -> Iterator[tuple[ContractFinding
     """Yield each finding; several with the same change are one, with the names of the other entries."""
     groups: dict[object, list[ContractFinding]] = {}
     for finding in found:
-        key = finding.rule, finding.kind, finding.place, finding.message, finding.hint, finding.reverse
-        groups.setdefault(key, []).append(finding)
+        groups.setdefault((finding.rule, finding.kind, finding.message, finding.hint), []).append(finding)
     for group in groups.values():
         if len(group) < _MIN_GROUP or group[0].kind == "server":
             yield from ((finding, []) for finding in group)
@@ -118,23 +182,12 @@ def _grouped(found: Sequence[ContractFinding]) -> Iterator[tuple[ContractFinding
             yield group[0], [finding.name for finding in group[1:]]
 
 
-def _same_change(finding: ContractFinding, others: Sequence[str]) -> str:
+def _same_change(kind: str, others: Sequence[str]) -> str:
     if not others:
         return ""
     more = ", ..." if len(others) > _MAX_NAMES else ""
-    count = plural(len(others), f"other {finding.kind}")
+    count = plural(len(others), f"other {kind}")
     return f"The same change in {count}: {', '.join(map(code, others[:_MAX_NAMES]))}{more}"
-
-
-def _evidence(finding: ContractFinding) -> Evidence | None:
-    example = finding.example
-    if example is None:
-        return None
-    old, new = ("allows" if accepts else "refuses" for accepts in (example.old_accepts, example.new_accepts))
-    return Evidence(f"Old {old}, new {new}", example.instance, has_value=True)
-
-
-_SCHEMAS = {"argument": "inputSchema", "result": "outputSchema"}
 
 
 class ContractPlaces:
@@ -151,8 +204,11 @@ class ContractPlaces:
         self._located: Located | _LocatedYaml = Located(text) if path.suffix == ".json" else _LocatedYaml(text)
 
     def __call__(self, finding: ContractFinding) -> Place:
-        """Return the place of a finding, as deep as its words lead; the document itself for an entry that is gone."""
-        pointer = self._pointer(finding)
+        """Return the place of a finding, as deep as its pointer leads; the document itself for a lost entry."""
+        entry = self._entry(finding.kind, finding.name)
+        pointer = entry + finding.pointer if entry else ""
+        while value_at(self._document, pointer) is None:
+            pointer = pointer.rpartition("/")[0]
         return Place(str(self._path), pointer, self._located.line(pointer))
 
     def of_tool(self, name: str, pointer: str) -> Place:
@@ -169,16 +225,6 @@ class ContractPlaces:
                 if entry.get(listing.key) == name:
                     return join("", member, index)
         return ""
-
-    def _pointer(self, finding: ContractFinding) -> str:
-        entry = self._entry(finding.kind, finding.name)
-        if not entry:
-            return ""
-        kind, _, path = finding.place.partition(" ")
-        schema = join(entry, _SCHEMAS.get(kind, kind))
-        if value_at(self._document, schema) is None:
-            return entry
-        return descend(self._document, schema, parse_steps(f".{path}") or ()) if kind in _SCHEMAS else schema
 
 
 class _LocatedYaml:

@@ -7,21 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mcp_bindgen.lock.document import LockedServer, Snapshot
-from mcp_bindgen.lock.verdict import LockStatus
+from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.spec import BadInput
 
-from ..model import Contract
-from .compare import compare_contracts
-from .drift import check_server
-from .verdicts import Level
+from .compare import ContractComparison
 
 _NUMBER = r"(?:0|[1-9]\d*)"
 _IDENTIFIERS = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
 _VERSION = re.compile(
     rf"(?P<core>{_NUMBER}\.{_NUMBER}\.{_NUMBER})(?:-(?P<before>{_IDENTIFIERS}))?(?:\+{_IDENTIFIERS})?"
 )
-_NEEDS_SCOPE = "scope-added"
 
 
 class Part(IntEnum):
@@ -30,11 +25,11 @@ class Part(IntEnum):
     NONE = 0
     """Nothing changed."""
     PATCH = 1
-    """Only texts changed."""
+    """Only texts and notation changed."""
     MINOR = 2
-    """Something was added, or a hint or default changed."""
+    """Something was added, or it is not proven that callers work."""
     MAJOR = 3
-    """Clients break, or it is not proven that they work."""
+    """Callers break."""
 
 
 @dataclass(frozen=True)
@@ -98,21 +93,20 @@ class Version:
         return ".".join(map(str, self.numbers))
 
 
-def decisive(old: Contract, new: Contract) -> Reason:
+_PARTS = {Verdict.NOTATION: Part.PATCH, Verdict.COMPATIBLE: Part.MINOR, Verdict.UNPROVEN: Part.MINOR}
+"""Verdict below breaking -> the part that must grow."""
+
+
+def decisive(comparison: ContractComparison) -> Reason:
     """Return the part that must grow between two contracts, with the finding that decides."""
-    return max(_reasons(old, new), key=lambda one: one.part, default=Reason(Part.NONE, "", "nothing changed"))
+    return max(_reasons(comparison), key=lambda one: one.part, default=Reason(Part.NONE, "", "nothing changed"))
 
 
-def _reasons(old: Contract, new: Contract) -> Iterator[Reason]:
-    for finding in compare_contracts(old, new).findings:
-        part = Part.PATCH
-        if finding.level is Level.BREAKING or finding.rule == _NEEDS_SCOPE:
-            part = Part.MAJOR
-        elif max(finding.level, finding.reverse) is not Level.SAFE:
-            part = Part.MINOR
-        yield Reason(part, finding.rule, finding.sentence)
-    sides = (Snapshot.of(one.document) for one in (old, new))
-    for one in check_server(LockedServer({}, next(sides)), next(sides)):
-        if one.verdict.kind != "server" and one.verdict.status >= LockStatus.UNPROVEN:
-            subject = f"{one.verdict.kind} {one.verdict.name}"
-            yield Reason(Part.MAJOR, f"lock-{one.verdict.status.name.lower()}", f"{subject}: {one.verdict.reasons[0]}")
+def _reasons(comparison: ContractComparison) -> Iterator[Reason]:
+    for one in comparison.findings:
+        if one.kind != "server":
+            yield Reason(_PARTS.get(one.verdict, Part.MAJOR), one.rule, one.sentence)
+    for change in comparison.texts:
+        yield Reason(
+            Part.PATCH, "text-changed", f"{change.kind} {change.name}".rstrip() + f": {change.texts[0][0]} changed"
+        )

@@ -1,0 +1,25 @@
+"""Verdicts on changes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Verdict(IntEnum):
+    """What a change means to callers; a greater value is worse."""
+
+    SAME = 0
+    """Nothing changed."""
+    NOTATION = 1
+    """Callers can send and get the same; it is written in another way."""
+    COMPATIBLE = 2
+    """All that callers send is accepted, and all that they read is there; something else changed."""
+    UNPROVEN = 3
+    """It is neither proven that callers work nor that they break."""
+    BREAKING = 4
+    """Callers break."""
+
+    @property
+    def is_open(self) -> bool:
+        """True if callers work."""
+        return self <= Verdict.COMPATIBLE
