@@ -7,11 +7,12 @@ of `contains` and `propertyNames`, stay as they are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from mcp_bindgen.app.dialects import edited, modern
+from mcp_bindgen.app.dialects import draft, edited, modern, objects
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .callers import Callers
@@ -24,7 +25,6 @@ _LISTS = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("then", "else")
 _ORIGINAL = "original"
 _RESTRICTED = "sent"
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class Unsupported(ValueError):
@@ -57,8 +57,29 @@ def read(schema: Any, callers: Callers) -> Any:
 
 
 def original(schema: Any) -> Any:
-    """Return a schema in 2020-12, without `$schema`."""
+    """Return a schema in 2020-12, without `$schema`, whose dynamic references are static.
+
+    Raises:
+        Unsupported: A dynamic reference depends on the place of its use.
+    """
     found = modern(schema)
+    nodes = objects(found)
+    anchors = Counter(str(node["$dynamicAnchor"]) for node in nodes if "$dynamicAnchor" in node)
+    is_recursive = draft(schema) == 2019
+
+    def state(node: dict[str, Any], found: dict[str, Any]) -> None:
+        """Replace a dynamic reference that has one target only."""
+        if isinstance(reference := found.pop("$dynamicRef", None), str):
+            if anchors[reference.rpartition("#")[2]] > 1 or "$ref" in found:
+                raise Unsupported("it has dynamic references")
+            found["$ref"] = reference
+        if isinstance(reference := found.pop("$recursiveRef", None), str) and is_recursive:
+            if any("$recursiveAnchor" in one for one in nodes) or "$ref" in found:
+                raise Unsupported("it has dynamic references")
+            found["$ref"] = reference
+
+    if any("$dynamicRef" in node or "$recursiveRef" in node for node in nodes):
+        found = edited(found, state)
     return {key: one for key, one in found.items() if key != "$schema"} if is_object(found) else found
 
 
@@ -126,8 +147,6 @@ class _Edit:
         """Return an edited schema that applies to a value beside others."""
         if not is_object(node):
             return node
-        if any(keyword in node for keyword in ("$dynamicRef", "$recursiveRef")):
-            raise Unsupported("it has dynamic references")
         found = {
             keyword: self.part(keyword, part, is_call=is_call)
             for keyword, part in node.items()
@@ -175,13 +194,11 @@ class _Edit:
 
     def moved(self, node: dict[str, Any], found: dict[str, Any]) -> None:
         """Let the references of a test lead to the original document, which becomes a definition."""
-        for keyword in _REFERENCES:
-            if not isinstance(reference := node.get(keyword), str):
-                continue
+        if isinstance(reference := node.get("$ref"), str):
             self.keeps_original = True
             if not (reference == "#" or reference.startswith("#/")):
                 raise Unsupported("a test refers to an id or an anchor")
-            found[keyword] = f"#/$defs/{_ORIGINAL}{reference[1:]}"
+            found["$ref"] = f"#/$defs/{_ORIGINAL}{reference[1:]}"
         for keyword in ("$id", "$anchor", "$dynamicAnchor"):
             found.pop(keyword, None)
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.semver import Part, Version, decisive
 from mcp_bindgen.contract.document import contract_of
+from mcp_bindgen.drift.callers import callers
 from mcp_bindgen.spec import BadInput
 from tests.harness.commands import complaint, inside, save
 
@@ -52,14 +54,15 @@ def retyped(**properties: Document) -> Callable[[Document], None]:
 
 CHANGES: list[tuple[str, Any, Part, str]] = [
     ("nothing", lambda tool: None, Part.NONE, ""),
-    ("text", lambda tool: tool.update(description="Sky"), Part.PATCH, "description-changed"),
-    ("new argument", retyped(hour={"type": "integer"}), Part.MINOR, "field-added-optional"),
-    ("wider argument", retyped(city={}), Part.MINOR, "type-widened"),
-    ("default", retyped(days={"type": "integer", "default": 1}), Part.MINOR, "default-changed"),
-    ("annotation", lambda tool: tool.update(annotations={"readOnlyHint": True}), Part.MINOR, "annotation-changed"),
-    ("limit", retyped(days={"type": "integer", "maximum": 9}), Part.MAJOR, ""),
-    ("needed", lambda tool: tool["inputSchema"].update(required=["city", "days"]), Part.MAJOR, "field-became-required"),
-    ("format", retyped(city={"type": "string", "format": "uri"}), Part.MAJOR, "lock-unproven"),
+    ("text", lambda tool: tool.update(description="Sky"), Part.PATCH, "text-changed"),
+    ("annotation", lambda tool: tool.update(annotations={"readOnlyHint": True}), Part.PATCH, "text-changed"),
+    ("notation", retyped(city={"type": ["string"]}), Part.PATCH, "arguments-notation"),
+    ("new argument", retyped(hour={"type": "integer"}), Part.MINOR, "arguments-compatible"),
+    ("wider argument", retyped(city={}), Part.MINOR, "arguments-compatible"),
+    ("default", retyped(days={"type": "integer", "default": 1}), Part.MINOR, "arguments-compatible"),
+    ("format", retyped(city={"type": "string", "format": "uri"}), Part.MINOR, "arguments-compatible"),
+    ("limit", retyped(days={"type": "integer", "maximum": 9}), Part.MAJOR, "arguments-breaking"),
+    ("needed", lambda tool: tool["inputSchema"].update(required=["city", "days"]), Part.MAJOR, "arguments-breaking"),
     ("scope", lambda tool: tool.update({"x-mcp-scopes": ["read"]}), Part.MAJOR, "scope-added"),
     ("no output", lambda tool: tool.pop("outputSchema"), Part.MAJOR, "output-schema-removed"),
     ("name", lambda tool: tool.update(name="sky"), Part.MAJOR, "tool-removed"),
@@ -70,7 +73,7 @@ CHANGES: list[tuple[str, Any, Part, str]] = [
 def test_a_change_determines_the_version_part_to_increment(
     change: Callable[[Document], object], part: Part, rule: str
 ) -> None:
-    reason = decisive(contract_of(WEATHER), contract_of(changed(change)))
+    reason = decisive(compare_contracts(contract_of(WEATHER), contract_of(changed(change)), callers()))
     assert reason.part is part, reason
     assert not rule or reason.rule == rule
 
@@ -102,7 +105,7 @@ def test_contract_bump_enforces_the_demanded_version(tmp_path: Path) -> None:
         new = save(tmp_path / "new.json", after)
         done = inside("contract", "bump", old, new, "--enforce")
         assert (done.returncode, done.stdout) == (code, "2.0.0\n")
-        assert done.stderr.startswith("major: forecast: argument unit ")
+        assert done.stderr.startswith("major: tool forecast refuses arguments that were valid: argument unit ")
         assert inside("contract", "bump", old, new).returncode == 0
     found = json.loads(inside("contract", "bump", old, new, "--json", "--released", "0.9.1").stdout)
     demanded = {"old": "0.9.1", "new": "3.1.0", "demanded": "0.10.0", "part": "major", "enough": True}

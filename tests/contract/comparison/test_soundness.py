@@ -9,11 +9,11 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-
 from mcp_bindgen.app.inclusion import Answer, prove
-from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.inclusion import included
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison
+
+from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.document import contract_of
 from tests.harness.commands import shuffled
 from tests.harness.effort import selection

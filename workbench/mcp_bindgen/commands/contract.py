@@ -205,7 +205,7 @@ def diff(
         found = contract_uses.use_section(calls, uses), [contract_uses.use_record(one) for one in calls]
     file = Path(new) if format in LOCATED and is_document(new) else None
     print_report(contract_changes(comparison, witness=witness, new=file, uses=found), format, out)
-    if fails(fail_on, (finding.verdict for finding in comparison.findings), has_texts=bool(comparison.texts)):
+    if fails(fail_on, comparison.changes):
         raise typer.Exit(1)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import typer
 
 from mcp_bindgen.drift.callers import DEFAULT, BadCallers, Callers, callers
+from mcp_bindgen.drift.changes import Change
 from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.project import find, read
@@ -24,20 +25,7 @@ CallersName = Annotated[
 FailOn = Literal["never", "breaking", "unproven", "text", "any"]
 """Least severe change for which a command ends with exit code 1."""
 
-Failure = Annotated[
-    FailOn,
-    typer.Option(
-        "--fail-on",
-        help="End with exit code 1 for such a change or a worse one: breaking, unproven, text or any.",
-    ),
-]
-_LEAST: Mapping[FailOn, int] = {
-    "breaking": Verdict.BREAKING,
-    "unproven": Verdict.UNPROVEN,
-    "text": Verdict.UNPROVEN,
-    "any": Verdict.NOTATION,
-}
-"""Value of `--fail-on` -> the least verdict that fails."""
+Failure = Annotated[FailOn, typer.Option("--fail-on", help="End with exit code 1 if there is such a change or worse.")]
 
 
 def callers_of(name: str | None = None) -> Callers:
@@ -54,13 +42,11 @@ def callers_of(name: str | None = None) -> Callers:
         raise BadInput(str(error)) from None
 
 
-def fails(fail_on: FailOn, verdicts: Iterable[Verdict], *, has_texts: bool) -> bool:
-    """Return whether a command must fail.
+def fails(fail_on: FailOn, changes: Iterable[Change]) -> bool:
+    """Return whether a command must fail for one of some changes.
 
-    Args:
-        fail_on: Value of `--fail-on`.
-        verdicts: Verdicts on the changes.
-        has_texts: True if a text changed.
+    `text` also fails for changed texts, which no verdict counts; `any` for every difference.
     """
-    is_bad = fail_on != "never" and any(one >= _LEAST[fail_on] for one in verdicts)
-    return is_bad or (has_texts and fail_on in ("text", "any"))
+    least = {"breaking": Verdict.BREAKING, "any": Verdict.NOTATION}.get(fail_on, Verdict.UNPROVEN)
+    has_texts = fail_on in ("text", "any")
+    return fail_on != "never" and any(one.verdict >= least or (has_texts and bool(one.texts)) for one in changes)

@@ -101,13 +101,18 @@ class ContractComparison:
 
     Attributes:
         callers: Profile of the callers for whom the verdicts hold.
-        findings: Changes, the worst first.
-        texts: Entries with changed texts, which have no part in verdicts.
+        changes: Changes of the server and its entries.
+        findings: Changes in sentences, the worst first.
     """
 
     callers: Callers
+    changes: Sequence[Change]
     findings: Sequence[ContractFinding]
-    texts: Sequence[Change]
+
+    @property
+    def texts(self) -> Sequence[Change]:
+        """Changes of texts, which have no part in verdicts."""
+        return [one for one in self.changes if one.texts]
 
     @property
     def verdict(self) -> Verdict:
@@ -127,9 +132,7 @@ def explained(changes: Iterable[Change], old: Snapshot, new: Snapshot, callers: 
     """Return changes between two contracts in sentences."""
     changes = list(changes)
     found = [finding for one in changes for finding in _findings(one, old, new)]
-    return ContractComparison(
-        callers, sorted(found, key=lambda one: -one.verdict), [one for one in changes if one.texts]
-    )
+    return ContractComparison(callers, changes, sorted(found, key=lambda one: -one.verdict))
 
 
 def _findings(change: Change, old: Snapshot, new: Snapshot) -> list[ContractFinding]:
