@@ -302,9 +302,9 @@ def test_invalid_entries_in_contract_files_are_errors(tmp_path: Path) -> None:
 
 def test_a_breaking_change_exits_with_1(files: tuple[Path, Path]) -> None:
     assert answered("contract", "diff", *files, code=1) == (
-        "Existing clients break: 1 change (1 breaking).\n\n"
-        f"Breaks existing clients (1) {'-' * 52}\n"
-        "  find: argument q is required now\n    Always send it.\n"
+        "Sensible callers break: 1 breaking.\n\n"
+        f"Breaking (1) {'-' * 67}\n"
+        "  tool find refuses arguments that were valid: argument q is required now\n"
     )
 
 
@@ -312,21 +312,22 @@ def test_fail_on_selects_the_changes_that_exit_with_1(files: tuple[Path, Path]) 
     old, new = files
     answered("contract", "diff", old, new, "--fail-on", "never")
     answered("contract", "diff", new, old)
-    answered("contract", "diff", new, old, "--fail-on", "risky")
+    answered("contract", "diff", new, old, "--fail-on", "text")
+    answered("contract", "diff", new, old, "--callers", "strict")
     answered("contract", "diff", new, old, "--fail-on", "any", code=1)
     answered("contract", "diff", old, old, "--fail-on", "any")
 
 
 def test_the_report_has_json_markdown_and_witness_forms(files: tuple[Path, Path], tmp_path: Path) -> None:
     document = json.loads(answered("contract", "diff", *files, "--format", "json", code=1))
-    assert (document["breaking"], document["reverseBreaking"]) == (True, False)
-    assert document["findings"][0]["example"]["instance"] == {}
+    assert (document["callers"], document["verdict"]) == ("sensible", "breaking")
+    assert document["findings"][0]["witness"]["value"] == {}
     assert answered("contract", "diff", *files, "--format", "markdown", code=1).startswith(
-        "# Existing clients break: 1 change"
+        "# Sensible callers break: 1 breaking"
     )
     assert answered("contract", "diff", *files, "--format", "json", "--out", tmp_path / "d.json", code=1) == ""
     assert json.loads((tmp_path / "d.json").read_text("utf-8")) == document
-    assert "Old allows, new refuses: {}" in answered("contract", "diff", *files, "--witness", code=1)
+    assert "is a required property: {}" in answered("contract", "diff", *files, "--witness", code=1)
 
 
 @pytest.mark.full
@@ -339,7 +340,28 @@ def test_a_saved_contract_is_compared_with_a_live_server(tmp_path: Path) -> None
     document["tools"][0]["inputSchema"]["properties"]["days"]["maximum"] = 1
     lines = answered("contract", "diff", WEATHER, save(saved, document), code=1).splitlines()
     assert "  tool await_sun is gone" in lines
-    assert any(line.startswith("  forecast: argument days was ") for line in lines)
+    assert any(line.startswith("  tool forecast refuses arguments that were valid: ") for line in lines)
+
+
+def test_the_callers_of_a_project_are_in_its_configuration(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = {"type": "object", "properties": {"q": {"type": "string"}}, "additionalProperties": False}
+    old = save(
+        tmp_path / "open.json", {"tools": [{"name": "find", "inputSchema": {**closed, "additionalProperties": {}}}]}
+    )
+    new = save(tmp_path / "closed.json", {"tools": [{"name": "find", "inputSchema": closed}]})
+    profile = tmp_path / "careful.toml"
+    profile.write_text('title = "Ours"\ndate = 2026-11-29\nsource = "us"\nmembers = "any"\n', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert answered("contract", "diff", old, new).startswith("Sensible callers continue to work: 1 notation")
+    for words in (("--callers", "strict"), ("--callers", str(profile))):
+        assert answered("contract", "diff", old, new, *words, code=1).partition(" ")[0] in ("Strict", "Careful")
+    (tmp_path / "mcp-bindgen.toml").write_text('callers = "careful.toml"\n', "utf-8")
+    assert answered("contract", "diff", old, new, code=1).startswith("Careful callers break")
+    assert "use a TOML file or one of sensible, strict" in complaint("contract", "diff", old, new, "--callers", "x")
+    profile.write_text("formats = 1\n", "utf-8")
+    assert "careful.toml: title must be a text" in complaint("contract", "diff", old, new)
 
 
 def test_files_that_are_no_contract_are_refused(tmp_path: Path, files: tuple[Path, Path]) -> None:

@@ -228,9 +228,9 @@ def test_lists_are_compared_as_contracts() -> None:
     other = {**TOOL, "name": "u"}
     for old, new, words in (
         ([TOOL, other], [other, TOOL], ""),
-        ([TOOL], [STRICTER], "breaking: t: argument a"),
-        ([TOOL], [{**TOOL, "icons": []}], "safe: tool t has another icons"),
-        ([TOOL], [{**TOOL, "x": 1}], "safe: tool t has another x"),
+        ([TOOL], [STRICTER], "breaking: tool t refuses arguments that were valid: argument a"),
+        ([TOOL], [{**TOOL, "icons": []}], "text: tool t: icons changed"),
+        ([TOOL], [{**TOOL, "x": 1}], "text: tool t: x changed"),
     ):
         (before,), (now,) = (
             recording_of(trace([("client", LIST), ("server", answer(1, {"tools": tools}))])).exchanges
@@ -276,7 +276,10 @@ def test_replay_reports_changed_results_and_breaking_changes(revision: str, tmp_
     inside("call", server, "tools/call", "greet", '{"name": "Ada"}', "--revision", revision)
     out.write_bytes(first + out.read_bytes())
     assert inside("tap", "replay", out, old).returncode == 0
-    assert "breaking: greet: argument loud" in inside("tap", "replay", out, new, code=1).stdout
+    assert (
+        "breaking: tool greet refuses arguments that were valid: argument loud"
+        in inside("tap", "replay", out, new, code=1).stdout
+    )
     document = json.loads(inside("tap", "replay", out, new, "--json").stdout)
     assert document["different"] == 2
     assert {one["verdict"] for one in document["requests"]} == {"same", "different"}

@@ -342,7 +342,7 @@ def test_the_text_report_lists_breaking_changes_first_and_texts_apart() -> None:
     new = forecast(record("city", city=TEXT, unit={"enum": ["c", "f", "k"]}), description="New.")
     shown = rendered(compared(old, new), witness=True)
     assert shown.startswith("Sensible callers break: 1 breaking, 1 entry with changed texts.\n")
-    words = ("Breaking (1)", "required now", "{}", "Changed texts (1)", "+New.")
+    words = ("Breaking (1)", "argument city", "{}", "Changed texts (1)", "+New.")
     places = [shown.index(word) for word in words]
     assert places == sorted(places)
     assert rendered(compared(old, old)) == "Nothing changed.\n"
