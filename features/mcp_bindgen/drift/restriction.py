@@ -23,6 +23,7 @@ UNDECLARED = "undeclared-member"
 
 _LISTS = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("then", "else")
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const", "$ref", *_LISTS})
 _ORIGINAL = "original"
 _RESTRICTED = "sent"
 
@@ -113,7 +114,7 @@ class _Edit:
         if not self.is_sent:
             return found
         limit = self.callers.max_integer
-        if limit and _may_be_number(node):
+        if limit and _says_number(node):
             for keyword, bound, tighter in (("minimum", -limit, max), ("maximum", limit, min)):
                 stated = found.get(keyword, bound)
                 found[keyword] = tighter(stated, bound) if isinstance(stated, int | float) else bound
@@ -218,9 +219,11 @@ class _Edit:
         return found
 
 
-def _may_be_number(node: dict[str, Any]) -> bool:
-    kinds = node.get("type", "number")
-    return any(kind in ("integer", "number") for kind in (kinds if is_array(kinds) else [kinds]))
+def _says_number(node: dict[str, Any]) -> bool:
+    """Return whether a schema is about numbers, among others; one that allows any JSON stays as it is."""
+    kinds = node.get("type")
+    is_stated = any(kind in ("integer", "number") for kind in (kinds if is_array(kinds) else [kinds]))
+    return is_stated or (kinds is None and not _BOUNDS.isdisjoint(node))
 
 
 def _is_map(node: dict[str, Any]) -> bool:
