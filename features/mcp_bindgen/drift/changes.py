@@ -15,7 +15,7 @@ from mcp_bindgen.app.dialects import draft, edited, objects
 from mcp_bindgen.app.validation import MOST_STEPS, Complexity, is_larger
 
 from .callers import Callers
-from .inclusion import Answer, prove, with_formats
+from .inclusion import PROSE, Answer, prove, with_formats, without_common
 from .restriction import Unsupported, original, read, sent
 from .snapshot import Snapshot, digest
 from .texts import TextChange, changed_texts, server_texts
@@ -28,9 +28,6 @@ HINTS = frozenset(
     {"default", "format", "contentEncoding", "contentMediaType", "contentSchema", "deprecated", "readOnly", "writeOnly"}
 )
 """Keywords that refuse no value, but say how to use it."""
-
-PROSE = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription"})
-"""Keywords with texts for people and models."""
 
 _CHANGED_MEANING = frozenset({"unevaluatedItems", "$recursiveRef", "$recursiveAnchor"})
 """Keywords of 2019-09 that 2020-12 reads in another way."""
@@ -248,9 +245,10 @@ class _Stated:
         """Return the pairs of schemas to prove."""
         if self.problem:
             return []
-        sides = [self.sent, self.accepted, self.old, self.new]
-        sender, accepted, old, new = with_formats(*sides) if self.has_formats else sides
-        return [(sender, accepted), (old, new), (new, old)]
+        is_call = self.relation.part == "arguments"
+        sides = [self.sent, self.new if is_call else self.old, self.accepted]
+        sender, other, accepted = without_common(*(with_formats(*sides) if self.has_formats else sides))
+        return [(sender, accepted), (sender, other), (other, sender)]
 
     def judged(self, answers: Sequence[Answer], search: Search | None) -> Relation:
         """Return the relation with its verdict."""

@@ -14,8 +14,8 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from mcp_bindgen.app.dialects import edited
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.app.dialects import NAMED, edited
+from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
 TIMEOUT_SECONDS = 5.0
 """Maximum time of all proofs of a call in another process, in seconds."""
@@ -35,6 +35,10 @@ for pair in json.load(sys.stdin):
     except Exception:
         print("unknown", flush=True)
 """
+
+
+PROSE = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription"})
+"""Keywords with texts for people and models."""
 
 
 class Answer(Enum):
@@ -90,6 +94,83 @@ def _alternatives(node: object) -> int:
         own = sum(len(node[keyword]) for keyword in ("allOf", "anyOf", "oneOf") if is_array(node.get(keyword)))
         return own + sum(map(_alternatives, node.values()))
     return sum(map(_alternatives, node)) if is_array(node) else 0
+
+
+def without_common(sender: Any, other: Any, receiver: Any) -> tuple[Any, Any, Any]:
+    """Return three schemas without the members and items that `sender` and `other` share, which need no proof.
+
+    A proof gets smaller, and does not fail for common parts that no proof can decide, such as recursive ones. The
+    receiver accepts all that `other` allows.
+    """
+    roots = sender, other
+
+    def shortened(*nodes: Any) -> tuple[Any, ...]:
+        if not all(map(is_object, nodes)):
+            return nodes
+        found = [dict(node) for node in nodes]
+        for keyword in ("properties", "items"):
+            parts = [node.get(keyword) for node in nodes]
+            if not all(map(is_object, parts)):
+                continue
+            if keyword == "items":
+                edited_parts: Sequence[Any] = (True,) * 3 if _same(parts[0], parts[1], roots) else shortened(*parts)
+            else:
+                sides: list[dict[str, Any]] = [dict(part) for part in parts]
+                for name in sides[0].keys() & sides[1].keys() & sides[2].keys():
+                    below = [side[name] for side in sides]
+                    is_same = _same(below[0], below[1], roots)
+                    for side, one in zip(sides, (True,) * 3 if is_same else shortened(*below), strict=True):
+                        side[name] = one
+                edited_parts = sides
+            for one, part in zip(found, edited_parts, strict=True):
+                one[keyword] = part
+        return tuple(found)
+
+    first, second, third = shortened(sender, other, receiver)
+    return first, second, third
+
+
+def _same(
+    one: Any,
+    other: Any,
+    roots: tuple[Any, Any],
+    seen: frozenset[tuple[int, int]] = frozenset(),
+    *,
+    has_names: bool = False,
+) -> bool:
+    """Return whether two schemas are equal but for their prose and the names of definitions.
+
+    Args:
+        one: The first schema.
+        other: The second one.
+        roots: Their documents.
+        seen: The pairs that contain them.
+        has_names: True if the members have names instead of keywords.
+    """
+    if (id(one), id(other)) in seen:
+        return True
+    if not (is_object(one) and is_object(other)):
+        if is_array(one) and is_array(other) and len(one) == len(other):
+            return all(_same(*pair, roots, seen) for pair in zip(one, other, strict=True))
+        return json_key(one) == json_key(other)
+    seen |= {(id(one), id(other))}
+    prose = frozenset[str]() if has_names else PROSE
+    words = one.keys() - prose
+    if words != other.keys() - prose:
+        return False
+    for word in words:
+        parts = one[word], other[word]
+        if word == "$ref" and not has_names:
+            parts = _definition(parts[0], roots[0]), _definition(parts[1], roots[1])
+        if not _same(*parts, roots, seen, has_names=word in NAMED and not has_names):
+            return False
+    return True
+
+
+def _definition(reference: str, root: Any) -> Any:
+    """Return the definition that an edited schema refers to; the reference itself if it leads elsewhere."""
+    prefix, _, name = reference.rpartition("/")
+    return root["$defs"][name] if prefix == "#/$defs" and name in root["$defs"] else reference
 
 
 def with_formats(*schemas: Any) -> Sequence[Any]:

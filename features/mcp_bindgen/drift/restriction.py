@@ -23,7 +23,9 @@ UNDECLARED = "undeclared-member"
 
 _LISTS = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("then", "else")
-_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const", "$ref", *_LISTS})
+_BOUNDS = frozenset(
+    {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const", "$ref", *_LISTS}
+)
 _ORIGINAL = "original"
 _RESTRICTED = "sent"
 
