@@ -23,9 +23,9 @@ UNDECLARED = "undeclared-member"
 
 _LISTS = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("then", "else")
-_BOUNDS = frozenset(
-    {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const", "$ref", *_LISTS}
-)
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const"})
+"""Keywords that say something about numbers."""
+
 _ORIGINAL = "original"
 _RESTRICTED = "sent"
 
@@ -225,7 +225,7 @@ def _says_number(node: dict[str, Any]) -> bool:
     """Return whether a schema is about numbers, among others; one that allows any JSON stays as it is."""
     kinds = node.get("type")
     is_stated = any(kind in ("integer", "number") for kind in (kinds if is_array(kinds) else [kinds]))
-    return is_stated or (kinds is None and not _BOUNDS.isdisjoint(node))
+    return is_stated or (kinds is None and not {*_BOUNDS, *_LISTS, "$ref"}.isdisjoint(node))
 
 
 def _is_map(node: dict[str, Any]) -> bool:
