@@ -1,6 +1,5 @@
 from .callers import BadCallers as BadCallers
 from .callers import Callers as Callers
-from .callers import callers as callers
 from .changes import Change as Change
 from .changes import Relation as Relation
 from .changes import Verdict as Verdict
