@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -38,6 +39,22 @@ class Callers:
     formats: bool = False
     unknown_members: Literal["ignored", "refused"] = "ignored"
 
+    @classmethod
+    def of(cls, name: str, stated: Mapping[str, Any], place: object) -> Callers:
+        """Return the profile that TOML or JSON states; raise `BadCallers`, with its place, if an entry is wrong."""
+        given = {one.name: one for one in fields(cls) if one.name != "name"}
+        if unknown := stated.keys() - given.keys():
+            raise BadCallers(f"{place}: unknown entry {min(unknown)}; use {', '.join(given)}")
+        hints = get_type_hints(cls)
+        for key, one in given.items():
+            if (key in stated or one.default is MISSING) and not _fits(stated.get(key), hints[key]):
+                raise BadCallers(f"{place}: {key} must be {_said(hints[key])}")
+        return cls(name, **stated)
+
+    def document(self) -> dict[str, Any]:
+        """Return the profile as a JSON value, with its name."""
+        return {**asdict(self), "date": self.date.isoformat()}
+
 
 DEFAULT = "sensible"
 """Name of the default profile."""
@@ -66,21 +83,15 @@ def callers(name: str = DEFAULT) -> Callers:
     if name not in known and not name.endswith(".toml"):
         raise BadCallers(f"unknown callers {name!r}; use a TOML file or one of {', '.join(known)}")
     file = folder() / f"{name}.toml" if name in known else Path(name)
+    if name not in known and file.stem in known:
+        raise BadCallers(f"{file}: {file.stem!r} comes with mcp-bindgen; rename the file")
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise BadCallers(f"{file}: {error.strerror}; name an existing file") from None
     except ValueError as error:
         raise BadCallers(f"{file}: {error}") from None
-    hints, given = get_type_hints(Callers), [one for one in fields(Callers) if one.name != "name"]
-    if unknown := found.keys() - {one.name for one in given}:
-        raise BadCallers(f"{file}: unknown entry {min(unknown)}; use {', '.join(one.name for one in given)}")
-    for one in given:
-        if one.name not in found and one.default is not MISSING:
-            continue
-        if not _fits(found.get(one.name), hints[one.name]):
-            raise BadCallers(f"{file}: {one.name} must be {_said(hints[one.name])}")
-    return Callers(file.stem, **found)
+    return Callers.of(file.stem, found, file)
 
 
 def _fits(value: Any, hint: Any) -> bool:

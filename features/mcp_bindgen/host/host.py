@@ -50,6 +50,7 @@ from .watch import StderrTail, Watch
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.login import Login
     from mcp_bindgen.auth.store import Store
+    from mcp_bindgen.drift import Change
     from mcp_bindgen.lowering import Lowered, Profile
 
 C = TypeVar("C", bound=Client)
@@ -267,7 +268,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         return MappingProxyType(self._failures)
 
     @property
-    def drift(self) -> Mapping[str, Sequence[locks.Verdict]]:
+    def drift(self) -> Mapping[str, Sequence[Change]]:
         """The differences from the lock that were found so far, by server name."""
         return {name: server.guard.drift for name, server in self._servers.items() if server.guard is not None}
 
@@ -533,7 +534,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         found = await self._union("tools", lambda client: client.iter_tools())
         for name, items in found.items():  # servers that are away keep their tools: a call there gets the reason
             guard = self._servers[name].guard
-            drifted = (entry for kind, entry in (() if guard is None else guard.verdicts) if kind == "tool")
+            drifted = (entry for kind, entry in (() if guard is None else guard.changes) if kind == "tool")
             self._tools[name] = frozenset((*drifted, *(cast(Any, item).name for item in items)))
         self._offers, self._listed = _offers(found), listed  # a caller that gives up leaves the listing to the next
         return _offers(found)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.app.catalog import KINDS, Entry, Kind
+from mcp_bindgen.drift.callers import DEFAULT, BadCallers, Callers, callers, names
 from mcp_bindgen.drift.snapshot import Snapshot, digest
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
@@ -63,10 +65,12 @@ class Lock:
     Attributes:
         path: The file.
         servers: Name in the configuration -> the server.
+        callers: Profile of the callers that changes are judged for.
     """
 
     path: Path
     servers: Mapping[str, LockedServer] = field(default_factory=dict[str, LockedServer])
+    callers: Callers = field(default_factory=callers)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Lock:
@@ -87,7 +91,8 @@ class Lock:
             raise BadLock(f"{place}: larger than {MAX_BYTES} bytes; {_RELOCK}")
         try:
             document = json.loads(raw.decode("utf-8"), object_pairs_hook=_distinct)
-            return cls(place, dict(_servers(document)))
+            servers = dict(_servers(document))
+            return cls(place, servers, _callers(document.get("callers")))
         except BadLock as error:
             raise BadLock(f"{place}#{error}; {_RELOCK}") from None
         except RecursionError:
@@ -108,7 +113,9 @@ class Lock:
     def document(self) -> dict[str, Any]:
         """Return the JSON value of the file, in a stable order."""
         servers = {name: _server_document(self.servers[name]) for name in sorted(self.servers)}
-        return {"lockVersion": VERSION, "servers": servers}
+        is_ours = self.callers.name in names() and self.callers == callers(self.callers.name)
+        profile = self.callers.name if is_ours else self.callers.document()
+        return {"lockVersion": VERSION, "callers": profile, "servers": servers}
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -149,6 +156,23 @@ def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for index, (name, _) in enumerate(pairs) if name in dict(pairs[:index]))
         raise ValueError(f"the member {twice!r} is there twice")
     return found
+
+
+def _callers(value: object) -> Callers:
+    """Return the profile in a lock: the name of one that comes with mcp-bindgen, or the content of another one.
+
+    The file of another one is not read again, because it could change without a review.
+    """
+    try:
+        if value is None or (isinstance(value, str) and value in names()):
+            return callers(value or DEFAULT)
+        stated = _as_object(value, "/callers")
+        name, day = stated.pop("name", None), stated.get("date")
+        if not isinstance(name, str) or name in names():
+            raise BadLock("/callers/name: must be a text, and no name of a profile that comes with mcp-bindgen")
+        return Callers.of(name, {**stated, "date": date.fromisoformat(str(day))}, "/callers")
+    except BadCallers as error:
+        raise BadLock(str(error)) from None
 
 
 def _servers(document: object) -> Iterator[tuple[str, LockedServer]]:

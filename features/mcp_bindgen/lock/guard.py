@@ -16,14 +16,15 @@ from typing import Any, TypeVar
 import anyio
 
 from mcp_bindgen.app.catalog import KINDS, Entry, Kind
+from mcp_bindgen.drift.changes import Change, Fact, Verdict, change_of_server, changes
+from mcp_bindgen.drift.snapshot import NO_INFO, Snapshot, digest
 from mcp_bindgen.runtime.logs import harmless, log
 from mcp_bindgen.runtime.model.base import fields_of
 from mcp_bindgen.runtime.protocol.methods import Method, Request
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.client import Client
 
-from .document import NO_INFO, Lock, Snapshot, digest
-from .verdict import LockStatus, Verdict, judge, judge_server
+from .document import Lock
 
 C = TypeVar("C", bound=Client)
 
@@ -36,14 +37,16 @@ class NotAsLocked(Exception):
 
     Attributes:
         server: Name of the server in the lock.
-        verdict: The verdict on the server or the entry.
+        change: The change of the server or the entry.
     """
 
-    def __init__(self, server: str, verdict: Verdict, fix: str) -> None:
-        subject = f", {verdict.kind} {verdict.name!r}" if verdict.name else ""
-        super().__init__(harmless(f"server {server!r}{subject}: {'; '.join(verdict.reasons)}; {fix}"))
+    def __init__(self, server: str, change: Change, fix: str) -> None:
+        subject = f", {change.kind} {change.name!r}" if change.name else ""
+        reasons = change.reasons if change.is_new or not change.verdict.is_open else ()
+        said = "; ".join([*reasons, *(f"{place} changed" for place, _, _ in change.texts)])
+        super().__init__(harmless(f"server {server!r}{subject}: {said}; {fix}"))
         self.server = server
-        self.verdict = verdict
+        self.change = change
 
 
 class Guard:
@@ -65,12 +68,12 @@ class Guard:
         self._lock = lock if isinstance(lock, Lock) else Lock.read(lock)
         self._server = server
         self._locked = self._lock.server(server).current
-        self._verdicts: dict[tuple[Kind, str], Verdict] = {}
+        self._changes: dict[tuple[Kind, str], Change] = {}
         self._judged_at: dict[tuple[Kind, str], int] = {}
-        self._known: dict[tuple[Kind, str], tuple[str, Verdict]] = {}
+        self._known: dict[tuple[Kind, str], tuple[str, Change]] = {}
         self._listing = anyio.Lock()
         self._reported: set[tuple[Kind, str]] = set()
-        self._of_server: Verdict | None = None
+        self._of_server: Change | None = None
         self._revision = ""
 
     def attach(self, client: C) -> C:
@@ -79,15 +82,15 @@ class Guard:
         return client
 
     @property
-    def verdicts(self) -> Mapping[tuple[Kind, str], Verdict]:
-        """The verdicts on the entries that were listed last, by kind and name or URI."""
-        return MappingProxyType(self._verdicts)
+    def changes(self) -> Mapping[tuple[Kind, str], Change]:
+        """The changes of the entries that were listed last, by kind and name or URI, unchanged ones too."""
+        return MappingProxyType(self._changes)
 
     @property
-    def drift(self) -> Sequence[Verdict]:
-        """The verdicts on the server and on listed entries that are not the same as in the lock, the worst first."""
-        found = [*self._verdicts.values(), *([self._of_server] if self._of_server is not None else [])]
-        return sorted((one for one in found if one.status is not LockStatus.SAME), key=lambda one: -one.status)
+    def drift(self) -> Sequence[Change]:
+        """The changes of the server and of listed entries since the lock, the worst first."""
+        found = [*self._changes.values(), *([self._of_server] if self._of_server is not None else [])]
+        return sorted((one for one in found if one.verdict or one.texts), key=lambda one: (one.is_open, -one.verdict))
 
     def check_server(self, revision: str, info: Any, instructions: str | None) -> None:
         """Compare the identity and the instructions that the server states each time it introduces itself.
@@ -97,10 +100,10 @@ class Guard:
         """
         live = Snapshot(revision, NO_INFO if info is None else info.model_dump(), instructions, {})
         self._revision, known = revision, self._of_server
-        self._of_server = judge_server(self._locked, live)
+        self._of_server = change_of_server(self._locked, live)
         if self._of_server != known:
             self._report(self._of_server)
-        if not self._of_server.status.is_open:
+        if not self._of_server.is_open:
             raise self._error(self._of_server)
 
     async def request(self, client: Client, method: Method, params: Any, send: Callable[[], Awaitable[Any]]) -> Any:
@@ -111,12 +114,12 @@ class Guard:
         """
         if self._of_server is None:  # it was attached to a connected client
             self.check_server(client.wire_revision, client.server_info, client.instructions)
-        elif not self._of_server.status.is_open:
+        elif not self._of_server.is_open:
             raise self._error(self._of_server)
         lists, uses = _requests(client.dispatcher.revision)
         if (kind := lists.get(method.name)) is not None:
-            changes = client.changes
-            return await self._open_entries(kind, await send(), changes)
+            announced = client.changes
+            return await self._open_entries(kind, await send(), announced)
         if (kind := uses.get(method.name)) is not None:
             await self._admit(client, kind, str(params.uri if kind == "resource" else params.name))
         return await send()
@@ -131,24 +134,25 @@ class Guard:
             async with self._listing:
                 if self._is_outdated(client, kind, name):
                     await self._list(client, kind)
-        verdict = self._verdicts.get((kind, name))
-        if verdict is None:
-            raise self._error(Verdict(kind, name, LockStatus.BREAKING, ["the server does not list it any more"]))
-        if not verdict.status.is_open:
-            raise self._error(verdict)
+        change = self._changes.get((kind, name))
+        if change is None:
+            removed = Fact(Verdict.BREAKING, f"{kind}-removed", "the server does not list it any more")
+            raise self._error(Change(kind, name, [removed]))
+        if not change.is_open:
+            raise self._error(change)
 
     async def _list(self, client: Client, kind: Kind) -> None:
         """Ask for all pages of a list; `request` compares them."""
-        self._verdicts = {key: one for key, one in self._verdicts.items() if key[0] != kind}
+        self._changes = {key: one for key, one in self._changes.items() if key[0] != kind}
         revision = client.dispatcher.revision
         name = next(name for name, one in _requests(revision)[0].items() if one == kind)
         await client.relearn(revision.request(name))
 
     def _is_outdated(self, client: Client, kind: Kind, name: str) -> bool:
         """Return whether an entry must be compared before its use."""
-        return self._judged_at.get((kind, name)) != client.changes or (kind, name) not in self._verdicts
+        return self._judged_at.get((kind, name)) != client.changes or (kind, name) not in self._changes
 
-    async def _open_entries(self, kind: Kind, answer: Any, changes: int) -> Any:
+    async def _open_entries(self, kind: Kind, answer: Any, announced: int) -> Any:
         """Return the result of a list with the entries that agree with the lock."""
         member = _attribute(kind)
         key = {"uriTemplate": "uri_template"}.get(KINDS[kind].key, KINDS[kind].key)
@@ -159,40 +163,40 @@ class Guard:
         for name, (_, live) in found.items():
             seen = self._known.get((kind, name))
             if seen is not None and seen[0] == digest(live):
-                self._verdicts[kind, name] = seen[1]
+                self._changes[kind, name] = seen[1]
             else:
                 due.append((kind, name, locked[name], live))
-        judged = await anyio.to_thread.run_sync(partial(judge, due, isolated=True)) if due else []
-        for (_, name, _, live), verdict in zip(due, judged, strict=True):
-            self._known[kind, name] = digest(live), verdict
-            self._verdicts[kind, name] = verdict
-            self._report(verdict)
-        self._judged_at |= dict.fromkeys(((kind, name) for name in found), changes)
+        judge = partial(changes, due, self._lock.callers, isolated=True)
+        for (_, name, _, live), change in zip(due, await anyio.to_thread.run_sync(judge) if due else [], strict=True):
+            self._known[kind, name] = digest(live), change
+            self._changes[kind, name] = change
+            self._report(change)
+        self._judged_at |= dict.fromkeys(((kind, name) for name in found), announced)
         for name in dict.fromkeys(name for name, _ in listed if name not in locked):
             if len(self._reported) < _MAX_REPORTED and (kind, name) not in self._reported:
                 self._reported.add((kind, name))
                 self._report(_added(kind, name))
-        kept = [item for name, (item, _) in reversed(found.items()) if self._verdicts[kind, name].status.is_open]
+        kept = [item for name, (item, _) in reversed(found.items()) if self._changes[kind, name].is_open]
         return answer.model_copy(update={member: kept})
 
-    def _report(self, verdict: Verdict) -> None:
-        if verdict.status is LockStatus.COMPATIBLE:
-            log.info("MCP server %s: %s %s: compatible with the lock", self._server, verdict.kind, verdict.name)
-        elif verdict.status is not LockStatus.SAME:
-            log.warning("MCP %s", self._error(verdict))
+    def _report(self, change: Change) -> None:
+        if not change.is_open:
+            log.warning("MCP %s", self._error(change))
+        elif change.verdict:
+            log.info("MCP server %s: %s %s: compatible with the lock", self._server, change.kind, change.name)
 
     def refusal(self, kind: Kind, name: str) -> NotAsLocked | None:
         """Return why the last list left out an entry; `None` if it did not."""
         if (kind, name) in self._reported:
             return self._error(_added(kind, name))
-        verdict = self._verdicts.get((kind, name))
-        return None if verdict is None or verdict.status.is_open else self._error(verdict)
+        change = self._changes.get((kind, name))
+        return None if change is None or change.is_open else self._error(change)
 
-    def _error(self, verdict: Verdict) -> NotAsLocked:
+    def _error(self, change: Change) -> NotAsLocked:
         fix = f"review it with: mcp-bindgen lock check --lock {self._lock.path}"
         if self._revision not in ("", self._locked.revision):
             fix += f" (locked in MCP {self._locked.revision}, spoken is {self._revision})"
-        return NotAsLocked(self._server, verdict, fix)
+        return NotAsLocked(self._server, change, fix)
 
 
 @cache
@@ -215,8 +219,9 @@ def _requests(revision: Revision) -> tuple[Mapping[str, Kind], Mapping[str, Kind
     return lists, uses
 
 
-def _added(kind: Kind, name: str) -> Verdict:
-    return Verdict(kind, name, LockStatus.ADDED, ["the lock does not have it"])
+def _added(kind: Kind, name: str) -> Change:
+    added = Fact(Verdict.COMPATIBLE, f"{kind}-added", "the lock does not have it")
+    return Change(kind, name, [added], is_new=True)
 
 
 def _attribute(kind: Kind) -> str:
