@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,13 +13,16 @@ from typing import Annotated
 import typer
 
 from mcp_bindgen.cli.groups import Commands
-from mcp_bindgen.cli.options import SERVERS, DryRun, FailOn, Failure, Out, ReportFormat, is_failure
+from mcp_bindgen.cli.options import SERVERS, DryRun, Out, ReportFormat
 from mcp_bindgen.cli.output import print_report
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.contract.comparison import drift_report as lock_report
-from mcp_bindgen.contract.comparison.drift import Checked, Mode, check_server
+from mcp_bindgen.contract.comparison.drift import Mode, check_server
+from mcp_bindgen.drift import Change, Snapshot, Verdict
+from mcp_bindgen.drift.callers import Callers
+from mcp_bindgen.drift.changes import Fact
 from mcp_bindgen.host.configuration import BadConfig, Entry, read
-from mcp_bindgen.lock import BadLock, Lock, LockedServer, LockStatus, Snapshot, Verdict
+from mcp_bindgen.lock import BadLock, Lock, LockedServer
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.document import plural
 from mcp_bindgen.spec import BadInput
@@ -26,18 +30,12 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import save
 
+from .drift_options import Failure, OptionalCallersName, callers_of, fails
 from .live import Connection, offers
 from .servers import named, public, redacted
 
 CONFIGURATIONS = ("mcp.json", ".mcp.json")
 """Files of servers that are read if none is named."""
-
-_FAILURES: Mapping[FailOn, LockStatus] = {
-    "any": LockStatus.COMPATIBLE,
-    "risky": LockStatus.TEXT_CHANGED,
-    "breaking": LockStatus.UNPROVEN,
-}
-"""Value of `--fail-on` -> the least severe status that fails."""
 
 _LAUNCHERS = {
     "bunx": (),
@@ -89,6 +87,7 @@ def update(
     servers: Sources = None,
     out: Out = Path("mcp.lock"),
     keep: Keep = 5,
+    callers: OptionalCallersName = None,
     dry_run: DryRun = False,
     *,
     connection: Connection,
@@ -96,7 +95,7 @@ def update(
     """Write the contracts of live servers to a lock file, and print the changes; `update` may be left out.
 
     Review the file like code. Servers that are not named stay in it. Earlier contracts are kept for
-    `lock check --transitive`.
+    `lock check --transitive`. The file records the callers that changes are judged for, by default sensible ones.
 
     Examples:
 
@@ -105,23 +104,27 @@ def update(
     `mcp-bindgen lock`
 
     `mcp-bindgen lock 'npx -y @modelcontextprotocol/server-everything' --keep 0`
+
+    `mcp-bindgen lock --callers strict`
     """
     path = out or Path("mcp.lock")
     if path.is_dir():
         raise BadInput("this is a folder", file=path, fix="give --out FILE")
     known = _read(path) if path.exists() or path.is_symlink() else Lock(path)
-    found, changes = known, dict[str, Sequence[Checked]]()
+    if callers is not None:
+        known = replace(known, callers=callers_of(callers))
+    found, changes = known, dict[str, Sequence[Change]]()
     for name, words, asked in _named(servers or ()):
         live = _live(words, connection)
         _warn_of_version(name, asked)
         if name in known.servers:
-            changes[name] = check_server(known.servers[name], live)
+            changes[name] = check_server(known.servers[name], live, known.callers)
             found = found.with_server(name, known.servers[name].updated(asked, live, keep))
         else:
             say(f"{name}: {_counted(live)}, MCP {live.revision}")
             found = found.with_server(name, LockedServer(asked, live))
     if changes:
-        print_report(Report(partial(lock_report.document, changes), partial(lock_report.record, changes)))
+        print_report(_report(changes, known.callers))
     if dry_run:
         return
     text = printable(json.dumps(found.document(), indent=2, ensure_ascii=False), keep="\n") + "\n"
@@ -144,14 +147,16 @@ def check(
     ] = False,
     format: ReportFormat = Format.TEXT,
     out: Out = None,
-    fail_on: Failure = "risky",
+    callers: OptionalCallersName = None,
+    fail_on: Failure = "text",
     *,
     connection: Connection,
 ) -> None:
     """Compare live servers with the lock file.
 
-    A change is compatible if it is proven that clients of the lock work and no text changed. `--fail-on risky` ends
-    with exit code 1 for changed texts, too, `breaking` only for schemas, `any` for each difference.
+    Changes are judged for the callers of the lock, or for those of `--callers`. A text can steer a model, so the
+    default of `--fail-on` is `text`: exit code 1 for changed texts and for schemas without a proof that callers work.
+    `unproven` and `breaking` let texts pass, `any` fails for each difference.
 
     Examples:
 
@@ -162,12 +167,12 @@ def check(
     `mcp-bindgen lock check mcp.json#weather --mode full --transitive`
     """
     known = _read(file)
-    found: dict[str, Sequence[Checked]] = {}
+    profile = known.callers if callers is None else callers_of(callers)
+    found: dict[str, Sequence[Change]] = {}
     failed: BadInput | None = None
     for name, words, asked in _named(servers or ()):
         if name not in known.servers:
-            verdict = Verdict("server", "", LockStatus.BREAKING, ("the lock does not have this server",))
-            found[name] = [Checked(verdict)]
+            found[name] = [Change("server", "", [Fact(Verdict.BREAKING, "server-added", "the lock lacks this server")])]
             continue
         try:
             live = _live(words, connection)
@@ -175,14 +180,20 @@ def check(
             say(f"error: {error}", err=True)
             failed = error
             continue
-        verdicts = check_server(known.servers[name], live, mode, transitive=transitive)
-        found[name] = [*_asked(known.servers[name], asked), *verdicts]
+        changes = check_server(known.servers[name], live, profile, mode, transitive=transitive)
+        found[name] = [*_asked(known.servers[name], asked), *changes]
     places = lock_report.LockPlaces(file) if format in LOCATED else None
-    print_report(Report(partial(lock_report.document, found, places), partial(lock_report.record, found)), format, out)
+    print_report(_report(found, profile, places), format, out)
     if failed is not None:
         raise typer.Exit(2)
-    if is_failure(fail_on, (one.verdict.status for all_ in found.values() for one in all_), _FAILURES):
+    if fails(fail_on, (one for all_ in found.values() for one in all_)):
         raise typer.Exit(1)
+
+
+def _report(servers: lock_report.Servers, callers: Callers, places: lock_report.LockPlaces | None = None) -> Report:
+    return Report(
+        partial(lock_report.document, servers, callers, places), partial(lock_report.record, servers, callers)
+    )
 
 
 def _read(path: Path) -> Lock:
@@ -266,13 +277,14 @@ def _warn_of_version(name: str, asked: dict[str, str]) -> None:
         say(f"warning: {name}: {asked['package']} has no version; the next start may run another one", err=True)
 
 
-def _asked(locked: LockedServer, asked: dict[str, str]) -> Iterator[Checked]:
-    """Yield a verdict on the version in the configuration, if it changed; another version is no break."""
+def _asked(locked: LockedServer, asked: dict[str, str]) -> Iterator[Change]:
+    """Yield a change of the version in the configuration, if it changed; another version is no break."""
     if asked != locked.asked:
         is_version = {**asked, "version": ""} == {**locked.asked, "version": ""}
-        status = LockStatus.COMPATIBLE if is_version else LockStatus.TEXT_CHANGED
         sides = (" ".join(one.values()) for one in (locked.asked, asked))
-        yield Checked(Verdict("server", "", status, ("the configuration asked for {}, asks for {}".format(*sides),)))
+        message = "the configuration asked for {}, asks for {}".format(*sides)
+        verdict = Verdict.COMPATIBLE if is_version else Verdict.UNPROVEN
+        yield Change("server", "", [Fact(verdict, "request-changed", message)])
 
 
 def _counted(live: Snapshot) -> str:

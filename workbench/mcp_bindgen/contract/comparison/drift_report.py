@@ -8,9 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.lock.verdict import LockStatus, TextChange
-
 from mcp_bindgen.app.catalog import KINDS
+from mcp_bindgen.drift.callers import Callers
+from mcp_bindgen.drift.changes import Change, Part, Witness
+from mcp_bindgen.drift.texts import TextChange
 from mcp_bindgen.report.document import (
     NOWHERE,
     Block,
@@ -30,19 +31,20 @@ from mcp_bindgen.spec.jsonc import Located
 from mcp_bindgen.spec.pointer import join
 
 from ..wording import hints
-from .drift import Checked
 
-_LEVELS = {LockStatus.BREAKING: Level.ERROR, LockStatus.UNPROVEN: Level.ERROR, LockStatus.TEXT_CHANGED: Level.WARNING}
-_FIXES = {
-    LockStatus.ADDED: "Review it and run `mcp-bindgen lock` to offer it.",
-    LockStatus.TEXT_CHANGED: "Review the text and run `mcp-bindgen lock` to accept it.",
-    LockStatus.UNPROVEN: "Review both schemas and run `mcp-bindgen lock` to accept the change.",
-    LockStatus.BREAKING: "Change the callers, or keep the locked version of the server.",
+_STATES: Mapping[str, tuple[Level, str]] = {
+    "breaking": (Level.ERROR, "Change the callers, or keep the locked version of the server."),
+    "unproven": (Level.ERROR, "Review both schemas and run mcp-bindgen lock to accept the change."),
+    "text-changed": (Level.WARNING, "Review the text and run mcp-bindgen lock to accept it."),
+    "added": (Level.NOTE, "Review it and run mcp-bindgen lock to offer it."),
+    "compatible": (Level.NOTE, ""),
+    "notation": (Level.NOTE, ""),
 }
+"""State of a change, the worst first -> level and fix of its finding."""
 _MAX_DIFF_LINES = 60
 
-Servers = Mapping[str, Sequence[Checked]]
-"""Server -> its verdicts, the worst first."""
+Servers = Mapping[str, Sequence[Change]]
+"""Server -> its changes, the worst first."""
 
 
 class LockPlaces:
@@ -56,78 +58,91 @@ class LockPlaces:
         self._path = path
         self._located = Located(path.read_text("utf-8"))
 
-    def of(self, server: str, one: Checked) -> Place:
-        """Return the place of a verdict; an entry that the lock does not have is at its server."""
-        verdict = one.verdict
-        pointer = join("/servers", server)
-        if verdict.kind != "server" and verdict.status is not LockStatus.ADDED and not one.age:
-            pointer = join(pointer, KINDS[verdict.kind].member, verdict.name)
+    def of(self, server: str, one: Change) -> Place:
+        """Return the place of a change."""
+        pointer = _pointer(server, one)
         return Place(str(self._path), pointer, self._located.line(pointer))
 
 
-def document(servers: Servers, places: LockPlaces | None = None) -> Document:
+def document(servers: Servers, callers: Callers, places: LockPlaces | None = None) -> Document:
     """Return the report; `places` for formats that show lines."""
-    return Document("lock check", [_section(name, found, places) for name, found in servers.items()])
+    sections = [_section(name, found, places) for name, found in servers.items()]
+    return Document(f"lock check for {callers.name} callers", sections)
 
 
-def record(servers: Servers) -> dict[str, Any]:
-    """Return the report as JSON: every verdict, with changed texts and values that prove breaks."""
+def record(servers: Servers, callers: Callers) -> dict[str, Any]:
+    """Return the report as JSON: every change, with changed texts and a value that proves a break."""
+    changes = {name: [_record(name, one) for one in found] for name, found in servers.items()}
+    return {"callers": callers.document(), "servers": changes}
+
+
+def _record(server: str, one: Change) -> dict[str, Any]:
+    proof = _proof(one)
     return {
-        "servers": {
-            name: [
-                {
-                    "kind": one.verdict.kind,
-                    "name": one.verdict.name,
-                    "status": _word(one.verdict.status),
-                    "reasons": list(one.verdict.reasons),
-                    "earlierContract": one.age,
-                    "texts": [
-                        {"place": place, "old": list(old), "new": list(new), "hints": _hints(old, new)}
-                        for place, old, new in one.texts
-                    ],
-                    "witnesses": [asdict(shown) for shown in one.witnesses],
-                }
-                for one in found
-            ]
-            for name, found in servers.items()
-        }
+        "kind": one.kind,
+        "name": one.name,
+        "pointer": _pointer(server, one),
+        "verdict": one.verdict.name.lower(),
+        "reasons": list(one.reasons),
+        "isNew": one.is_new,
+        "earlierContract": one.age,
+        "texts": [
+            {"place": place, "old": list(old), "new": list(new), "hints": _hints(old, new)}
+            for place, old, new in one.texts
+        ],
+        "witness": proof and {"part": proof[0], **asdict(proof[1])},
     }
 
 
-def _section(server: str, found: Sequence[Checked], places: LockPlaces | None) -> Section:
-    counts = {status: sum(one.verdict.status is status for one in found) for status in reversed(LockStatus)}
-    changed = [f"{count} {_word(status).replace('-', ' ')}" for status, count in counts.items() if count and status]
+def _pointer(server: str, one: Change) -> str:
+    """Return the JSON Pointer of an entry in the lock; one that the lock does not have is at its server."""
+    is_there = one.kind != "server" and not one.is_new and not one.age
+    return join("/servers", server, *((KINDS[one.kind].member, one.name) if is_there else ()))
+
+
+def _section(server: str, found: Sequence[Change], places: LockPlaces | None) -> Section:
+    states = [_state(one) for one in found]
+    counts = [f"{count} {_words(state)}" for state in _STATES if (count := states.count(state))]
     blocks: list[Block] = []
     for one in found:
-        if one.verdict.status is not LockStatus.SAME:
-            blocks.append(Findings([_finding(one, NOWHERE if places is None else places.of(server, one))]))
-            if one.texts and one.verdict.status >= LockStatus.TEXT_CHANGED:
-                blocks.append(Code(_diff(one.texts), "diff"))
-    return Section(f"{server}: {', '.join(changed) if changed else 'same'}", blocks)
+        blocks.append(Findings([_finding(one, NOWHERE if places is None else places.of(server, one))]))
+        if one.texts:
+            blocks.append(Code(_diff(one.texts), "diff"))
+    return Section(f"{server}: {', '.join(counts) or 'same'}", blocks)
 
 
-def _finding(one: Checked, place: Place) -> Finding:
-    verdict = one.verdict
-    subject = f"{verdict.kind} {verdict.name}".rstrip()
-    status = _word(verdict.status).replace("-", " ")
-    reasons = "; ".join(verdict.reasons) or "its schema changed; clients of the lock work, which is proven"
-    shown = next(iter(one.witnesses), None)
-    older = f"Compared with the contract {one.age} before the locked one." if one.age else ""
+def _finding(one: Change, place: Place) -> Finding:
+    state = _state(one)
+    level, fix = _STATES[state]
+    reasons = "; ".join([*one.reasons, *(f"{place} changed" for place, _, _ in one.texts)])
     warnings = [f"{place}: {hint}" for place, old, new in one.texts for hint in _hints(old, new)]
+    proof = _proof(one)
     return Finding(
-        rule=f"lock-{_word(verdict.status)}",
-        level=_LEVELS.get(verdict.status, Level.NOTE),
-        message=f"{code(subject)} {literal(f'{status}: {reasons}')}",
+        rule=f"lock-{state}",
+        level=level,
+        message=f"{code(f'{one.kind} {one.name}'.rstrip())} {literal(f'{_words(state)}: {reasons}')}",
         effect=" ".join(f"{literal(printable(words))}." for words in warnings),
-        note=older,
-        fix=_FIXES.get(verdict.status, "").replace("`", ""),
+        note=f"Compared with the contract {one.age} before the locked one." if one.age else "",
+        fix=fix,
         place=place,
-        evidence=None if shown is None else Evidence(f"{shown.part}: {shown.problem}", shown.value, has_value=True),
+        evidence=proof and Evidence(f"{proof[0]}: {proof[1].problem or 'refused'}", proof[1].value, has_value=True),
     )
 
 
-def _word(status: LockStatus) -> str:
-    return status.name.lower().replace("_", "-")
+def _state(one: Change) -> str:
+    """Return the verdict in a word, or what else keeps an entry closed."""
+    if one.is_new and one.verdict.is_open:
+        return "added"
+    return "text-changed" if one.texts and one.verdict.is_open else one.verdict.name.lower()
+
+
+def _words(state: str) -> str:
+    return state.replace("-", " ")
+
+
+def _proof(one: Change) -> tuple[Part, Witness] | None:
+    """Return a value that proves a break, with the part that refuses it."""
+    return next(((found.part, found.witness) for found in one.relations if found.witness is not None), None)
 
 
 def _hints(old: Sequence[str], new: Sequence[str]) -> list[str]:
