@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import date
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -72,7 +71,6 @@ def names() -> list[str]:
     return sorted(file.stem for file in folder().glob("*.toml"))
 
 
-@cache
 def callers(name: str = DEFAULT) -> Callers:
     """Return a profile by its name, or by the path of a TOML file with the members of `Callers` but `name`.
 

@@ -14,8 +14,10 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from mcp_bindgen.app.dialects import NAMED, edited
+from mcp_bindgen.app.dialects import NAMED, VALUES, edited
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
+
+from .targets_tmp import value_at
 
 TIMEOUT_SECONDS = 5.0
 """Maximum time of all proofs of a call in another process, in seconds."""
@@ -161,16 +163,14 @@ def _same(
     for word in words:
         parts = one[word], other[word]
         if word == "$ref" and not has_names:
-            parts = _definition(parts[0], roots[0]), _definition(parts[1], roots[1])
-        if not _same(*parts, roots, seen, has_names=word in NAMED and not has_names):
+            parts = value_at(roots[0], parts[0][1:]), value_at(roots[1], parts[1][1:])
+        if word in VALUES and not has_names:
+            is_same = json_key(parts[0]) == json_key(parts[1])
+        else:
+            is_same = _same(*parts, roots, seen, has_names=word in NAMED and not has_names)
+        if not is_same:
             return False
     return True
-
-
-def _definition(reference: str, root: Any) -> Any:
-    """Return the definition that an edited schema refers to; the reference itself if it leads elsewhere."""
-    prefix, _, name = reference.rpartition("/")
-    return root["$defs"][name] if prefix == "#/$defs" and name in root["$defs"] else reference
 
 
 def with_formats(*schemas: Any) -> Sequence[Any]:

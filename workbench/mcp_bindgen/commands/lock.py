@@ -30,7 +30,7 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import save
 
-from .drift_options import Failure, OptionalCallersName, callers_of, fails
+from .drift_options import CallersName, Failure, callers_of, fails
 from .live import Connection, offers
 from .servers import named, public, redacted
 
@@ -87,7 +87,7 @@ def update(
     servers: Sources = None,
     out: Out = Path("mcp.lock"),
     keep: Keep = 5,
-    callers: OptionalCallersName = None,
+    callers: CallersName = None,
     dry_run: DryRun = False,
     *,
     connection: Connection,
@@ -147,7 +147,7 @@ def check(
     ] = False,
     format: ReportFormat = Format.TEXT,
     out: Out = None,
-    callers: OptionalCallersName = None,
+    callers: CallersName = None,
     fail_on: Failure = "text",
     *,
     connection: Connection,
