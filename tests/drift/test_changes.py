@@ -1,0 +1,45 @@
+"""Verdicts on small changes of schemas, for sensible callers."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from mcp_bindgen.contract.comparison.witness import witness
+from mcp_bindgen.drift.callers import callers
+from mcp_bindgen.drift.changes import Relation, relate
+from mcp_bindgen.drift.verdict import Verdict
+
+TABLE: dict[str, dict[str, list[str]]] = tomllib.loads(
+    (Path(__file__).with_name("changes.toml")).read_text(encoding="utf-8")
+)
+ROWS = [(verdict, says, *row) for verdict, rows in TABLE.items() for says, row in rows.items()]
+
+
+def relation(part: str, old: str, new: str) -> Relation:
+    """Return the relation of a row of the table."""
+    sides: list[Any] = [json.loads(old), json.loads(new)]
+    if part in ("argument", "member"):
+        needed = ["x"] if part == "member" else []
+        sides = [{"type": "object", "properties": {"x": one}, "required": needed} for one in sides]
+    return Relation("arguments" if part.startswith("argument") else "result", *sides)
+
+
+@pytest.mark.parametrize(("verdict", "says", "part", "old", "new"), ROWS, ids=[row[1] for row in ROWS])
+def test_verdict(verdict: str, says: str, part: str, old: str, new: str) -> None:
+    (found,) = relate([relation(part, old, new)], callers(), search=witness)
+    if verdict == "unless":
+        assert found.verdict in (Verdict.BREAKING, Verdict.COMPATIBLE)
+        return
+    assert found.verdict.name.lower() == verdict, found
+    if verdict == "breaking":
+        assert found.witness is not None
+        sender, receiver = found.schemas
+        assert jsonschema_rs.is_valid(sender, found.witness.value)
+        is_call = found.part == "arguments"
+        assert not (is_call and jsonschema_rs.is_valid(receiver, found.witness.value)), found.witness
