@@ -23,8 +23,11 @@ UNDECLARED = "undeclared-member"
 
 _LISTS = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("then", "else")
-_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const"})
-"""Keywords that say something about numbers."""
+_EVALUATING = frozenset(
+    {"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "required", "dependentSchemas"}
+    | {"$ref", "if", *_LISTS, *_BRANCHES}
+)
+"""Keywords that name members, here or in another schema for the same value."""
 
 _ORIGINAL = "original"
 _RESTRICTED = "sent"
@@ -60,7 +63,7 @@ def read(schema: Any, callers: Callers) -> Any:
 
 
 def original(schema: Any) -> Any:
-    """Return a schema in 2020-12, without `$schema`, whose dynamic references are static.
+    """Return a schema in 2020-12, without `$schema` and `dependencies`, whose dynamic references are static.
 
     Raises:
         Unsupported: A dynamic reference depends on the place of its use.
@@ -71,7 +74,7 @@ def original(schema: Any) -> Any:
     is_recursive = draft(schema) == 2019
 
     def state(node: dict[str, Any], found: dict[str, Any]) -> None:
-        """Replace a dynamic reference that has one target only."""
+        """Replace a dynamic reference that has one target only, and `dependencies`."""
         if isinstance(reference := found.pop("$dynamicRef", None), str):
             if anchors[reference.rpartition("#")[2]] > 1 or "$ref" in found:
                 raise Unsupported("it has dynamic references")
@@ -80,8 +83,11 @@ def original(schema: Any) -> Any:
             if any("$recursiveAnchor" in one for one in nodes) or "$ref" in found:
                 raise Unsupported("it has dynamic references")
             found["$ref"] = reference
+        for name, needed in _map(found.pop("dependencies", None)).items():
+            keyword = "dependentRequired" if is_array(needed) else "dependentSchemas"
+            found[keyword] = {**_map(found.get(keyword)), name: needed}
 
-    if any("$dynamicRef" in node or "$recursiveRef" in node for node in nodes):
+    if any(node.keys() & {"$dynamicRef", "$recursiveRef", "dependencies"} for node in nodes):
         found = edited(found, state)
     return {key: one for key, one in found.items() if key != "$schema"} if is_object(found) else found
 
@@ -110,16 +116,17 @@ class _Edit:
 
     def value(self, node: Any, *, is_call: bool = False) -> Any:
         """Return the edited schema of a whole value."""
-        if not is_object(node):
-            return {"additionalProperties": False} if is_call and node is True else node
-        found = self.in_place(node, is_call=is_call)
         if not self.is_sent:
+            return self.in_place(node)
+        if not is_object(node):
+            if node is not True:
+                return node
+            node = {}
+        if not is_call and (found := self.passed(node)) is not None:
             return found
-        limit = self.callers.max_integer
-        if limit and _says_number(node):
-            for keyword, bound, tighter in (("minimum", -limit, max), ("maximum", limit, min)):
-                stated = found.get(keyword, bound)
-                found[keyword] = tighter(stated, bound) if isinstance(stated, int | float) else bound
+        found = self.in_place({"type": "object", **node} if is_call else node, is_call=is_call)
+        if not is_call and not self.is_bounded(node, set()):
+            self.bound(found)
         parts = list(self.same_value(node))
         named = {name for part in parts for name in _map(part.get("properties"))}
         required = {name for part in parts for name in _texts(part.get("required"))}
@@ -130,6 +137,57 @@ class _Edit:
                 found["allOf"] = [*(found["allOf"] if is_array(found.get("allOf")) else ()), extra]
             found["unevaluatedProperties"] = False
         return found
+
+    def passed(self, node: dict[str, Any]) -> Any:
+        """Return the edited schema of a value whose members all come from one other schema, or None.
+
+        A proof understands it better than one that closes the members of a reference or of alternatives from outside.
+        """
+        words = node.keys() & _EVALUATING
+        (word,) = words if len(words) == 1 else ("",)
+        match node.get(word):
+            case str() as reference:
+                found: Any = self.reference(reference)
+            case list() as members if sum(self.may_be_object(one, set()) for one in members) < 2 - (word == "allOf"):
+                found = [self.value(one) for one in members]
+            case _:
+                return None
+        return {**self.in_place({key: one for key, one in node.items() if key != word}), word: found}
+
+    def may_be_object(self, node: Any, seen: set[int]) -> bool:
+        """Return whether the kinds, constants and alternatives of a schema let objects pass."""
+        if not is_object(node) or id(node) in seen:
+            return node is not False
+        seen.add(id(node))
+        if "type" in node:
+            return "object" in (node["type"] if is_array(node["type"]) else [node["type"]])
+        if "const" in node or is_array(node.get("enum")):
+            return any(map(is_object, [node["const"]] if "const" in node else node["enum"]))
+        if isinstance(node.get("$ref"), str):
+            return self.may_be_object(self.target(node["$ref"]), seen)
+        unions = [_list(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
+        return all(any([self.may_be_object(one, seen) for one in union]) for union in unions)
+
+    def is_bounded(self, node: Any, seen: set[int]) -> bool:
+        """Return whether numbers are bounded, or excluded, where a schema states kinds and constants."""
+        if not is_object(node) or id(node) in seen:
+            return node is not True
+        seen.add(id(node))
+        if node.keys() & {"type", "const", "enum"}:
+            return True
+        if isinstance(node.get("$ref"), str) and self.is_bounded(self.target(node["$ref"]), seen):
+            return True
+        unions = [_list(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
+        return any(all([self.is_bounded(one, seen) for one in union]) for union in unions) or any(
+            [self.is_bounded(one, seen) for one in _list(node.get("allOf"))]
+        )
+
+    def bound(self, found: dict[str, Any]) -> None:
+        """Limit numbers to those that the callers send."""
+        limit = self.callers.max_integer
+        for keyword, bound, tighter in (("minimum", -limit, max), ("maximum", limit, min)) if limit else ():
+            stated = found.get(keyword, bound)
+            found[keyword] = tighter(stated, bound) if isinstance(stated, int | float) else bound
 
     def same_value(self, node: Any) -> Iterator[dict[str, Any]]:
         """Yield the schemas that apply to the same value, the given one first; each once."""
@@ -171,19 +229,21 @@ class _Edit:
             del found["additionalProperties"]
         elif _is_map(node):
             found["additionalProperties"] = found.get("additionalProperties", True)
+        if self.is_sent and _states_number(node):
+            self.bound(found)
         return found
 
     def part(self, keyword: str, part: Any, *, is_call: bool) -> Any:
         """Return the edited value of a keyword."""
         match keyword:
             case "$ref" if isinstance(part, str):
-                return self.reference(part, is_call=is_call)
+                return self.reference(part, is_beside=True, is_call=is_call)
             case "properties" | "patternProperties" if is_object(part):
                 return {name: self.value(one) for name, one in part.items()}
             case "dependentSchemas" if is_object(part):
                 return {name: self.in_place(one, is_call=is_call) for name, one in part.items()}
             case "items" | "additionalProperties" | "unevaluatedItems" | "unevaluatedProperties":
-                return self.value(part)
+                return part is True or part == {} or self.value(part)
             case "prefixItems" if is_array(part):
                 return [self.value(one) for one in part]
             case "allOf" | "anyOf" | "oneOf" if is_array(part):
@@ -205,12 +265,13 @@ class _Edit:
         for keyword in ("$id", "$anchor", "$dynamicAnchor"):
             found.pop(keyword, None)
 
-    def reference(self, reference: str, *, is_call: bool) -> str:
-        """Return a reference to the edited target of another one."""
-        key = f"{reference} {is_call}"
+    def reference(self, reference: str, *, is_beside: bool = False, is_call: bool = False) -> str:
+        """Return a reference to the edited target of another one; `is_beside` for one beside other schemas."""
+        key = f"{reference} {is_beside} {is_call}"
         if key not in self.names:
             self.names[key] = name = f"{_RESTRICTED}{len(self.names)}"
-            self.definitions[name] = self.in_place(self.target(reference), is_call=is_call)
+            target = self.target(reference)
+            self.definitions[name] = self.in_place(target, is_call=is_call) if is_beside else self.value(target)
         return f"#/$defs/{self.names[key]}"
 
     def target(self, reference: str) -> Any:
@@ -221,11 +282,9 @@ class _Edit:
         return found
 
 
-def _says_number(node: dict[str, Any]) -> bool:
-    """Return whether a schema is about numbers, among others; one that allows any JSON stays as it is."""
+def _states_number(node: dict[str, Any]) -> bool:
     kinds = node.get("type")
-    is_stated = any(kind in ("integer", "number") for kind in (kinds if is_array(kinds) else [kinds]))
-    return is_stated or (kinds is None and not {*_BOUNDS, *_LISTS, "$ref"}.isdisjoint(node))
+    return any(kind in ("integer", "number") for kind in (kinds if is_array(kinds) else [kinds]))
 
 
 def _is_map(node: dict[str, Any]) -> bool:
