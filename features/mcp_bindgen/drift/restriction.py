@@ -215,6 +215,7 @@ class _Edit:
         }
         rest = node.get("additionalProperties")
         has_members = bool(_map(node.get("properties")))
+        drops_rest = self.callers.members == "named"  # others send any member that a schema allows explicitly
         if not self.is_sent:
             for keyword in ("additionalProperties", "unevaluatedProperties"):
                 if node.get(keyword) is False:
@@ -223,9 +224,9 @@ class _Edit:
                 alternatives = {"anyOf": found.pop("oneOf")}
                 found["allOf"] = [*_list(found.get("allOf")), alternatives]
         elif is_call:
-            if rest is not None and rest is not False:
+            if drops_rest and rest is not None and rest is not False:
                 del found["additionalProperties"]
-        elif has_members and (rest is True or rest == {}):
+        elif drops_rest and has_members and (rest is True or rest == {}):
             del found["additionalProperties"]
         elif _is_map(node):
             found["additionalProperties"] = found.get("additionalProperties", True)
