@@ -1,7 +1,9 @@
 """Mutated pairs of real contracts, and an independent judge, which only uses instances and validators.
 
-The judge makes its own values, without the generator of the product. A sender sends the members that it declares, and
-where its schema allows more, members that neither side declares. Formats count as conditions.
+The judge makes its own values, without the generator of the product. A strict sender sends the members that it
+declares, and where its schema allows more, members that neither side declares; formats count as conditions. A sensible
+sender sends declared members and the entries of maps, and integers that JSON keeps; formats are hints. A sensible
+reader ignores unknown members of results.
 """
 
 from __future__ import annotations
@@ -247,8 +249,8 @@ def compiles(schema: Any) -> bool:
     return True
 
 
-def validator(schema: Any) -> Any:
-    return jsonschema_rs.validator_for(schema, offline=True, validate_formats=True)
+def validator(schema: Any, *, formats: bool) -> Any:
+    return jsonschema_rs.validator_for(schema, offline=True, validate_formats=formats)
 
 
 def names(schema: Schema, depth: int) -> list[str]:
@@ -257,20 +259,46 @@ def names(schema: Schema, depth: int) -> list[str]:
     return [*found, *(("limit", "mode", "extra", "a") if "additionalProperties" in schema else ())]
 
 
-def refused(sender: Schema, receiver: Schema, random: Random, count: int) -> Any:
+def sensible_names(schema: Schema, depth: int) -> list[str]:
+    """Return the names of entries of maps; the arguments object is none."""
+    rest = schema.get("additionalProperties", True)
+    is_map = not schema.get("properties") or (isinstance(rest, dict) and bool(rest))
+    return [UNDECLARED, "limit", "mode", "extra", "a"] if depth and is_map else []
+
+
+def is_exact(value: Any) -> bool:
+    """Return whether JSON keeps all integers in a value."""
+    if isinstance(value, dict | list):
+        return all(map(is_exact, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, int | float) or abs(value) < 2**53
+
+
+def relaxed(node: Any, *, names: bool = False) -> Any:
+    """Return a schema of results that ignores unknown members."""
+    if isinstance(node, dict):
+        return {
+            key: relaxed(value, names=key in MAPS and not names)
+            for key, value in node.items()
+            if names or key != "additionalProperties" or value is not False
+        }
+    return [relaxed(one) for one in node] if isinstance(node, list) else node
+
+
+def refused(sender: Schema, receiver: Schema, random: Random, count: int, *, is_strict: bool) -> Any:
     """Return a list with a value of the sender that the receiver refuses; an empty list if none was found."""
-    accepts, refuses = validator(sender), validator(receiver)
-    instances = Instances(sender, random, near=[receiver], names=names)
+    accepts, refuses = (validator(one, formats=is_strict) for one in (sender, receiver))
+    instances = Instances(sender, random, near=[receiver], names=names if is_strict else sensible_names)
     for _ in range(count):
         value = instances.value()
-        if accepts.is_valid(value) and not refuses.is_valid(value):
+        if (is_strict or is_exact(value)) and accepts.is_valid(value) and not refuses.is_valid(value):
             return [value]
     return []
 
 
-def breaks(pair: Pair, random: Random, count: int = 300) -> Any:
-    """Return a list with a value that shows that clients of the old tool break; empty if none was found."""
-    found = refused(pair.old["inputSchema"], pair.new["inputSchema"], random, count)
+def breaks(pair: Pair, random: Random, *, is_strict: bool, count: int = 300) -> Any:
+    """Return a list with a value that shows that callers of the old tool break; empty if none was found."""
+    found = refused(pair.old["inputSchema"], pair.new["inputSchema"], random, count, is_strict=is_strict)
     if not found and "outputSchema" in pair.old and "outputSchema" in pair.new:
-        found = refused(pair.new["outputSchema"], pair.old["outputSchema"], random, count)
+        promised = pair.old["outputSchema"] if is_strict else relaxed(pair.old["outputSchema"])
+        found = refused(pair.new["outputSchema"], promised, random, count, is_strict=is_strict)
     return found

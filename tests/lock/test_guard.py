@@ -166,7 +166,9 @@ CLOSED = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(("live", "is_proven"), CLOSED)
-async def test_a_changed_tool_is_neither_listed_nor_called(live: dict[str, Any], is_proven: bool, tmp_path: Path) -> None:
+async def test_a_changed_tool_is_neither_listed_nor_called(
+    live: dict[str, Any], is_proven: bool, tmp_path: Path
+) -> None:
     server = Weather(live, ALARM)
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
         assert names(await servers.tools()) == ["alarm"]

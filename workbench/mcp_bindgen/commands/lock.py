@@ -18,9 +18,10 @@ from mcp_bindgen.cli.output import print_report
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.contract.comparison import drift_report as lock_report
 from mcp_bindgen.contract.comparison.drift import Mode, check_server
-from mcp_bindgen.drift import Change, Snapshot, Verdict
 from mcp_bindgen.drift.callers import Callers
-from mcp_bindgen.drift.changes import Fact
+from mcp_bindgen.drift.changes import Change, Fact
+from mcp_bindgen.drift.snapshot import Snapshot
+from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.host.configuration import BadConfig, Entry, read
 from mcp_bindgen.lock import BadLock, Lock, LockedServer
 from mcp_bindgen.report import LOCATED, Format, Report
@@ -30,7 +31,7 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import save
 
-from .drift_options import CallersName, Failure, callers_of, fails
+from .drift_options import Failure, callers_of, fails
 from .live import Connection, offers
 from .servers import named, public, redacted
 
@@ -76,6 +77,15 @@ Sources = Annotated[
         f"By default {' or '.join(CONFIGURATIONS)}.",
     ),
 ]
+LockCallers = Annotated[
+    str | None,
+    typer.Option(
+        "--callers",
+        metavar="NAME|FILE",
+        help="Profile of the callers for whom changes are judged: sensible, strict or a TOML file of yours. "
+        "By default the callers of the lock.",
+    ),
+]
 LockFile = Annotated[Path, typer.Option("--lock", metavar="FILE", help="The lock file.")]
 Keep = Annotated[
     int, typer.Option("--keep", metavar="N", min=0, max=50, help="Number of earlier contracts to keep for each server.")
@@ -87,7 +97,7 @@ def update(
     servers: Sources = None,
     out: Out = Path("mcp.lock"),
     keep: Keep = 5,
-    callers: CallersName = None,
+    callers: LockCallers = None,
     dry_run: DryRun = False,
     *,
     connection: Connection,
@@ -95,7 +105,8 @@ def update(
     """Write the contracts of live servers to a lock file, and print the changes; `update` may be left out.
 
     Review the file like code. Servers that are not named stay in it. Earlier contracts are kept for
-    `lock check --transitive`. The file records the callers that changes are judged for, by default sensible ones.
+    `lock check --transitive`. The file records the callers for whom changes are judged: at first those of the
+    configuration, or sensible ones.
 
     Examples:
 
@@ -111,7 +122,7 @@ def update(
     if path.is_dir():
         raise BadInput("this is a folder", file=path, fix="give --out FILE")
     known = _read(path) if path.exists() or path.is_symlink() else Lock(path)
-    if callers is not None:
+    if callers is not None or not known.servers:
         known = replace(known, callers=callers_of(callers))
     found, changes = known, dict[str, Sequence[Change]]()
     for name, words, asked in _named(servers or ()):
@@ -147,7 +158,7 @@ def check(
     ] = False,
     format: ReportFormat = Format.TEXT,
     out: Out = None,
-    callers: CallersName = None,
+    callers: LockCallers = None,
     fail_on: Failure = "text",
     *,
     connection: Connection,

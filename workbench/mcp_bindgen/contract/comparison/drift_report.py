@@ -96,8 +96,10 @@ def _record(server: str, one: Change) -> dict[str, Any]:
 
 def _pointer(server: str, one: Change) -> str:
     """Return the JSON Pointer of an entry in the lock; one that the lock does not have is at its server."""
-    is_there = one.kind != "server" and not one.is_new and not one.age
-    return join("/servers", server, *((KINDS[one.kind].member, one.name) if is_there else ()))
+    place = join("/servers", server)
+    if one.kind == "server" or one.is_new or one.age:
+        return place
+    return join(place, KINDS[one.kind].member, one.name)
 
 
 def _section(server: str, found: Sequence[Change], places: LockPlaces | None) -> Section:
