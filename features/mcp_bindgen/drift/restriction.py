@@ -31,6 +31,7 @@ _EVALUATING = frozenset(
 
 _ORIGINAL = "original"
 _RESTRICTED = "sent"
+_NAMING = frozenset({"properties", "required", "patternProperties", "$ref"})
 
 
 class Unsupported(ValueError):
@@ -46,7 +47,7 @@ def sent(schema: Any, callers: Callers, *, is_call: bool = False) -> Any:
         is_call: True for the arguments of a call, which are never a map.
 
     Raises:
-        Unsupported: A reference leads nowhere, or depends on the place of its use.
+        Unsupported: A reference leads nowhere, or depends on the place of its use, or `contains` names members.
     """
     return _Edit(schema, callers, is_sent=True).of_root(is_call=is_call)
 
@@ -208,6 +209,8 @@ class _Edit:
         """Return an edited schema that applies to a value beside others."""
         if not is_object(node):
             return node
+        if self.is_sent and any(_NAMING & one.keys() for one in objects(node.get("contains"))):
+            raise Unsupported("`contains` names members of items")  # which `items` would refuse
         found = {
             keyword: self.part(keyword, part, is_call=is_call)
             for keyword, part in node.items()
