@@ -1,6 +1,6 @@
 """Connections to many servers at once: configuration files, logins, routing of calls, cache of results.
 
-Imports `app`, `auth`, `http`, `lock`, `lowering` and `runtime`.
+Imports `app`, `auth`, `drift`, `http`, `lock`, `lowering` and `runtime`.
 """
 
 from mcp_bindgen.runtime.lazy import lazy_stub
