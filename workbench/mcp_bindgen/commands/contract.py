@@ -36,6 +36,7 @@ from mcp_bindgen.report.document import Section
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
 
+from .contract_history import history
 from .drift_options import CallersName, Failure, callers_of, fails
 from .live import Connection, offers
 from .servers import named, public
@@ -207,6 +208,9 @@ def diff(
     print_report(contract_changes(comparison, witness=witness, new=file, uses=found), format, out)
     if fails(fail_on, comparison.changes):
         raise typer.Exit(1)
+
+
+contract.command("history")(history)
 
 
 @contract.command("bump")

@@ -70,12 +70,16 @@ def document(comparison: ContractComparison, *, witness: bool = False, places: P
     for verdict, (_, title) in _TITLES.items():
         found = [finding for finding in comparison.findings if finding.verdict is verdict]
         if found:
-            items = [_finding(finding, others, places(finding), witness) for finding, others in _grouped(found)]
-            sections.append(Section(f"{title} ({len(found)})", [Findings(items)]))
+            sections.append(Section(f"{title} ({len(found)})", [finding_list(found, witness=witness, places=places)]))
     if comparison.texts:
         blocks = [block for group in _alike(comparison.texts) for block in text_blocks(*group)]
         sections.append(Section(f"Changed texts ({len(comparison.texts)})", blocks))
     return Document("contract diff", [Section(summary(comparison), sections)])
+
+
+def finding_list(found: Sequence[ContractFinding], *, witness: bool = False, places: Places = nowhere) -> Findings:
+    """Return findings for a report; several with the same change are one. The arguments are as of `document`."""
+    return Findings([_finding(one, others, places(one), witness) for one, others in _grouped(found)])
 
 
 def record(comparison: ContractComparison) -> dict[str, Any]:
