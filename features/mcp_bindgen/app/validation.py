@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from mcp_bindgen.json_schema.keywords import KEYWORDS, REFERENCES, Place, children
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol.methods import Method
@@ -32,14 +33,6 @@ MOST_STEPS = 100_000
 
 ANY: Final = object()
 """A value that has each member and item that a schema names, once."""
-
-_SAME = ("not", "if", "then", "else")
-_SAME_LISTS = ("allOf", "anyOf", "oneOf")
-_SAME_MAPS = ("dependentSchemas", "dependencies")
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_MEMBERS = ("additionalProperties", "unevaluatedProperties")
-_ITEMS = ("items", "contains", "additionalItems", "unevaluatedItems")
-_ITEM_LISTS = ("prefixItems", "items")
 
 
 class Complexity:
@@ -95,20 +88,20 @@ class Complexity:
 
     def _below(self, schema: Mapping[str, object], value: object) -> Iterator[tuple[object, object]]:
         """Yield the schemas that a schema applies, each with its value: the same value, then its members or items."""
-        same = [target for keyword in _REFERENCES for target in self._targets(schema.get(keyword))]
-        same += [schema[keyword] for keyword in _SAME if keyword in schema]
-        same += [part for keyword in _SAME_LISTS for part in _list(schema.get(keyword))]
-        same += [part for keyword in _SAME_MAPS for part in _map(schema.get(keyword)).values()]
-        yield from ((part, value) for part in same)
-        if value is ANY or is_object(value):
-            yield from _members(schema, value)
-        if value is ANY or is_array(value):
-            items = _list(value) if is_array(value) else [ANY]
-            every = [schema[keyword] for keyword in _ITEMS if is_object(schema.get(keyword))]
-            yield from ((part, item) for part in every for item in items)
-            for keyword in _ITEM_LISTS:
-                parts = _list(schema.get(keyword))
-                yield from zip(parts, [ANY] * len(parts) if value is ANY else items, strict=False)
+        for keyword in REFERENCES:
+            yield from ((target, value) for target in self._targets(schema.get(keyword)))
+        for keyword, step, part in children(schema):
+            place = KEYWORDS[keyword].place
+            if place is Place.SAME:
+                yield part, value
+            elif step is not None or is_object(part):  # a boolean for all members or items takes no step
+                if place is Place.MEMBERS and (value is ANY or is_object(value)):
+                    members = dict.fromkeys(_map(schema.get("properties")), ANY) if value is ANY else _map(value)
+                    yield from ((part, one) for one in _members(keyword, step, members, value is ANY))
+                elif place is Place.ITEMS and (value is ANY or is_array(value)):
+                    items = _list(value) if is_array(value) else [ANY]
+                    chosen = items if step is None or value is ANY else items[int(step) : int(step) + 1]
+                    yield from ((part, item) for item in chosen)
 
     def _targets(self, reference: object) -> Iterable[object]:
         """Return the targets of a reference: by pointer in the whole schema or a part with an id, or by anchor."""
@@ -124,16 +117,13 @@ class Complexity:
         return found
 
 
-def _members(schema: Mapping[str, object], value: object) -> Iterator[tuple[object, object]]:
-    """Yield the schemas for members, each with the value of a member."""
-    named = _map(schema.get("properties"))
-    members = dict.fromkeys(named, ANY) if value is ANY else _map(value)
-    yield from ((named[name], members[name]) for name in named.keys() & members.keys())
-    below = [ANY] if value is ANY else list(members.values())
-    parts = [*_map(schema.get("patternProperties")).values(), *map(schema.get, _MEMBERS)]
-    yield from ((part, one) for part in parts if is_object(part) for one in below)
-    if "propertyNames" in schema:
-        yield from ((schema["propertyNames"], name) for name in members)
+def _members(keyword: str, step: object, members: Mapping[str, object], is_any: bool) -> Iterable[object]:
+    """Return the members to which a subschema applies, or their names."""
+    if keyword == "properties":
+        return [members[str(step)]] if step in members else []
+    if keyword == "propertyNames":
+        return members
+    return [ANY] if is_any else members.values()
 
 
 def is_larger(value: object, most: float) -> bool:

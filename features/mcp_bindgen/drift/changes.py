@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from mcp_bindgen.app.catalog import KINDS, SCOPES, Entry, Kind
-from mcp_bindgen.app.dialects import draft, edited, objects
 from mcp_bindgen.app.validation import MOST_STEPS, Complexity, is_larger
+from mcp_bindgen.json_schema.dialects import draft
+from mcp_bindgen.json_schema.keywords import edited, objects
 
 from .callers import Callers
 from .inclusion import PROSE, Answer, prove, with_formats, without_common

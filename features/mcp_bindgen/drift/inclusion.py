@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from mcp_bindgen.app.dialects import NAMED, VALUES, edited
+from mcp_bindgen.json_schema.keywords import NAMED, VALUES, edited
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
 from .targets_tmp import value_at

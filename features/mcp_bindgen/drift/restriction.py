@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from mcp_bindgen.app.dialects import draft, edited, modern, objects
+from mcp_bindgen.json_schema.dialects import draft, modern
+from mcp_bindgen.json_schema.keywords import edited, objects
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .callers import Callers

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote, urljoin
 
-from mcp_bindgen.app.dialects import NAMED
+from mcp_bindgen.json_schema.keywords import NAMED
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 _SCHEMAS = (

@@ -6,7 +6,7 @@
     lowered.verdict, lowered.schema, lowered.reasons
     await client.call_tool(tool.name, lowered.decode(arguments))
 
-Imports `app` and `runtime`; `app` validates the arguments of guarded tools.
+Imports `app`, `json_schema` and `runtime`; `app` validates the arguments of guarded tools.
 """
 
 from mcp_bindgen.runtime.lazy import lazy_stub

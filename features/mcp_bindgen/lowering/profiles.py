@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.app.dialects import edited
+from mcp_bindgen.json_schema.keywords import edited
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .codecs import Json

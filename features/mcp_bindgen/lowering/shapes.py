@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from mcp_bindgen.app.dialects import NAMED, draft, modern
+from mcp_bindgen.json_schema.dialects import draft, modern
+from mcp_bindgen.json_schema.keywords import children
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
 from .codecs import Json
@@ -57,13 +58,6 @@ FORMATS: Set[str] = {
     "relative-json-pointer",
 }
 """Formats that JSON Schema defines; a validator may assert them. Any other format is a note for readers."""
-
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_PARTS = (
-    *("items", "additionalProperties", "propertyNames", "not", "if", "then", "else", "contains"),
-    *("additionalItems", "unevaluatedItems", "unevaluatedProperties", "contentSchema"),
-)
-_CONTAINERS = frozenset({*NAMED, *_LISTS, *_PARTS})
 
 MAX_CASES = 64
 """Maximum of alternatives of a place."""
@@ -648,15 +642,8 @@ def _description(schema: Json) -> str:
 
 def parts(schema: Schema) -> Iterator[tuple[str, Any]]:
     """Yield the subschemas of a schema and their pointers."""
-    if schema.keys().isdisjoint(_CONTAINERS):
-        return
-    for keyword, value in schema.items():
-        if keyword in NAMED and is_object(value):
-            yield from ((below("", keyword, name), part) for name, part in value.items())
-        elif keyword in _LISTS or (keyword == "items" and is_array(value)):
-            yield from ((below("", keyword, index), part) for index, part in enumerate(value))
-        elif keyword in _PARTS:
-            yield below("", keyword), value
+    for keyword, step, part in children(schema):
+        yield below("", keyword) if step is None else below("", keyword, step), part
 
 
 def nodes(schema: Json, pointer: str = "") -> Iterator[tuple[str, Schema]]:

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from mcp_bindgen.json_schema.keywords import NAMED, NESTING, VALUES, objects
+
 from .json import is_array, is_object
-from .keywords import ANNOTATIONS, DIALECT, NESTING, PREFIX, PROSE, STRUCTURE, Schema
+from .keywords import ANNOTATIONS, DIALECT, PREFIX, PROSE, STRUCTURE, Schema
 from .pointer import join, split, value_at
 
 _NO_SCHEMA = ("$schema", "$id", "id", "$defs", "definitions")
-_REFERENCE = re.compile(r'"\$ref": ("#(?:[^"\\]|\\.)*")')
 _SAFE = 2**53 - 1
 _ANY_NAME: tuple[Any, ...] = (True, {}, {"type": "string"})
 
@@ -124,8 +125,8 @@ def placed(document: Schema, key: str, definitions: Schema, places: dict[str, st
     root, result = document | {key: definitions}, dict(definitions)
     names = {id(schema): join(f"#/{key}", name) for name, schema in definitions.items()}
     targets, moved = dict[str, str](), dict[int, str]()
-    named = {json.loads(found) for found in _REFERENCE.findall(json.dumps(root))}
-    named -= {"#", *(join(f"#/{key}", name) for name in definitions)}
+    stated = {reference for one in objects(root) if isinstance(reference := one.get("$ref"), str)}
+    named = {one for one in stated if one[:1] == "#"} - {"#", *(join(f"#/{key}", name) for name in definitions)}
     for reference in [*(["#"] if has_root(document) else []), *sorted(named)]:
         pointer = unquote(reference[1:])
         schema = value_at(root, pointer) if pointer[:1] in ("", "/") else None
@@ -154,18 +155,26 @@ def _free(owner: str, inner: str, taken: Mapping[str, Any]) -> str:
     return name
 
 
-def _redirected(node: Any, targets: Mapping[str, str], moved: Mapping[int, str] | None = None) -> Any:
-    """Return a copy with other references; references also replace the parts that were `moved`, by identity."""
+def _redirected(
+    node: Any, targets: Mapping[str, str], moved: Mapping[int, str] | None = None, *, names: bool = False
+) -> Any:
+    """Return a copy with other references; references also replace the parts that were `moved`, by identity.
 
-    def inside(part: Any) -> Any:
+    With `names`, the members of `node` are schemas by name.
+    """
+
+    def inside(part: Any, *, names: bool = False) -> Any:
         if moved is None or id(part) not in moved:
-            return _redirected(part, targets, moved)
+            return _redirected(part, targets, moved, names=names)
         return {"$ref": moved[id(part)]} | {word: part[word] for word in part if word in PROSE | ANNOTATIONS}
 
     if is_array(node):
         return list(map(inside, node))
     if not is_object(node):
         return node
-    copy = {name: inside(value) for name, value in node.items()}
-    reference = copy.get("$ref")
+    copy = {
+        key: value if key in VALUES and not names else inside(value, names=key in NAMED and not names)
+        for key, value in node.items()
+    }
+    reference = None if names else copy.get("$ref")
     return {**copy, "$ref": targets[reference]} if isinstance(reference, str) and reference in targets else copy

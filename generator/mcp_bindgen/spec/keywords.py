@@ -7,7 +7,10 @@ Keywords outside of `STRUCTURE` and `ANNOTATIONS` restrict values in ways that t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
+
+from mcp_bindgen.json_schema.keywords import NESTING, children
 
 from . import kinds
 from . import pointer as json_pointer
@@ -60,31 +63,13 @@ STRUCTURE = {
 
 KNOWN = frozenset(STRUCTURE) | PROSE | ANNOTATIONS
 
-_SCHEMA_MAPS = ("properties",)
-_SCHEMA_LISTS = ("anyOf", "oneOf", "allOf")
-_SCHEMAS = ("items", "additionalProperties")
-
-NESTING = frozenset((*_SCHEMA_MAPS, *_SCHEMA_LISTS, *_SCHEMAS))
-"""Keywords with subschemas."""
-
-
-def children(schema: Schema) -> Iterator[Schema]:
-    """Yield the direct subschemas of `schema`, without boolean schemas."""
-    for keyword in _SCHEMAS:
-        if is_object(member := schema.get(keyword)):
-            yield member
-    for keyword in _SCHEMA_LISTS:
-        yield from filter(is_object, schema.get(keyword, ()))
-    for keyword in _SCHEMA_MAPS:
-        yield from filter(is_object, schema.get(keyword, {}).values())
-
 
 def walk(schema: Schema) -> Iterator[Schema]:
-    """Yield `schema` and all its subschemas, parents first."""
+    """Yield `schema` and all its subschemas, parents first, without boolean schemas."""
     pending = [schema]
     while pending:
         yield (node := pending.pop())
-        pending.extend(reversed(list(children(node))))
+        pending.extend(reversed([part for _, _, part in children(node) if is_object(part)]))
 
 
 def rebuild(schema: Schema, change: Callable[[Schema, str], Schema], pointer: str = "") -> Schema:
@@ -95,22 +80,12 @@ def rebuild(schema: Schema, change: Callable[[Schema, str], Schema], pointer: st
         change: Returns the replacement for a subschema and its pointer.
         pointer: Pointer to `schema`.
     """
-    result = dict(schema)
-    for keyword in _SCHEMAS:
-        if is_object(schema.get(keyword)):
-            result[keyword] = change(schema[keyword], json_pointer.join(pointer, keyword))
-    for keyword in _SCHEMA_LISTS:
-        if keyword in schema:
-            result[keyword] = [
-                change(member, json_pointer.join(pointer, keyword, index)) if is_object(member) else member
-                for index, member in enumerate(schema[keyword])
-            ]
-    for keyword in _SCHEMA_MAPS:
-        if keyword in schema:
-            result[keyword] = {
-                name: change(member, json_pointer.join(pointer, keyword, name)) if is_object(member) else member
-                for name, member in schema[keyword].items()
-            }
+    result = {keyword: copy(value) if keyword in NESTING else value for keyword, value in schema.items()}
+    for keyword, step, part in children(schema):
+        if is_object(part):
+            place = (keyword,) if step is None else (keyword, step)
+            owner: Any = result if step is None else result[keyword]
+            owner[place[-1]] = change(part, json_pointer.join(pointer, *place))
     return result
 
 

@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from mcp_bindgen.json_schema.keywords import NAMED, VALUES
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
@@ -30,9 +31,6 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,15}))(?:\.0{1,16})?")
 _MAX_INTEGER = 2**53 - 1
 _MAX_PROBLEM = 200  # characters
-
-_MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties")
-_DATA = ("const", "default", "enum", "examples")  # keywords whose values are no schemas, as those of "x-" keywords
 
 Path = tuple[str, ...]
 
@@ -197,11 +195,10 @@ def _positions(schema: object) -> Iterator[tuple[Path | None, dict[str, Any]]]:
             continue
         yield path, node
         for keyword, child in node.items():
-            if keyword == "properties" and is_object(child):
-                waiting.extend((None if path is None else (*path, name), one) for name, one in child.items())
-            elif keyword in _MAPS and is_object(child):
-                waiting.extend((None, one) for one in child.values())
-            elif keyword not in _DATA and not keyword.startswith("x-"):
+            if keyword in NAMED and is_object(child):
+                here = path if keyword == "properties" else None
+                waiting.extend((None if here is None else (*here, name), one) for name, one in child.items())
+            elif keyword not in VALUES and not keyword.startswith("x-"):
                 waiting.append((None, child))
 
 

@@ -12,18 +12,11 @@ from urllib.parse import quote, unquote, urljoin
 import jsonschema_rs
 
 from mcp_bindgen.app import MOST_STEPS, Complexity
-from mcp_bindgen.app.dialects import NAMED, modern
+from mcp_bindgen.json_schema.dialects import modern
+from mcp_bindgen.json_schema.keywords import IN_PLACE, children
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join, value_at
-
-_SCHEMAS = (
-    *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
-    *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
-)
-_LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
-IN_PLACE = frozenset({"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
-"""Keywords with schemas that apply to the same value."""
 
 _HERE = "urn:mcp-bindgen:schema"
 
@@ -197,17 +190,5 @@ def _absolute(root: Any, reference: str) -> str:
 
 def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]]:
     """Yield keyword, place and schema of the direct subschemas of `node`."""
-    for keyword in _SCHEMAS:
-        if isinstance(node.get(keyword), dict | bool):
-            yield keyword, join(place, keyword), node[keyword]
-    for keyword in _LISTS:
-        members: Any = node.get(keyword)
-        if is_array(members):
-            for index, member in enumerate(members):
-                yield keyword, join(place, keyword, index), member
-    for keyword in sorted(NAMED):
-        named: Any = node.get(keyword)
-        if is_object(named):
-            for name, member in named.items():
-                if isinstance(member, dict | bool):  # some of `dependencies` are lists
-                    yield keyword, join(place, keyword, name), member
+    for keyword, step, part in children(node):
+        yield keyword, join(place, keyword) if step is None else join(place, keyword, step), part

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bindgen.app.dialects import NAMED, VALUES, draft, edited, in_one_dialect, modern
 from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.moves import akin
 from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.ir.model import Scalar
+from mcp_bindgen.json_schema.dialects import draft, in_one_dialect, modern
+from mcp_bindgen.json_schema.keywords import NAMED, REFERENCES, VALUES, edited
 from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
 from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, DIALECT, PROSE
 
@@ -33,7 +34,6 @@ CHOICES = frozenset({"enum", "const"})
 """Keywords that list values, which imply the type."""
 
 _NAMES = frozenset({"$id", "$anchor", "$dynamicAnchor", "$defs", "definitions", "additionalItems"})
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _UNIONS = ("anyOf", "oneOf")
 _DEFAULTS: Mapping[str, Any] = {"items": True, "additionalProperties": True}
 """Keyword -> meaning if absent."""
@@ -281,12 +281,12 @@ def _are_schemas(old: Any, new: Any) -> bool:
 
 def _referring(schema: Schema) -> str | None:
     """Return the keyword of the reference of a schema, if it has one."""
-    return next((keyword for keyword in _REFERENCES if isinstance(schema.get(keyword), str)), None)
+    return next((keyword for keyword in REFERENCES if isinstance(schema.get(keyword), str)), None)
 
 
 def _references(node: Any) -> Iterator[str]:
     if is_object(node):
-        yield from (node[keyword] for keyword in _REFERENCES if isinstance(node.get(keyword), str))
+        yield from (node[keyword] for keyword in REFERENCES if isinstance(node.get(keyword), str))
         for child in node.values():
             yield from _references(child)
     elif is_array(node):

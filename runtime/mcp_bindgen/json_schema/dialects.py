@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Set
 from typing import Any
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
-VALUES = frozenset({"const", "enum", "default", "examples", "required", "type"})
-"""Keywords with values that are no schemas."""
-
-NAMED = frozenset(
-    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired", "dependencies"}
-)
-"""Keywords with names as members, instead of keywords."""
-
-_SINCE: Mapping[int, Set[str]] = {
-    6: {"const", "contains", "propertyNames", "$id"},
-    7: {"if", "then", "else"},
-    2019: {"dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties", "minContains"}
-    | {"maxContains", "$anchor", "$recursiveRef"},
-    2020: {"prefixItems", "$dynamicRef", "$dynamicAnchor"},
-}
-"""Draft -> keywords that have a meaning since then."""
-
-_BESIDE_REFERENCES: Set[str] = {
-    *("$ref", "$schema", "$defs", "definitions", "title", "description", "$comment", "default", "examples"),
-    *("deprecated", "readOnly", "writeOnly"),
-}
-"""Keywords that may stand beside `$ref` in each draft; up to draft-07, all other ones are ignored there."""
+from .keywords import KEYWORDS, NOTES, edited, objects
 
 _CHANGED: Set[str] = {
     *("contentEncoding", "contentMediaType", "contentSchema", "unevaluatedItems", "$recursiveRef", "$recursiveAnchor"),
@@ -50,10 +29,10 @@ def modern(schema: Any) -> Any:
     """
     if (known := draft(schema)) >= 2020:
         return schema
-    later = frozenset[str]().union(*(words for since, words in _SINCE.items() if since > known))
+    later = {word for word, one in KEYWORDS.items() if one.since > known} - NOTES
 
     def edit(node: dict[str, Any], found: dict[str, Any]) -> None:
-        hidden = node.keys() - _BESIDE_REFERENCES if known < 2019 and "$ref" in node else frozenset[str]()
+        hidden = node.keys() - NOTES - {"$ref"} if known < 2019 and "$ref" in node else frozenset[str]()
         for word in node.keys() & (later | hidden):
             del found[word]
         if is_array(found.get("items")):
@@ -89,23 +68,3 @@ def in_one_dialect(sender: Any, receiver: Any, *, formats: bool = False) -> tupl
         return sender, receiver
     sender, receiver = ({key: one for key, one in side.items() if key != "$schema"} for side in (sender, receiver))
     return sender, receiver
-
-
-def edited(node: object, edit: Callable[[dict[str, Any], dict[str, Any]], object], *, names: bool = False) -> Any:
-    """Return a schema with edited objects; `edit` gets the original of an object, and a copy with edited parts."""
-    if not is_object(node):
-        return [edited(child, edit) for child in node] if is_array(node) else node
-    found = {
-        key: value if key in VALUES and not names else edited(value, edit, names=key in NAMED and not names)
-        for key, value in node.items()
-    }
-    if not names:
-        edit(node, found)
-    return found
-
-
-def objects(schema: object) -> list[dict[str, Any]]:
-    """Return the objects of keywords in a schema, without its constants and other values."""
-    found: list[dict[str, Any]] = []
-    edited(schema, lambda node, _: found.append(node))
-    return found

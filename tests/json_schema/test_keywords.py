@@ -1,0 +1,134 @@
+"""The table of keywords against the official meta-schemas, and walks against names that look like keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+
+from mcp_bindgen.http.headers import header_params
+from mcp_bindgen.json_schema.dialects import modern
+from mcp_bindgen.json_schema.keywords import KEYWORDS, Kind, children, edited, objects
+from mcp_bindgen.lowering.shapes import nodes
+from mcp_bindgen.spec.idioms import lifted, placed
+from mcp_bindgen.spec.keywords import rebuild, walk, without_prose
+
+_MODERN = [f"meta/{one}" for one in ("core", "applicator", "validation", "meta-data", "content")]
+
+META_SCHEMAS = {
+    4: ["http://json-schema.org/draft-04/schema"],
+    6: ["http://json-schema.org/draft-06/schema"],
+    7: ["http://json-schema.org/draft-07/schema"],
+    2019: [f"https://json-schema.org/draft/2019-09/{one}" for one in ("schema", *_MODERN, "meta/format")],
+    2020: [
+        f"https://json-schema.org/draft/2020-12/{one}"
+        for one in ("schema", *_MODERN, "meta/unevaluated", "meta/format-annotation")
+    ],
+}
+"""Draft -> its meta-schemas."""
+
+LOOK_LIKE_KEYWORDS = ("description", "title", "enum", "default", "$ref", "const", "properties", "required", "examples")
+
+
+def stated(draft: int) -> Iterator[tuple[str, Any]]:
+    """Yield the keywords of a draft and what its meta-schemas say about them."""
+    for uri in META_SCHEMAS[draft]:
+        yield from REGISTRY[uri].contents["properties"].items()
+
+
+def is_schema(rule: Any) -> bool:
+    return rule in ({"$ref": "#"}, {"$recursiveRef": "#"}, {"$dynamicRef": "#meta"}, {"allOf": [{"$ref": "#"}]})
+
+
+def kind_of(rule: Any) -> Kind:
+    """Return the kind of the values that a meta-schema describes."""
+    if rule is True:
+        return Kind.VALUE
+    text = str(rule.get("$ref", "")) or str(next((one["$ref"] for one in rule.get("allOf", ()) if "$ref" in one), ""))
+    options = rule.get("anyOf", [])
+    inside = rule.get("additionalProperties")
+    if is_schema(rule) or (len(options) == 2 and {"type": "boolean"} in options and any(map(is_schema, options))):
+        return Kind.SCHEMA
+    if text.endswith("schemaArray"):
+        return Kind.SCHEMAS
+    if any(map(is_schema, options)):
+        return Kind.SCHEMA_OR_SCHEMAS
+    if any("simpleTypes" in str(one) for one in options):
+        return Kind.TYPES
+    if isinstance(inside, dict) and rule.get("type") == "object":
+        if is_schema(inside):
+            return Kind.NAMED
+        if inside == {"type": "boolean"}:
+            return Kind.BOOLEANS
+        return Kind.NAMED_OR_NAMES if "anyOf" in inside else Kind.NAMES_BY_NAME
+    if "onNegativeInteger" in text or "ositiveInteger" in text:
+        return Kind.COUNT
+    if text.endswith("stringArray"):
+        return Kind.NAMES
+    named = {"array": Kind.VALUES, "boolean": Kind.BOOLEAN, "number": Kind.NUMBER, "string": Kind.TEXT}
+    if isinstance(rule.get("type"), str):
+        return named[rule["type"]]
+    return Kind.VALUE if rule == {} else Kind.TEXT
+
+
+@pytest.mark.parametrize("draft", META_SCHEMAS)
+def test_the_table_has_each_keyword_with_the_kind_that_the_meta_schema_states(draft: int) -> None:
+    for keyword, rule in stated(draft):
+        known = KEYWORDS[keyword]
+        said = kind_of(rule)
+        if draft > known.until:  # a remark about an old keyword
+            continue
+        if known.kind is Kind.NUMBER_OR_BOOLEAN:
+            assert said is (Kind.BOOLEAN if draft == 4 else Kind.NUMBER), keyword
+        elif known.kind is Kind.SCHEMA_OR_SCHEMAS and draft == 2020:
+            assert said is Kind.SCHEMA
+        else:
+            assert said is known.kind, keyword
+
+
+def test_the_table_dates_keywords_as_the_meta_schemas_do() -> None:
+    drafts = {keyword: [draft for draft in META_SCHEMAS if keyword in dict(stated(draft))] for keyword in KEYWORDS}
+    unsaid = {"$ref": 4, "writeOnly": 7}  # text of the drafts, beside their meta-schemas
+    assert {keyword: found[0] for keyword, found in drafts.items()} | unsaid == {
+        keyword: one.since for keyword, one in KEYWORDS.items()
+    }
+    kept = ("definitions", "dependencies", "$recursiveRef", "$recursiveAnchor")  # deprecated, for old schemas
+    assert {keyword: found[-1] for keyword, found in drafts.items() if keyword not in kept} == {
+        keyword: one.until for keyword, one in KEYWORDS.items() if keyword not in kept
+    }
+
+
+@pytest.mark.parametrize("name", LOOK_LIKE_KEYWORDS)
+def test_the_name_of_a_member_is_no_keyword(name: str) -> None:
+    inner = {"type": "string", "description": "x", "x-mcp-header": "X-Y"}
+    schema = {"type": "object", "properties": {name: inner}}
+
+    assert [part for _, _, part in children(schema)] == [inner]
+    assert objects(schema) == list(walk(schema)) == [node for _, node in nodes(schema)] == [schema, inner]
+    assert edited(schema, lambda _, found: found.pop("description", None))["properties"][name].keys() == {
+        "type",
+        "x-mcp-header",
+    }
+    assert rebuild(schema, lambda _, at: {"at": at})["properties"] == {name: {"at": f"/properties/{name}"}}
+    assert without_prose(schema)["properties"][name].keys() == {"type", "x-mcp-header"}
+    assert header_params(schema) == {(name,): "Mcp-Param-X-Y"}
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {name: {"items": [{}]}}}
+    assert modern(old)["properties"] == {name: {"prefixItems": [{}]}}
+
+
+@pytest.mark.parametrize("keyword", ["default", "examples", "const", "enum"])
+def test_a_reference_in_a_value_is_no_reference(keyword: str) -> None:
+    value = [{"$ref": "#/$defs/A/properties/b"}, {"$ref": "#/$defs/C"}]
+    nested = {"A": {"$defs": {"C": {"type": "string"}}, "properties": {"b": {"type": "null"}}, keyword: value}}
+    found, _ = lifted(nested)
+    assert found["A"][keyword] == value
+    document = {"$defs": nested}
+    assert placed(document, "$defs", nested, {}) == nested
+
+
+def test_a_member_with_the_name_of_a_reference_is_moved() -> None:
+    member = {"$ref": "#/$defs/A/$defs/C"}
+    found, _ = lifted({"A": {"$defs": {"C": {"type": "string"}}, "properties": {"$ref": member, "default": member}}})
+    assert found["A"]["properties"] == {name: {"$ref": "#/$defs/AC"} for name in ("$ref", "default")}
