@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
 from typing import Any
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
-from .keywords import KEYWORDS, NOTES, edited, objects
-
-_CHANGED: Set[str] = {
-    *("contentEncoding", "contentMediaType", "contentSchema", "unevaluatedItems", "$recursiveRef", "$recursiveAnchor"),
-}
-"""Keywords of several dialects with another meaning in each."""
+from .keywords import KEYWORDS, NOTES, edited
 
 
 def draft(schema: object) -> int:
@@ -53,18 +47,3 @@ def modern(schema: Any) -> Any:
 
     found = edited(schema, edit)
     return schema if found == schema else {word: value for word, value in found.items() if word != "$schema"}
-
-
-def in_one_dialect(sender: Any, receiver: Any, *, formats: bool = False) -> tuple[Any, Any]:
-    """Return two schemas without their dialects, if these differ and all keywords mean the same in both of them.
-
-    With `formats`, formats count as conditions in each dialect; a receiver that asserts them is still stricter.
-    """
-    drafts = draft(sender), draft(receiver)
-    if drafts[0] == drafts[1] or min(drafts) < 6 or any(modern(one) is not one for one in (sender, receiver)):
-        return sender, receiver
-    words = {word for node in objects([sender, receiver]) for word in node}
-    if words & _CHANGED or ("format" in words and (not formats or drafts[0] >= 2019 > drafts[1])):
-        return sender, receiver
-    sender, receiver = ({key: one for key, one in side.items() if key != "$schema"} for side in (sender, receiver))
-    return sender, receiver

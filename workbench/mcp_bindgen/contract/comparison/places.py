@@ -15,10 +15,10 @@ from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.moves import akin
 from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.ir.model import Scalar
-from mcp_bindgen.json_schema.dialects import draft, in_one_dialect, modern
+from mcp_bindgen.json_schema.dialects import modern
 from mcp_bindgen.json_schema.keywords import NAMED, REFERENCES, VALUES, edited
 from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
-from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, DIALECT, PROSE
+from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, PROSE
 
 from ..references import Targets
 
@@ -67,9 +67,6 @@ class Difference:
 
 def differences(old: Schema, new: Schema) -> Iterator[Difference]:
     """Yield the differences between two schemas, independent of the order of members and of the dialect."""
-    old, new = in_one_dialect(old, new)
-    if draft(old) != draft(new):
-        yield Difference("", "$schema", *(_json(schema.get("$schema", DIALECT)) for schema in (old, new)))
     old, new = ({key: one for key, one in modern(side).items() if key != "$schema"} for side in (old, new))
     yield from _Walk(old, new).schemas(old, new, "")
 
