@@ -219,7 +219,7 @@ def outputs(steps: list[Any], folder: Path, values: dict[str, str], **shared: st
             action = yaml("action.yml")
             given = {name: one["default"] for name, one in action["inputs"].items()} | step["with"]
             inputs = {f"inputs.{name}": json.dumps(one).strip('"') for name, one in given.items()}
-            found = outputs(action["runs"]["steps"][1:], folder, inputs, **shared)  # the first step installs us
+            found = outputs(action["runs"]["steps"][1:], folder, known | inputs, **shared)  # the first step installs us
             made = {name: found.get(one["value"][4:-3], "") for name, one in action["outputs"].items()}
         elif "run" in step:
             file = folder / "output"
@@ -262,7 +262,7 @@ def test_the_workflow_of_the_page_keeps_an_issue_about_a_draft(tmp_path: Path) -
 @pytest.mark.full
 def test_the_github_action_checks_and_compares(project: Path) -> None:
     action = yaml("action.yml")
-    install, check, compare = action["runs"]["steps"]
+    install, check, compare = action["runs"]["steps"][:3]
     assert install["run"].startswith("python -m pip install ")
     assert inside("generate").returncode == 0
     assert shell(check["run"], project).returncode == 0
