@@ -163,8 +163,8 @@ def _same(
     for word in words:
         parts = one[word], other[word]
         if word == "$ref" and not has_names:
-            parts = value_at(roots[0], parts[0][1:]), value_at(roots[1], parts[1][1:])
-        if word in VALUES and not has_names:
+            is_same = _same(*(value_at(root, part[1:]) for root, part in zip(roots, parts, strict=True)), roots, seen)
+        elif word in VALUES and not has_names:
             is_same = json_key(parts[0]) == json_key(parts[1])
         else:
             is_same = _same(*parts, roots, seen, has_names=word in NAMED and not has_names)
