@@ -27,6 +27,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, SchemaError, core_schema, to_json, to_jsonable_python
 
+from mcp_bindgen.json_schema.keywords import objects
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, parse_json
@@ -40,7 +41,7 @@ from .errors import BadFunction, InvalidResult, require
 from .features import tool_result
 from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
-from .validation import MOST_STEPS, descendants
+from .validation import MOST_STEPS
 from .values import File, TypeForm, type_name, written
 
 T = TypeVar("T")
@@ -604,7 +605,7 @@ class _Plain(GenerateJsonSchema):
 def _require_tags(schema: Schema) -> None:
     """Require the discriminator in the alternatives of each discriminated union, whether or not it has a default."""
     definitions: Mapping[str, Schema] = schema.get("$defs", {})
-    for node in descendants(schema):
+    for node in objects(schema):
         about, alternatives = node.get("discriminator"), node.get("oneOf")
         name = about.get("propertyName") if is_object(about) else None
         for one in alternatives if name is not None and is_array(alternatives) else ():

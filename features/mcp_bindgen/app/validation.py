@@ -12,9 +12,9 @@ from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
 
 from mcp_bindgen.json_schema.keywords import KEYWORDS, REFERENCES, Place, children
+from mcp_bindgen.json_schema.references import Targets, step
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol.methods import Method
@@ -46,10 +46,7 @@ class Complexity:
 
     def __init__(self, schema: object) -> None:
         self._schema = schema
-        self._resources: list[tuple[str, object]] = [("", schema)]
-        self._anchors: dict[str, list[object]] = {}
-        for node in descendants(schema):
-            self._name(node)
+        self._targets = Targets(schema)
 
     def exceeds(self, most: int, value: object = ANY) -> bool:
         """Return whether validation takes more than `most` steps, for `value` or in general."""
@@ -61,15 +58,6 @@ class Complexity:
             return self._count(self._schema, value, {}, most)
         except RecursionError:
             return most + 1
-
-    def _name(self, node: Mapping[str, object]) -> None:
-        for keyword in ("$anchor", "$dynamicAnchor", "$id", "id"):
-            name = node.get(keyword)
-            if isinstance(name, str):
-                base, _, anchor = ("", "", name) if keyword.endswith("nchor") else name.partition("#")
-                self._anchors.setdefault(anchor, []).append(node)
-                if keyword.endswith("id"):
-                    self._resources.append((base, node))
 
     def _count(self, schema: object, value: object, known: dict[tuple[int, int], int], most: int) -> int:
         if not is_object(schema):
@@ -89,38 +77,25 @@ class Complexity:
     def _below(self, schema: Mapping[str, object], value: object) -> Iterator[tuple[object, object]]:
         """Yield the schemas that a schema applies, each with its value: the same value, then its members or items."""
         for keyword in REFERENCES:
-            yield from ((target, value) for target in self._targets(schema.get(keyword)))
-        for keyword, step, part in children(schema):
+            yield from ((target, value) for target in self._targets.all(schema.get(keyword)))
+        for keyword, key, part in children(schema):
             place = KEYWORDS[keyword].place
             if place is Place.SAME:
                 yield part, value
-            elif step is not None or is_object(part):  # a boolean for all members or items takes no step
+            elif key is not None or is_object(part):  # a boolean for all members or items takes no step
                 if place is Place.MEMBERS and (value is ANY or is_object(value)):
                     members = dict.fromkeys(_map(schema.get("properties")), ANY) if value is ANY else _map(value)
-                    yield from ((part, one) for one in _members(keyword, step, members, value is ANY))
+                    yield from ((part, one) for one in _members(keyword, key, members, value is ANY))
                 elif place is Place.ITEMS and (value is ANY or is_array(value)):
                     items = _list(value) if is_array(value) else [ANY]
-                    chosen = items if step is None or value is ANY else items[int(step) : int(step) + 1]
+                    chosen = items if key is None or value is ANY else items[int(key) : int(key) + 1]
                     yield from ((part, item) for item in chosen)
 
-    def _targets(self, reference: object) -> Iterable[object]:
-        """Return the targets of a reference: by pointer in the whole schema or a part with an id, or by anchor."""
-        if not isinstance(reference, str):
-            return ()
-        base, _, fragment = unquote(reference).partition("#")
-        if fragment and not fragment.startswith("/"):
-            return self._anchors.get(fragment, ())
-        last = base.rpartition("/")[2]
-        found = [node for name, node in self._resources if not base or name.rpartition("/")[2] == last]
-        for token in fragment.split("/")[1:]:
-            found = [below for node in found for below in _step(node, token.replace("~1", "/").replace("~0", "~"))]
-        return found
 
-
-def _members(keyword: str, step: object, members: Mapping[str, object], is_any: bool) -> Iterable[object]:
+def _members(keyword: str, name: object, members: Mapping[str, object], is_any: bool) -> Iterable[object]:
     """Return the members to which a subschema applies, or their names."""
     if keyword == "properties":
-        return [members[str(step)]] if step in members else []
+        return [members[str(name)]] if name in members else []
     if keyword == "propertyNames":
         return members
     return [ANY] if is_any else members.values()
@@ -139,28 +114,12 @@ def is_larger(value: object, most: float) -> bool:
     return False
 
 
-def descendants(document: object) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a JSON document, the document included."""
-    pending = [document]
-    for node in pending:  # grows in the loop
-        if is_object(node):
-            yield node
-        pending.extend(node.values() if is_object(node) else _list(node))
-
-
 def _list(value: object) -> list[object]:
     return value if is_array(value) else []
 
 
 def _map(value: object) -> Mapping[str, object]:
     return value if is_object(value) else {}
-
-
-def _step(node: object, token: str) -> list[object]:
-    if is_object(node):
-        return [node[token]] if token in node else []
-    index = int(token) if token.isdecimal() else -1
-    return _list(node)[index : index + 1] if index >= 0 else []
 
 
 MAX_PROBLEMS = 10
@@ -292,8 +251,8 @@ class Validator:
     def _discriminator(self, error: ValidationError) -> Mapping[str, object]:
         """Return the discriminator of the union that an object does not fit; an empty object if there is none."""
         nodes: list[object] = [self._schema] if error.kind.name == "oneOf" and is_object(error.instance) else []
-        for step in error.schema_path[:-1]:
-            nodes = [below for node in nodes for below in _step(node, str(step))]
+        for token in error.schema_path[:-1]:
+            nodes = [below for node in nodes for below in step(node, str(token))]
         return _map(_map(nodes[0]).get("discriminator")) if nodes else {}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
+from mcp_bindgen.json_schema.references import tokens
 from mcp_bindgen.runtime.model.json_types import is_object, json_key
 
 from . import codecs
@@ -18,7 +19,7 @@ from .codecs import IDENTITY, Codec, Json
 from .profiles import Profile, is_free_of_references, violations
 from .profiles import depth as depth_of
 from .rules import Reason, Refused, reason
-from .shapes import Alternative, Conj, Document, Located, Schema, Shape, is_of, nodes, tokens
+from .shapes import Alternative, Conj, Document, Located, Schema, Shape, is_of, nodes
 
 UNROLLED = 2
 """How often a recursive definition is repeated inside of itself where recursion is not allowed."""

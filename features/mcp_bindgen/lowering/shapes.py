@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from mcp_bindgen.json_schema.dialects import draft, modern
 from mcp_bindgen.json_schema.keywords import children
+from mcp_bindgen.json_schema.references import step, tokens
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
 from .codecs import Json
@@ -135,15 +136,10 @@ class Alternative:
 Shape: TypeAlias = list[Alternative]
 
 
-def tokens(pointer: str) -> list[str]:
-    """Return the reference tokens of a JSON Pointer."""
-    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
-
-
 def below(pointer: str, *steps: str | int) -> str:
     """Return the pointer of a part."""
-    for step in steps:
-        text = str(step)
+    for one in steps:
+        text = str(one)
         pointer += "/" + (text.replace("~", "~0").replace("/", "~1") if "~" in text or "/" in text else text)
     return pointer
 
@@ -205,12 +201,9 @@ class Document:
         """Return the schema at a pointer."""
         node: Json = self.schema
         for token in tokens(pointer.removeprefix(self.root.pointer)):
-            if is_object(node) and token in node:
-                node = node[token]
-            elif is_array(node) and token.isdecimal() and int(token) < len(node):
-                node = node[int(token)]
-            else:
+            if not (found := step(node, token)):
                 return None
+            node = found[0]
         return Located(node, pointer)
 
     def is_recursive(self, target: str) -> bool:
@@ -385,8 +378,8 @@ class Document:
     def _object(self, found: Alternative, schema: Schema, pointer: str) -> Alternative:
         def part(*steps: str) -> Located:
             node: Json = schema
-            for step in steps:
-                node = node[step]
+            for word in steps:
+                node = node[word]
             return Located(node, below(pointer, *steps))
 
         stated = schema.get("patternProperties", {})
@@ -642,8 +635,8 @@ def _description(schema: Json) -> str:
 
 def parts(schema: Schema) -> Iterator[tuple[str, Any]]:
     """Yield the subschemas of a schema and their pointers."""
-    for keyword, step, part in children(schema):
-        yield below("", keyword) if step is None else below("", keyword, step), part
+    for keyword, key, part in children(schema):
+        yield below("", keyword) if key is None else below("", keyword, key), part
 
 
 def nodes(schema: Json, pointer: str = "") -> Iterator[tuple[str, Schema]]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
-from urllib.parse import quote, unquote, urljoin
+from urllib.parse import quote, unquote
 
 import jsonschema_rs
 
 from mcp_bindgen.app import MOST_STEPS, Complexity
 from mcp_bindgen.json_schema.dialects import modern
 from mcp_bindgen.json_schema.keywords import IN_PLACE, children
+from mcp_bindgen.json_schema.references import absolute
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join, value_at
@@ -39,7 +39,7 @@ class Root:
         self._inside: dict[str, list[tuple[str, str]]] = {}
         self._walk("")
         self._anchors = self._named("$anchor", "$dynamicAnchor")
-        self._ids = {_absolute(schema, name): place for name, place in self._named("$id").items()}
+        self._ids = {absolute(schema, name): place for name, place in self._named("$id").items()}
         self._targets: dict[str, str | None] = {}
         pending = list(self._schemas)
         while pending:  # the target of a reference may be outside of all keywords
@@ -99,7 +99,7 @@ class Root:
         if not is_object(node) or not isinstance(reference := node.get("$ref"), str):
             return
         base, _, fragment = reference.partition("#")
-        base = base and _absolute(self.schema, base)
+        base = base and absolute(self.schema, base)
         inner = self._ids.get(base, "") if base else ""
         if base and base not in self._ids:
             raise self._error(
@@ -147,45 +147,6 @@ class Root:
 
     def _error(self, place: str, message: str, fix: str) -> BadInput:
         return BadInput(message, pointer=self.pointer + place, fix=fix)
-
-
-class Targets:
-    """Targets of the references of a schema.
-
-    Args:
-        root: The schema.
-    """
-
-    def __init__(self, root: Any) -> None:
-        self._root = root
-
-    def find(self, reference: str) -> Any:
-        """Return the target of a local reference, by pointer, anchor or id, or `None` if there is none."""
-        base, _, fragment = reference.partition("#")
-        fragment = unquote(fragment)
-        if fragment and not fragment.startswith("/"):
-            return self._named.get(f"#{fragment}")
-        return value_at(self._named.get(_absolute(self._root, base)) if base else self._root, fragment)
-
-    @cached_property
-    def _named(self) -> dict[str, Any]:
-        """`#` and anchor, or id -> schema."""
-        found: dict[str, Any] = {}
-        pending = [self._root]
-        for node in pending:  # grows in the loop
-            if is_object(node):
-                pending.extend(child for _, _, child in _children(node, ""))
-                found |= {f"#{node[key]}": node for key in ("$anchor", "$dynamicAnchor") if key in node}
-                found |= {_absolute(self._root, str(node[key])): node for key in ("$id", "id") if key in node}
-        return found
-
-
-def _absolute(root: Any, reference: str) -> str:
-    """Return a reference or an id, resolved against the id of the root; an anchor stays."""
-    base = root.get("$id", "") if is_object(root) else ""
-    with suppress(ValueError):  # one of them is no URI
-        return reference if reference.startswith("#") else urljoin(str(base), reference)
-    return reference
 
 
 def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]]:

@@ -9,9 +9,8 @@ from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.examples import Examples, scalars
 from mcp_bindgen.ir.losses import APPLIES
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Definition, Field, Object, Ref, Scalar, Type, Union, parts
+from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.spec.json import is_object, listed
-
-from .references import Targets
 
 _KINDS = ["object", "string", "integer", "number", "boolean", "array", "null"]
 _MEMBERS = ("anyOf", "oneOf", "allOf")

@@ -17,10 +17,9 @@ from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.ir.model import Scalar
 from mcp_bindgen.json_schema.dialects import modern
 from mcp_bindgen.json_schema.keywords import NAMED, REFERENCES, VALUES, edited
+from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
 from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, PROSE
-
-from ..references import Targets
 
 Schema = Mapping[str, Any]
 
