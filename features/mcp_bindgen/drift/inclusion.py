@@ -15,9 +15,8 @@ from functools import cache
 from typing import Any
 
 from mcp_bindgen.json_schema.keywords import NAMED, VALUES, edited
+from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
-
-from .targets_tmp import value_at
 
 TIMEOUT_SECONDS = 5.0
 """Maximum time of all proofs of a call in another process, in seconds."""
@@ -104,7 +103,7 @@ def without_common(sender: Any, other: Any, receiver: Any) -> tuple[Any, Any, An
     A proof gets smaller, and does not fail for common parts that no proof can decide, such as recursive ones. The
     receiver accepts all that `other` allows.
     """
-    roots = sender, other
+    roots = Targets(sender), Targets(other)
 
     def shortened(*nodes: Any) -> tuple[Any, ...]:
         if not all(map(is_object, nodes)):
@@ -135,7 +134,7 @@ def without_common(sender: Any, other: Any, receiver: Any) -> tuple[Any, Any, An
 def _same(
     one: Any,
     other: Any,
-    roots: tuple[Any, Any],
+    roots: tuple[Targets, Targets],
     seen: frozenset[tuple[int, int]] = frozenset(),
     *,
     has_names: bool = False,
@@ -145,7 +144,7 @@ def _same(
     Args:
         one: The first schema.
         other: The second one.
-        roots: Their documents.
+        roots: References of their documents.
         seen: The pairs that contain them.
         has_names: True if the members have names instead of keywords.
     """
@@ -163,7 +162,7 @@ def _same(
     for word in words:
         parts = one[word], other[word]
         if word == "$ref" and not has_names:
-            is_same = _same(*(value_at(root, part[1:]) for root, part in zip(roots, parts, strict=True)), roots, seen)
+            is_same = _same(roots[0].find(parts[0]), roots[1].find(parts[1]), roots, seen)
         elif word in VALUES and not has_names:
             is_same = json_key(parts[0]) == json_key(parts[1])
         else:

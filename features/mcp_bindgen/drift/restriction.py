@@ -14,10 +14,10 @@ from typing import Any
 
 from mcp_bindgen.json_schema.dialects import draft, modern
 from mcp_bindgen.json_schema.keywords import edited, objects
+from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .callers import Callers
-from .targets_tmp import Targets
 
 UNDECLARED = "undeclared-member"
 """Member that stands for all members that a schema does not declare."""
