@@ -19,13 +19,13 @@ CallersName = Annotated[
         "--callers",
         metavar="NAME|FILE",
         help="Profile of the callers for whom changes are judged: sensible, strict or a TOML file of yours. "
-        "By default the key `callers` of the configuration, or sensible.",
+        "By default the callers of the lock, the key `callers` of the configuration, or sensible.",
     ),
 ]
 FailOn = Literal["never", "breaking", "unproven", "text", "any"]
 """Least severe change for which a command ends with exit code 1."""
 
-Failure = Annotated[FailOn, typer.Option("--fail-on", help="End with exit code 1 if there is such a change or worse.")]
+Failure = Annotated[FailOn, typer.Option("--fail-on", help="End with exit code 1 if there is such a change.")]
 
 
 def callers_of(name: str | None = None) -> Callers:

@@ -31,7 +31,7 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import save
 
-from .drift_options import Failure, callers_of, fails
+from .drift_options import CallersName, Failure, callers_of, fails
 from .live import Connection, offers
 from .servers import named, public, redacted
 
@@ -77,15 +77,6 @@ Sources = Annotated[
         f"By default {' or '.join(CONFIGURATIONS)}.",
     ),
 ]
-LockCallers = Annotated[
-    str | None,
-    typer.Option(
-        "--callers",
-        metavar="NAME|FILE",
-        help="Profile of the callers for whom changes are judged: sensible, strict or a TOML file of yours. "
-        "By default the callers of the lock.",
-    ),
-]
 LockFile = Annotated[Path, typer.Option("--lock", metavar="FILE", help="The lock file.")]
 Keep = Annotated[
     int, typer.Option("--keep", metavar="N", min=0, max=50, help="Number of earlier contracts to keep for each server.")
@@ -97,7 +88,7 @@ def update(
     servers: Sources = None,
     out: Out = Path("mcp.lock"),
     keep: Keep = 5,
-    callers: LockCallers = None,
+    callers: CallersName = None,
     dry_run: DryRun = False,
     *,
     connection: Connection,
@@ -158,7 +149,7 @@ def check(
     ] = False,
     format: ReportFormat = Format.TEXT,
     out: Out = None,
-    callers: LockCallers = None,
+    callers: CallersName = None,
     fail_on: Failure = "text",
     *,
     connection: Connection,
