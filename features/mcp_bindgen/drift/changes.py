@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeAlias
 from mcp_bindgen.app.catalog import KINDS, SCOPES, Entry, Kind
 from mcp_bindgen.app.validation import MOST_STEPS, Complexity, is_larger
 from mcp_bindgen.json_schema.dialects import draft
-from mcp_bindgen.json_schema.keywords import edited, objects
+from mcp_bindgen.json_schema.keywords import HINTS, PROSE, edited, objects
 
 from .callers import Callers
-from .inclusion import PROSE, Answer, prove, with_formats, without_common
+from .inclusion import Answer, prove, with_formats, without_common
 from .restriction import Unsupported, original, read, sent
 from .snapshot import Snapshot, digest
 from .texts import TextChange, changed_texts, server_texts
@@ -24,11 +24,6 @@ from .verdict import Verdict
 
 MAX_PARTS = 20_000
 """Maximum number of JSON values in an entry."""
-
-HINTS = frozenset(
-    {"default", "format", "contentEncoding", "contentMediaType", "contentSchema", "deprecated", "readOnly", "writeOnly"}
-)
-"""Keywords that refuse no value, but say how to use it."""
 
 _CHANGED_MEANING = frozenset({"unevaluatedItems", "$recursiveRef", "$recursiveAnchor"})
 """Keywords of 2019-09 that 2020-12 reads in another way."""

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from mcp_bindgen.json_schema.keywords import NAMED, VALUES, edited
+from mcp_bindgen.json_schema.keywords import NAMED, PROSE, VALUES, edited
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
@@ -36,10 +36,6 @@ for pair in json.load(sys.stdin):
     except Exception:
         print("unknown", flush=True)
 """
-
-
-PROSE = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription"})
-"""Keywords with texts for people and models."""
 
 
 class Answer(Enum):

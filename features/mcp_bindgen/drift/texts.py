@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 from mcp_bindgen.app.catalog import Entry, Kind
+from mcp_bindgen.json_schema.keywords import NAMED, NESTING, NOTES, VALUES
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .snapshot import Snapshot
@@ -39,17 +40,7 @@ _WORDS: Set[str] = {
     *(f"http://json-schema.org/draft-0{one}/schema{end}" for one in "467" for end in ("", "#")),
 }
 """Types and dialects of JSON Schema."""
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_NESTED: Set[str] = {
-    *("allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "additionalProperties", "contains"),
-    *("contentSchema", "else", "if", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
-}
-_CONDITIONS: Set[str] = {
-    *("$ref", "$schema", "$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "type", "enum"),
-    *("const", "format", "pattern", "required", "dependentRequired", "minimum", "maximum", "exclusiveMinimum"),
-    *("exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
-    *("minContains", "maxContains", "minProperties", "maxProperties", "contentEncoding", "contentMediaType"),
-}
+_CONDITIONS = VALUES - NOTES | {"$schema"}
 """Keywords with conditions as values; names in them are no texts."""
 
 
@@ -110,11 +101,11 @@ def _of_schema(place: str, node: object) -> Iterator[Text]:
     root = place.partition(".")[0]  # names may move to definitions
     for keyword, value in node.items():
         here = f"{place}.{keyword}"
-        if keyword in _MAPS and is_object(value):
+        if keyword in NAMED and is_object(value):
             for name, child in value.items():
                 yield root, name
                 yield from _of_schema(f"{place}.{name}", child)
-        elif keyword in _NESTED:
+        elif keyword in NESTING:
             yield from _of_schema(place if keyword in ("allOf", "anyOf", "oneOf") else here, value)
         elif keyword in _CONDITIONS:
             words = _WORDS if keyword in ("type", "$schema") else ()

@@ -6,11 +6,11 @@ import json
 from hashlib import sha256
 from typing import Any
 
-from mcp_bindgen.json_schema.keywords import NESTING
+from mcp_bindgen.json_schema.keywords import NESTING, PROSE
 
 from . import pointer as json_pointer
 from .json import is_array, is_object
-from .keywords import ANNOTATIONS, PROSE, STRUCTURE, Schema, rebuild
+from .keywords import ANNOTATIONS, STRUCTURE, Schema, rebuild
 
 _ORDER = {keyword: position for position, keyword in enumerate((*STRUCTURE, *sorted(ANNOTATIONS)))}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mcp_bindgen.json_schema.keywords import NESTING
+from mcp_bindgen.json_schema.keywords import NESTING, PROSE
 
 from . import kinds
 from . import pointer as json_pointer
@@ -13,7 +13,7 @@ from .diagnostics import DiagnosticContext
 from .errors import BadInput
 from .idioms import plain
 from .json import JSON_TYPES, is_array, is_object, listed
-from .keywords import KNOWN, PROSE, STRUCTURE, Schema, rebuild
+from .keywords import KNOWN, STRUCTURE, Schema, rebuild
 
 MAX_DEPTH = 100
 """Maximum depth of a schema, and of a chain of aliases: the passes recurse. MCP schemas have a depth of 12, and chains

@@ -6,9 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mcp_bindgen.json_schema.keywords import PROSE
+
 from . import canonical
 from .json import is_object, listed
-from .keywords import PREFIX, PROSE, Schema, rebuild
+from .keywords import PREFIX, Schema, rebuild
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from mcp_bindgen.json_schema.keywords import NAMED, NESTING, VALUES, objects
+from mcp_bindgen.json_schema.keywords import NAMED, NESTING, PROSE, VALUES, objects
 
 from .json import is_array, is_object
-from .keywords import ANNOTATIONS, DIALECT, PREFIX, PROSE, STRUCTURE, Schema
+from .keywords import ANNOTATIONS, DIALECT, PREFIX, STRUCTURE, Schema
 from .pointer import join, split, value_at
 
 _NO_SCHEMA = ("$schema", "$id", "id", "$defs", "definitions")

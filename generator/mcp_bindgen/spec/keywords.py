@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any
 
-from mcp_bindgen.json_schema.keywords import NESTING, children
+from mcp_bindgen.json_schema.keywords import HINTS, NESTING, PROSE, children
 
 from . import kinds
 from . import pointer as json_pointer
@@ -24,10 +24,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PREFIX = "#/$defs/"
 """Prefix of references to definitions."""
 
-PROSE = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription"})
-"""Prose; `schema import` removes it."""
-
-ANNOTATIONS = frozenset({"default", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType"})
+ANNOTATIONS = HINTS - {"format", "contentSchema"}
 """Keywords that restrict no values, kept because `diff` reports them."""
 
 CONSTRAINTS = {

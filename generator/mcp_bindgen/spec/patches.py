@@ -7,10 +7,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from mcp_bindgen.json_schema.keywords import PROSE
+
 from .canonical import same
 from .errors import BadInput, locating
 from .json import is_array, is_object
-from .keywords import PROSE, Schema
+from .keywords import Schema
 from .kinds import JSON, TEXT, TEXTS
 from .pointer import join, split, value_at
 from .toml import read_toml

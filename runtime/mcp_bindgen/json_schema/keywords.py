@@ -135,6 +135,12 @@ IN_PLACE = frozenset(word for word, one in KEYWORDS.items() if one.place is Plac
 NOTES = frozenset(word for word, one in KEYWORDS.items() if one.is_note)
 """Keywords that may stand beside `$ref` in each draft; up to draft-07, all other ones are ignored there."""
 
+PROSE = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription"})
+"""Keywords with texts for people and models, two of them outside of all drafts."""
+
+HINTS = (NOTES - PROSE - NAMED - {"$schema"}) | {"format", "contentEncoding", "contentMediaType", "contentSchema"}
+"""Keywords that refuse no value, but say how to use it."""
+
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 """Keywords that refer to a schema."""
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from mcp_bindgen.json_schema.keywords import PROSE
 from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.keywords import PROSE, method_of, without_prose
+from mcp_bindgen.spec.keywords import method_of, without_prose
 from mcp_bindgen.spec.references import reference, target
 
 from ..senders import kind_of

@@ -7,9 +7,10 @@ from functools import reduce
 from itertools import islice, product
 from typing import Any
 
+from mcp_bindgen.json_schema.keywords import PROSE
 from mcp_bindgen.spec import BadInput, DiagnosticContext, Schema
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.keywords import PROSE, STRUCTURE, rebuild, without_prose
+from mcp_bindgen.spec.keywords import STRUCTURE, rebuild, without_prose
 from mcp_bindgen.spec.pointer import join, split
 from mcp_bindgen.spec.references import reference, target
 

@@ -19,11 +19,12 @@ from mcp_bindgen.drift.callers import Callers
 from mcp_bindgen.drift.changes import Change, Relation, Witness, compare
 from mcp_bindgen.drift.snapshot import Snapshot
 from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.json_schema.keywords import PROSE
 from mcp_bindgen.report.places import descend
 from mcp_bindgen.spec.errors import shortened
 
 from ..model import Contract
-from .places import WORDS, Difference, differences
+from .places import Difference, differences
 
 _SCHEMAS = {"arguments": "/inputSchema", "result": "/outputSchema"}
 _LEADING = re.compile(r"""^(?:\.|\["(.*?)"\](?=[.\[{]|$))""")
@@ -170,7 +171,7 @@ def _finding(kind: Any, name: str, entry: Entry, relation: Relation) -> Contract
 def _differences(relation: Relation) -> list[Difference]:
     if relation.problem:  # a walk through them may be endless, too
         return []
-    found = [one for one in differences(relation.old, relation.new) if one.keyword not in WORDS]
+    found = [one for one in differences(relation.old, relation.new) if one.keyword not in PROSE]
     decisive = [one for one in found if one.keyword != "additionalProperties"]
     return decisive if decisive and relation.verdict is not Verdict.NOTATION else found
 

@@ -16,18 +16,12 @@ from mcp_bindgen.diff.moves import akin
 from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.ir.model import Scalar
 from mcp_bindgen.json_schema.dialects import modern
-from mcp_bindgen.json_schema.keywords import NAMED, REFERENCES, VALUES, edited
+from mcp_bindgen.json_schema.keywords import HINTS, NAMED, PROSE, REFERENCES, VALUES, edited
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
-from mcp_bindgen.spec.keywords import ANNOTATIONS, CONSTRAINTS, PROSE
+from mcp_bindgen.spec.keywords import CONSTRAINTS
 
 Schema = Mapping[str, Any]
-
-WORDS = PROSE | {"deprecated"}
-"""Prose."""
-
-HINTS = (ANNOTATIONS - WORDS) | {"format", "contentSchema"}
-"""Annotations that change the meaning of a value."""
 
 CHOICES = frozenset({"enum", "const"})
 """Keywords that list values, which imply the type."""
@@ -201,7 +195,7 @@ class _Walk:
             if not is_object(target):
                 return found
             both = rest.keys() | target.keys()
-            if rest.keys() & target.keys() - WORDS - HINTS or (rest.keys() - WORDS - HINTS and both & _TOGETHER):
+            if rest.keys() & target.keys() - PROSE - HINTS or (rest.keys() - PROSE - HINTS and both & _TOGETHER):
                 return {**rest, "$ref": target}
             found = {**target, **rest}
         return found
@@ -292,8 +286,8 @@ def _references(node: Any) -> Iterator[str]:
 
 def _plain(keyword: str, value: Any) -> str:
     """Return the value of a keyword, or a schema, as JSON without descriptions, with sorted members."""
-    if keyword not in VALUES | WORDS:
-        value = edited(value, lambda _, one: [one.pop(word) for word in WORDS & one.keys()], names=keyword in NAMED)
+    if keyword not in VALUES | PROSE:
+        value = edited(value, lambda _, one: [one.pop(word) for word in PROSE & one.keys()], names=keyword in NAMED)
     return json.dumps(value, sort_keys=True)
 
 
