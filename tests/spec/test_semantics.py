@@ -208,7 +208,7 @@ def test_pins_match_the_schema_files(revision: str) -> None:
 
 def test_there_is_a_folder_for_each_revision() -> None:
     folders = sorted(path.name for path in STORE.root.iterdir() if path.is_dir())
-    assert folders == [*REVISIONS, "extensions", "providers"]
+    assert folders == sorted([*REVISIONS, "callers", "extensions", "providers"])
 
 
 def test_shortcuts_are_members_of_the_runtime() -> None:

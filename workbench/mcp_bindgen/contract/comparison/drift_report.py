@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 from mcp_bindgen.app.catalog import KINDS
 from mcp_bindgen.drift.callers import Callers
 from mcp_bindgen.drift.changes import Change, Part, Witness
-from mcp_bindgen.drift.texts import TextChange
 from mcp_bindgen.report.document import (
     NOWHERE,
     Block,
@@ -30,7 +28,7 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.jsonc import Located
 from mcp_bindgen.spec.pointer import join
 
-from ..wording import hints
+from .report import new_hints, text_diff
 
 _STATES: Mapping[str, tuple[Level, str]] = {
     "breaking": (Level.ERROR, "Change the callers, or keep the locked version of the server."),
@@ -41,7 +39,6 @@ _STATES: Mapping[str, tuple[Level, str]] = {
     "notation": (Level.NOTE, ""),
 }
 """State of a change, the worst first -> level and fix of its finding."""
-_MAX_DIFF_LINES = 60
 
 Servers = Mapping[str, Sequence[Change]]
 """Server -> its changes, the worst first."""
@@ -87,7 +84,7 @@ def _record(server: str, one: Change) -> dict[str, Any]:
         "isNew": one.is_new,
         "earlierContract": one.age,
         "texts": [
-            {"place": place, "old": list(old), "new": list(new), "hints": _hints(old, new)}
+            {"place": place, "old": list(old), "new": list(new), "hints": new_hints(old, new)}
             for place, old, new in one.texts
         ],
         "witness": proof and {"part": proof[0], **asdict(proof[1])},
@@ -109,7 +106,7 @@ def _section(server: str, found: Sequence[Change], places: LockPlaces | None) ->
     for one in found:
         blocks.append(Findings([_finding(one, NOWHERE if places is None else places.of(server, one))]))
         if one.texts:
-            blocks.append(Code(_diff(one.texts), "diff"))
+            blocks.append(Code(text_diff(one.texts), "diff"))
     return Section(f"{server}: {', '.join(counts) or 'same'}", blocks)
 
 
@@ -117,7 +114,7 @@ def _finding(one: Change, place: Place) -> Finding:
     state = _state(one)
     level, fix = _STATES[state]
     reasons = "; ".join([*one.reasons, *(f"{place} changed" for place, _, _ in one.texts)])
-    warnings = [f"{place}: {hint}" for place, old, new in one.texts for hint in _hints(old, new)]
+    warnings = [f"{place}: {hint}" for place, old, new in one.texts for hint in new_hints(old, new)]
     proof = _proof(one)
     return Finding(
         rule=f"lock-{state}",
@@ -145,20 +142,3 @@ def _words(state: str) -> str:
 def _proof(one: Change) -> tuple[Part, Witness] | None:
     """Return a value that proves a break, with the part that refuses it."""
     return next(((found.part, found.witness) for found in one.relations if found.witness is not None), None)
-
-
-def _hints(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Return the hints about new texts that the old ones did not have."""
-    known = {hint for text in old for hint in hints(text)}
-    return [hint for text in new for hint in hints(text) if hint not in known]
-
-
-def _diff(texts: Sequence[TextChange]) -> str:
-    """Return the changed texts as a diff; hidden characters are shown as JSON escapes."""
-    lines: list[str] = []
-    for place, old, new in texts:
-        before, after = ([line for text in side for line in text.split("\n")] for side in (old, new))
-        lines += [f"@@ {place} @@", *list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]]
-    lines = [line for line in lines if not (line.startswith("@@ -") and line.endswith(" @@"))]
-    more = [f"... and {len(lines) - _MAX_DIFF_LINES} more lines"] if len(lines) > _MAX_DIFF_LINES else []
-    return "".join(f"{printable(line)}\n" for line in (*lines[:_MAX_DIFF_LINES], *more))

@@ -141,7 +141,7 @@ def text_blocks(change: Change, *others: Change) -> Iterator[Block]:
     effect = " ".join(f"{literal(printable(words))}." for words in warnings)
     note = _same_change(change.kind, [one.name for one in others])
     yield Findings([Finding("text-changed", Level.NOTE, message, effect, note)])
-    yield Code(_diff(change.texts), "diff")
+    yield Code(text_diff(change.texts), "diff")
 
 
 def new_hints(old: Sequence[str], new: Sequence[str]) -> list[str]:
@@ -150,7 +150,7 @@ def new_hints(old: Sequence[str], new: Sequence[str]) -> list[str]:
     return [hint for text in new for hint in hints(text) if hint not in known]
 
 
-def _diff(texts: Sequence[TextChange]) -> str:
+def text_diff(texts: Sequence[TextChange]) -> str:
     """Return the changed texts as a diff; hidden characters are shown as JSON escapes."""
     lines: list[str] = []
     for place, old, new in texts:
