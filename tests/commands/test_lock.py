@@ -154,7 +154,7 @@ def test_the_callers_of_the_lock_decide_unless_the_check_names_others(world: Wor
     for name in ("strict", mine, None):
         world.written(*(("--callers", name) if name else ()))
         found = json.loads(world.checked("--format", "json").partition("\n")[2])["callers"]
-        assert found["name"] == (getattr(name, "stem", name) or "mine"), "the lock keeps its callers"
+        assert found == (getattr(name, "stem", name) or "mine"), "the lock keeps its callers"
     mine.unlink()
     world.serve({**forecast(), "inputSchema": {**CLOSED, "required": ["city"]}})
     assert "tool forecast notation" not in world.checked(code=1), "the lock has the content of the profile"

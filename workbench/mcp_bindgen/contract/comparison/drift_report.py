@@ -28,7 +28,7 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.jsonc import Located
 from mcp_bindgen.spec.pointer import join
 
-from .report import new_hints, text_diff
+from .report import new_hints, text_diff, word
 
 _STATES: Mapping[str, tuple[Level, str]] = {
     "breaking": (Level.ERROR, "Change the callers, or keep the locked version of the server."),
@@ -70,7 +70,7 @@ def document(servers: Servers, callers: Callers, places: LockPlaces | None = Non
 def record(servers: Servers, callers: Callers) -> dict[str, Any]:
     """Return the report as JSON: every change, with changed texts and a value that proves a break."""
     changes = {name: [_record(name, one) for one in found] for name, found in servers.items()}
-    return {"callers": callers.document(), "servers": changes}
+    return {"callers": callers.name, "servers": changes}
 
 
 def _record(server: str, one: Change) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _record(server: str, one: Change) -> dict[str, Any]:
         "kind": one.kind,
         "name": one.name,
         "pointer": _pointer(server, one),
-        "verdict": one.verdict.name.lower(),
+        "verdict": word(one.verdict),
         "reasons": list(one.reasons),
         "isNew": one.is_new,
         "earlierContract": one.age,
@@ -113,8 +113,8 @@ def _section(server: str, found: Sequence[Change], places: LockPlaces | None) ->
 def _finding(one: Change, place: Place) -> Finding:
     state = _state(one)
     level, fix = _STATES[state]
-    reasons = "; ".join([*one.reasons, *(f"{place} changed" for place, _, _ in one.texts)])
-    warnings = [f"{place}: {hint}" for place, old, new in one.texts for hint in new_hints(old, new)]
+    reasons = "; ".join([*one.reasons, *(f"{where} changed" for where, _, _ in one.texts)])
+    warnings = [f"{where}: {hint}" for where, old, new in one.texts for hint in new_hints(old, new)]
     proof = _proof(one)
     return Finding(
         rule=f"lock-{state}",
@@ -132,7 +132,7 @@ def _state(one: Change) -> str:
     """Return the verdict in a word, or what else keeps an entry closed."""
     if one.is_new and one.verdict.is_open:
         return "added"
-    return "text-changed" if one.texts and one.verdict.is_open else one.verdict.name.lower()
+    return "text-changed" if one.texts and one.verdict.is_open else word(one.verdict)
 
 
 def _words(state: str) -> str:
