@@ -14,6 +14,7 @@ from mcp_bindgen.app.catalog import KINDS, SCOPES, Entry, Kind
 from mcp_bindgen.app.validation import MOST_STEPS, Complexity, is_larger
 from mcp_bindgen.json_schema.dialects import draft
 from mcp_bindgen.json_schema.keywords import HINTS, PROSE, edited, objects
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .callers import Callers
 from .inclusion import Answer, prove, with_formats, without_common
@@ -74,8 +75,8 @@ class Relation:
         return (self.old, self.new) if self.part == "arguments" else (self.new, self.old)
 
 
-Search: TypeAlias = Callable[[Any, Any], Witness | None]
-"""Search for a value that the first schema allows and the second one refuses."""
+Search: TypeAlias = Callable[[Any, Any, Any], Witness | None]
+"""Search for a value that the first schema allows, the second one refuses, and the third one allows, too."""
 
 
 @dataclass(frozen=True)
@@ -246,22 +247,59 @@ class _Stated:
         sender, other, accepted = without_common(*(with_formats(*sides) if self.has_formats else sides))
         return [(sender, accepted), (sender, other), (other, sender)]
 
+    def is_proven(self, answers: Sequence[Answer]) -> bool:
+        """Return whether the receiver accepts all that is sent.
+
+        A receiver accepts what would be sent by its own schema, if no restricted alternative excludes another one less.
+        """
+        if not answers or answers[0] is Answer.YES:
+            return bool(answers)
+        return answers[1] is Answer.YES and not any("oneOf" in node for node in objects(self.relation.schemas[1]))
+
     def judged(self, answers: Sequence[Answer], search: Search | None) -> Relation:
         """Return the relation with its verdict."""
         part, verdict, witness = self.relation.part, Verdict.UNPROVEN, None
-        if answers and answers[0] is Answer.YES:
-            is_same = all(one is Answer.YES for one in answers) and _hints(self.old) == _hints(self.new)
+        if self.is_proven(answers):
+            is_same = all(one is Answer.YES for one in answers[1:]) and _hints(self.old) == _hints(self.new)
             verdict = Verdict.NOTATION if is_same else Verdict.COMPATIBLE
-        elif answers and search is not None and (witness := search(self.sent, self.accepted)):
+        elif (
+            answers
+            and search is not None
+            and (witness := search(self.sent, self.accepted, original(self.relation.schemas[0])))
+        ):
             verdict = Verdict.BREAKING
         reason = _REASONS[part, verdict] + (f": {self.problem}" if self.problem else "")
         return replace(self.relation, verdict=verdict, reason=reason, problem=self.problem, witness=witness)
 
 
 def _hints(schema: Any) -> frozenset[str]:
-    """Return the hints in a schema, each with its keyword."""
-    nodes = objects(schema)
-    return frozenset(json.dumps([key, one[key]], sort_keys=True) for one in nodes for key in one.keys() & HINTS)
+    """Return the hints in a restricted schema, each with the first place in a value where it applies."""
+    found, seen = set[str](), set[int]()
+    pending: list[tuple[str, Any]] = [("", schema)]
+    for place, node in pending:  # grows in the loop
+        if not is_object(node) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        found |= {json.dumps([place, key, node[key]], sort_keys=True) for key in node.keys() & HINTS}
+        for key, part in node.items():
+            match key:
+                case "$ref":
+                    pending.append((place, schema["$defs"].get(part.rpartition("/")[2])))
+                case "properties" | "patternProperties" if is_object(part):
+                    pending += [(f"{place}/{key}/{name}", one) for name, one in part.items()]
+                case "items" | "additionalProperties" | "unevaluatedItems" | "unevaluatedProperties":
+                    pending.append((f"{place}/{key}", part))
+                case "prefixItems" if is_array(part):
+                    pending += [(f"{place}/{index}", one) for index, one in enumerate(part)]
+                case "allOf" | "anyOf" | "oneOf" if is_array(part):
+                    pending += [(place, one) for one in part]
+                case "then" | "else":
+                    pending.append((place, part))
+                case "dependentSchemas" if is_object(part):
+                    pending += [(place, one) for one in part.values()]
+                case _:
+                    pass
+    return frozenset(found)
 
 
 def _change(kind: Kind, name: str, old: Entry, new: Entry) -> Change:

@@ -13,7 +13,7 @@ from mcp_bindgen.app.validation import Complexity
 from mcp_bindgen.drift.changes import Witness
 from mcp_bindgen.spec.json import is_array, is_object
 
-from ..sample_values import sample_values
+from .candidates import candidates
 
 _MAX_VALUES = 2000
 """Maximum number of sample values."""
@@ -25,21 +25,21 @@ _TIMEOUT_SECONDS = 5.0
 """Maximum time of a search, in seconds."""
 
 
-def witness(sender: Any, receiver: Any) -> Witness | None:
-    """Return a small value that `sender` allows and `receiver` refuses; None if none is found.
+def witness(sender: Any, receiver: Any, stated: Any = True) -> Witness | None:
+    """Return a small value that `sender` and `stated` allow and `receiver` refuses; None if none is found.
 
     The candidates are samples of the difference of both schemas, and samples of the sender with the limits of both.
     """
     try:
-        accepts, refuses = (jsonschema_rs.validator_for(one, offline=True) for one in (sender, receiver))
+        accepts, refuses, allows = (jsonschema_rs.validator_for(one, offline=True) for one in (sender, receiver, stated))
     except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
         return None
     deadline = time.monotonic() + _TIMEOUT_SECONDS
 
     def proves(value: Any) -> bool:
-        return not refuses.is_valid(value) and accepts.is_valid(value)
+        return not refuses.is_valid(value) and accepts.is_valid(value) and allows.is_valid(value)
 
-    for value in islice(chain(_differing(sender, receiver), sample_values(sender, receiver)), _MAX_VALUES):
+    for value in islice(chain(_differing(sender, receiver), candidates(sender, receiver)), _MAX_VALUES):
         if time.monotonic() > deadline:
             return None
         if not proves(value):
@@ -61,7 +61,7 @@ def _differing(sender: Any, receiver: Any) -> Iterator[Any]:
         difference = one.subtract(other).to_json_schema()
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
         return
-    yield from islice(sample_values(difference, sender, receiver), _MAX_VALUES // 2)
+    yield from islice(candidates(difference, sender, receiver), _MAX_VALUES // 2)
 
 
 def _smaller(value: Any) -> Iterator[Any]:

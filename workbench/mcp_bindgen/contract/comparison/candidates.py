@@ -1,0 +1,307 @@
+"""Values near the limits of JSON Schemas, as candidates for differences between them.
+
+A schema is read as alternatives, each with all schemas that apply to one value together. Candidates need not be valid.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, combinations, islice, product, zip_longest
+from typing import Any
+
+import jsonschema_rs
+
+from mcp_bindgen.app.dialects import objects
+from mcp_bindgen.spec.json import is_array, is_object, listed
+
+from ..references import Targets
+
+_MAX_DEPTH = 12
+"""Maximum number of members and items around a value; deeper ones are left out."""
+
+_MAX_ALTERNATIVES = 24
+"""Maximum number of alternatives of a schema."""
+
+_MAX_MEMBER_VALUES = 40
+"""Maximum number of values of a member or an item."""
+
+_MAX_LENGTH = 100_000
+"""Maximum number of characters, items or members for a limit of a schema."""
+
+_MAX_COMMON_LENGTH = 8
+"""Maximum limit of one value that other values are tried with."""
+
+_KINDS = ("object", "array", "string", "integer", "number", "boolean", "null")
+_STRINGS = ("text", "", "a", "A b", "0", "x-1", "2025-01-01", "a@example.org", "https://example.org/a", "\N{EURO SIGN}\n")
+_NUMBERS = (1, 0, -1, 0.5, 2, 1.5, 100, 2**53 - 1, 1 - 2**53)
+_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains")
+_LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_SAME = ("anyOf", "oneOf")
+_ABSENT: Any = object()
+
+Parts = Sequence[Mapping[str, Any]]
+"""Schemas that apply to one value together."""
+
+
+def candidates(schema: Any, *others: Any) -> Iterator[Any]:
+    """Yield candidates for values of a schema.
+
+    Args:
+        schema: A JSON Schema in 2020-12.
+        others: Other schemas, for their limits and constants.
+    """
+    yield from _Candidates(schema, others).of([schema], 0)
+
+
+class _Candidates:
+    def __init__(self, schema: Any, others: Iterable[Any]) -> None:
+        self._targets = Targets(schema)
+        self._known: dict[tuple[int, ...], list[Any]] = {}
+        nodes = [node for one in (schema, *others) for node in objects(one)]
+        found = [value for node in nodes for value in (*_list(node.get("enum")), node.get("const"))]
+        patterns = [node["pattern"] for node in nodes if isinstance(node.get("pattern"), str)]
+        patterns += [name for node in nodes for name in _map(node.get("patternProperties"))]
+        matched = [text for pattern in dict.fromkeys(patterns) for text in texts(pattern)]
+        self._names = _distinct(name for node in nodes for name in _map(node.get("properties")))
+        self._strings = _distinct([*matched, *(one for one in found if isinstance(one, str)), *_STRINGS])
+        limits = [node[word] for node in nodes for word in _LIMITS if _is_number(node.get(word))]
+        near = [limit + step for limit in limits for step in (0, 1, -1, 0.5, -0.5)]
+        self._numbers = _distinct([*filter(_is_number, found), *near, *_NUMBERS])
+        self._counts = [one for one in _counts(nodes) if one <= _MAX_COMMON_LENGTH]
+
+    def of(self, schemas: Sequence[Any], depth: int) -> Iterator[Any]:
+        """Yield candidates for a value to which all the schemas apply."""
+        if depth > _MAX_DEPTH:
+            return
+        alternatives = list(islice(self.alternatives(schemas, frozenset()), _MAX_ALTERNATIVES))
+        if len(alternatives) > 1:  # members of several alternatives together
+            alternatives.append(list({id(part): part for parts in alternatives for part in parts}.values()))
+        yield from _by_turns([self.of_parts(parts, depth) for parts in alternatives])
+
+    def members(self, schemas: Sequence[Any], depth: int) -> list[Any]:
+        """Return some candidates for a member or an item."""
+        schemas = [one for one in schemas if one is not True and one != {}] or [True]
+        key = (depth, *map(id, schemas))
+        if key not in self._known:
+            self._known[key] = _distinct(islice(self.of(schemas, depth), _MAX_MEMBER_VALUES))
+        return self._known[key]
+
+    def alternatives(self, schemas: Sequence[Any], seen: frozenset[str]) -> Iterator[list[Mapping[str, Any]]]:
+        """Yield the schemas for one value, for each choice among their alternatives."""
+        if any(one is False for one in schemas):
+            return
+        parts = [one for one in schemas if is_object(one)]
+        choices: list[list[list[Mapping[str, Any]]]] = []
+        for part in parts:
+            inner = [self.alternatives([one], seen) for one in _list(part.get("allOf"))]
+            if isinstance(reference := part.get("$ref"), str) and reference not in seen:
+                inner.append(self.alternatives([self._targets.find(reference)], seen | {reference}))
+            choices += [list(islice(one, _MAX_ALTERNATIVES)) for one in inner]
+            for word in _SAME:
+                if part.get(word):
+                    each = [self.alternatives([one], seen) for one in _list(part[word])]
+                    choices.append(list(islice(_by_turns(each), _MAX_ALTERNATIVES)))
+            optional = [part[word] for word in ("then", "else", "if") if word in part]
+            optional += _map(part.get("dependentSchemas")).values()
+            choices += [[[], *islice(self.alternatives([one], seen), _MAX_ALTERNATIVES)] for one in optional]
+        for chosen in product(*choices):
+            yield [*parts, *chain.from_iterable(chosen)]
+
+    def of_parts(self, parts: Parts, depth: int) -> Iterator[Any]:
+        """Yield candidates for a value to which the schemas apply, without a look at their alternatives."""
+        constants = [values for part in parts for values in _constants(part)]
+        if constants:
+            yield from min(constants, key=len)
+            return
+        kinds = [kind for kind in _KINDS if all(kind in _kinds(part) for part in parts)]
+        if "number" in kinds:
+            kinds.remove("integer")
+        found = _by_turns([self.of_kind(kind, parts, depth) for kind in kinds])
+        yield from _valid(parts, ("not", "propertyNames", "contains"), found)
+
+    def of_kind(self, kind: str, parts: Parts, depth: int) -> Iterator[Any]:
+        match kind:
+            case "string":
+                lengths = _counts(parts, self._counts)
+                long = (text[:count].ljust(count, text[-1:] or "a") for count in lengths for text in self._strings[:4])
+                yield from _valid(parts, ("minLength", "maxLength", "pattern"), _distinct([*self._strings, *long]))
+            case "integer" | "number":
+                numbers = [one for one in self._numbers if kind == "number" or one % 1 == 0]
+                steps = [limit * count for part in parts for limit in [part.get("multipleOf", 0)] for count in (1, 3)]
+                yield from _valid(parts, _LIMITS, _distinct([*numbers, *steps]))
+            case "boolean":
+                yield from (True, False)
+            case "null":
+                yield None
+            case "array":
+                yield from self.arrays(parts, depth)
+            case _:
+                yield from self.objects(parts, depth)
+
+    def arrays(self, parts: Parts, depth: int) -> Iterator[Any]:
+        first = max((_list(part.get("prefixItems")) for part in parts), key=len, default=[])
+        rest = [part["items"] for part in parts if "items" in part]
+        heads = [self.members([one], depth + 1)[:3] for one in first]
+        sought = [part["contains"] for part in parts if "contains" in part]
+        found = [value for one in sought for value in self.members([*rest, one], depth + 1)]
+        values = [*found, *self.members(rest, depth + 1)]
+        head = [one[0] for one in heads if one]
+        for count in _counts(parts, self._counts):
+            tail = max(0, count - len(head))
+            repeated = [values[index % len(values)] for index in range(tail)] if values else []
+            yield [*head, *repeated][:count]
+            yield [*head, *values[:1] * tail][:count]
+        yield from ([*head[:index], one, *head[index + 1 :]] for index, all_ in enumerate(heads) for one in all_)
+        yield from ([*head, value] for value in values)
+
+    def objects(self, parts: Parts, depth: int) -> Iterator[Any]:
+        named = dict.fromkeys(name for part in parts for name in _map(part.get("properties")))
+        required = dict.fromkeys(name for part in parts for name in _list(part.get("required")))
+        matching = {text: None for part in parts for one in _map(part.get("patternProperties")) for text in texts(one)}
+        extra = [name for name in chain(matching, ["key"], self._strings, self._names) if name not in named]
+        known = {name: self.member(name, parts, depth) for name in chain(required, named, islice(extra, 24))}
+        known = {name: values for name, values in known.items() if values}
+        base = {name: known[name][0] for name in required if name in known}
+        whole = {name: known[name][0] for name in named if name in known}
+        yield base
+        yield {**base, **whole}
+        yield from _by_turns(
+            [
+                _by_turns([[{**base, name: value} for value in values] for name, values in known.items()]),
+                ({key: one for key, one in whole.items() if key != name} for name in whole),
+                _by_turns([self.pairs(base, known, *names) for names in combinations(dict.fromkeys([*required, *named]), 2)]),
+            ]
+        )
+        spare = next((known[name][0] for name in extra if name in known), _ABSENT)
+        for count in _counts(parts, self._counts) if spare is not _ABSENT else ():
+            yield {**base, **{f"key{index}": spare for index in range(count - len(base))}}
+
+    def pairs(self, base: dict[str, Any], known: Mapping[str, list[Any]], one: str, other: str) -> Iterator[Any]:
+        for value, beside in product(known.get(one, [])[:6], known.get(other, [])[:6]):
+            yield {**base, one: value, other: beside}
+
+    def member(self, name: str, parts: Parts, depth: int) -> list[Any]:
+        """Return some candidates for a member."""
+        found: list[Any] = []
+        for part in parts:
+            own = [part["properties"][name]] if name in _map(part.get("properties")) else []
+            own += [one for pattern, one in _map(part.get("patternProperties")).items() if _matches(pattern, name)]
+            found += own or [part[word] for word in ("additionalProperties",) if word in part]
+        return self.members(found, depth + 1)
+
+
+def texts(pattern: str) -> list[str]:
+    """Return some texts that a pattern may match: with the first and the last characters, few and more of them."""
+    with suppress(re.error, RecursionError, OverflowError, ValueError):
+        parsed = re._parser.parse(pattern)  # type: ignore[attr-defined] # the parser of the library is no public name
+        made = [_text(parsed, is_last, more) for more in (0, 1, 2) for is_last in (False, True)]
+        return list(dict.fromkeys(one for text in made for one in (text, text[:-1], text + "0", f"{text}{text}")))
+    return []
+
+
+def _text(parsed: Any, is_last: bool, more: int) -> str:
+    found = ""
+    for code, value in parsed:
+        match str(code):
+            case "LITERAL":
+                found += chr(value)
+            case "NOT_LITERAL":
+                found += "b" if value == ord("a") else "a"
+            case "ANY":
+                found += "a"
+            case "IN":
+                found += _character(value, is_last)
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                least, most, inner = value
+                found += _text(inner, is_last, more) * min(least + more, most, _MAX_LENGTH)
+            case "SUBPATTERN":
+                found += _text(value[3], is_last, more)
+            case "BRANCH":
+                found += _text(value[1][-1 if is_last else 0], is_last, more)
+            case _:
+                pass
+    return found
+
+
+def _character(choices: Any, is_last: bool) -> str:
+    """Return the first or the last character of a class."""
+    classes = {"CATEGORY_DIGIT": "09", "CATEGORY_SPACE": " \t", "CATEGORY_WORD": "aZ"}
+    ends: list[str] = []
+    for code, value in choices:
+        match str(code):
+            case "LITERAL":
+                ends += chr(value)
+            case "RANGE":
+                ends += map(chr, value)
+            case "CATEGORY":
+                ends += classes.get(str(value), "-")
+            case _:  # all but the class
+                return next(one for one in "a0-Z \n\N{EURO SIGN}" if not _has(choices[1:], one))
+    return ends[-1 if is_last else 0]
+
+
+def _has(choices: Any, character: str) -> bool:
+    code = ord(character)
+    return any(value == code or (isinstance(value, tuple) and value[0] <= code <= value[1]) for _, value in choices)
+
+
+def _counts(parts: Iterable[Mapping[str, Any]], common: Iterable[int] = (0, 1, 2)) -> list[int]:
+    """Return the lengths at the limits of schemas and beside them, and common ones."""
+    found = [int(part[word]) for part in parts for word in _LENGTHS if _is_number(part.get(word))]
+    found += [len(part["prefixItems"]) for part in parts if is_array(part.get("prefixItems"))]
+    near = {max(0, one + step) for one in found if one < _MAX_LENGTH for step in (-1, 0, 1, 2)}
+    return sorted({*common, *near})
+
+
+def _valid(parts: Parts, words: Sequence[str], values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the values that fit the given keywords of all the schemas; all if a keyword cannot be read."""
+    limits = [{word: part[word] for word in words if word in part} for part in parts]
+    if not any(limits):
+        return iter(values)
+    with suppress(ValueError, jsonschema_rs.ReferencingError):
+        return filter(jsonschema_rs.validator_for({"allOf": limits}, offline=True).is_valid, values)
+    return iter(values)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    with suppress(re.error):
+        return re.search(pattern, text) is not None
+    return False
+
+
+def _constants(part: Mapping[str, Any]) -> Iterator[list[Any]]:
+    if "const" in part:
+        yield [part["const"]]
+    if is_array(part.get("enum")):
+        yield part["enum"]
+
+
+def _kinds(part: Mapping[str, Any]) -> Sequence[str]:
+    kinds = listed(part.get("type", _KINDS))
+    return [*kinds, "integer"] if "number" in kinds else kinds
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _map(value: object) -> dict[str, Any]:
+    return value if is_object(value) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if is_array(value) else []
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Return values once each; to Python, 1 and true are equal."""
+    return list({json.dumps(value, sort_keys=True): value for value in values}.values())
+
+
+def _by_turns(several: Iterable[Iterable[Any]]) -> Iterator[Any]:
+    """Yield the first value of each, then the second of each, so that a short prefix has values of all."""
+    for row in zip_longest(*several, fillvalue=_ABSENT):
+        yield from (value for value in row if value is not _ABSENT)
