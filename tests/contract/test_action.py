@@ -139,7 +139,8 @@ def test_the_workflow_of_the_page_runs(folder: Path) -> None:
     (text,) = re.findall(r"^```yaml\n(name: Contract.*?)^```", page, re.M | re.S)
     workflow = YAML(typ="safe", pure=True).load(text)
     job = workflow["jobs"]["contract"]
-    assert (list(workflow["on"]), job["permissions"]) == (["pull_request"], {"contents": "read", "pull-requests": "write"})
+    assert list(workflow["on"]) == ["pull_request"]
+    assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
     (folder / "contracts").mkdir()
     (folder / "old.json").rename(folder / "contracts" / "weather-1.11.0.json")
     (folder / "wider.json").rename(folder / "weather.json")

@@ -152,9 +152,10 @@ run(app)
 def test_the_version_of_the_server_is_no_change(tmp_path: Path) -> None:
     for version in ("1.0.0", "1.1.0"):
         save(tmp_path / f"{version}.json", {"serverInfo": {"name": "weather", "version": version}, "tools": []})
-    assert [one["verdict"] for one in steps(tmp_path)] == ["same"]
+    assert [one["verdict"] for one in steps(tmp_path, "--fail-on", "any")] == ["same"]
     save(tmp_path / "1.2.0.json", {"serverInfo": {"name": "storms", "version": "1.2.0"}, "tools": []})
     assert [one["verdict"] for one in steps(tmp_path)] == ["same", "breaking"]
+    inside("contract", "history", tmp_path, "--fail-on", "breaking", code=1)
 
 
 @pytest.fixture

@@ -66,8 +66,7 @@ def history(
         ]
     found = report.histories(contracts, profile)
     print_report(Report(partial(report.document, found, profile), partial(report.record, found, profile)), format, out)
-    steps = [step for one in found for step in one.steps]
-    if fails(fail_on, (change for step in steps for change in step.comparison.changes if change.kind != "server")):
+    if fails(fail_on, (change for one in found for step in one.steps for change in step.changes)):
         raise typer.Exit(1)
 
 

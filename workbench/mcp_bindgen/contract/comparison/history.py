@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.drift.callers import Callers
+from mcp_bindgen.drift.changes import Change
 from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.report.document import (
     Block,
@@ -28,7 +28,7 @@ from mcp_bindgen.spec import BadInput
 
 from ..document import read_contract
 from ..model import Contract
-from .compare import ContractComparison, ContractFinding, compare_contracts
+from .compare import ContractComparison, compare_contracts
 from .report import finding_list, word
 from .report import record as comparison_record
 
@@ -74,23 +74,27 @@ class Step:
     new: str
     comparison: ContractComparison
 
-    @cached_property
-    def findings(self) -> Sequence[ContractFinding]:
-        """The changes, the worst first, without another version or revision of the server, which each step may have."""
-        found = self.comparison.findings
-        return [one for one in found if one.kind != "server" or not one.verdict.is_open]
+    @property
+    def changes(self) -> Sequence[Change]:
+        """The changes that count; another version of the server, which each step may have, is none."""
+        return [one for one in self.comparison.changes if one.kind != "server" or not one.is_open]
+
+    @property
+    def verdicts(self) -> Sequence[Verdict]:
+        """Verdicts on the changes; a server is judged if its callers may break."""
+        return [one.verdict for one in self.changes if one.kind != "server" or not one.verdict.is_open]
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict."""
-        return max((one.verdict for one in self.findings), default=Verdict.SAME)
+        return max(self.verdicts, default=Verdict.SAME)
 
-    @cached_property
+    @property
     def counts(self) -> dict[str, int]:
         """Verdict, or `texts`, `added`, `removed` -> number of entries; added and removed ones have a verdict, too."""
-        worst = {(one.kind, one.name): one.verdict for one in reversed(self.findings)}  # the worst come first
-        ends = {end: sum(one.rule == f"{one.kind}-{end}" for one in self.findings) for end in ("added", "removed")}
-        verdicts = {word(verdict): list(worst.values()).count(verdict) for verdict in _COUNTED}
+        rules = [(one.kind, fact.rule) for one in self.changes for fact in one.facts]
+        ends = {end: sum(rule == f"{kind}-{end}" for kind, rule in rules) for end in ("added", "removed")}
+        verdicts = {word(verdict): self.verdicts.count(verdict) for verdict in _COUNTED}
         return {**verdicts, "texts": len(self.comparison.texts), **ends}
 
 
@@ -190,7 +194,7 @@ def _section(history: History, callers: Callers) -> Section:
     for step in history.steps:
         shown = strong(word(step.verdict)) if not step.verdict.is_open else word(step.verdict)
         rows.append([code(step.new), shown, *map(str, step.counts.values())])
-        broken = [one for one in step.findings if one.verdict is Verdict.BREAKING]
+        broken = [one for one in step.comparison.findings if one.verdict is Verdict.BREAKING]
         if broken:
             title = f"{literal(step.old)} → {literal(step.new)}: {step.counts['breaking']} breaking"
             blocks.append(Section(title, [finding_list(broken, witness=True)]))
