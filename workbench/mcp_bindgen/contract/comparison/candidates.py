@@ -14,10 +14,9 @@ from typing import Any
 
 import jsonschema_rs
 
-from mcp_bindgen.app.dialects import objects
+from mcp_bindgen.json_schema.keywords import objects
+from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.spec.json import is_array, is_object, listed
-
-from ..references import Targets
 
 _MAX_DEPTH = 12
 """Maximum number of members and items around a value; deeper ones are left out."""
@@ -35,9 +34,29 @@ _MAX_COMMON_LENGTH = 8
 """Maximum limit of one value that other values are tried with."""
 
 _KINDS = ("object", "array", "string", "integer", "number", "boolean", "null")
-_STRINGS = ("text", "", "a", "A b", "0", "x-1", "2025-01-01", "a@example.org", "https://example.org/a", "\N{EURO SIGN}\n")
+_STRINGS = (
+    "text",
+    "",
+    "a",
+    "A b",
+    "0",
+    "x-1",
+    "2025-01-01",
+    "a@example.org",
+    "https://example.org/a",
+    "\N{EURO SIGN}\n",
+)
 _NUMBERS = (1, 0, -1, 0.5, 2, 1.5, 100, 2**53 - 1, 1 - 2**53)
-_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains")
+_LENGTHS = (
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
+)
 _LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _SAME = ("anyOf", "oneOf")
 _ABSENT: Any = object()
@@ -172,7 +191,9 @@ class _Candidates:
             [
                 _by_turns([[{**base, name: value} for value in values] for name, values in known.items()]),
                 ({key: one for key, one in whole.items() if key != name} for name in whole),
-                _by_turns([self.pairs(base, known, *names) for names in combinations(dict.fromkeys([*required, *named]), 2)]),
+                _by_turns(
+                    [self.pairs(base, known, *names) for names in combinations(dict.fromkeys([*required, *named]), 2)]
+                ),
             ]
         )
         spare = next((known[name][0] for name in extra if name in known), _ABSENT)

@@ -31,7 +31,9 @@ def witness(sender: Any, receiver: Any, stated: Any = True) -> Witness | None:
     The candidates are samples of the difference of both schemas, and samples of the sender with the limits of both.
     """
     try:
-        accepts, refuses, allows = (jsonschema_rs.validator_for(one, offline=True) for one in (sender, receiver, stated))
+        accepts, refuses, allows = (
+            jsonschema_rs.validator_for(one, offline=True) for one in (sender, receiver, stated)
+        )
     except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
         return None
     deadline = time.monotonic() + _TIMEOUT_SECONDS
