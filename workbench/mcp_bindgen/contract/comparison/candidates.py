@@ -15,8 +15,9 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.json_schema.keywords import objects
-from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.spec.json import is_array, is_object, listed
+
+from mcp_bindgen.json_schema.references import Targets
 
 _MAX_DEPTH = 12
 """Maximum number of members and items around a value; deeper ones are left out."""
@@ -187,6 +188,9 @@ class _Candidates:
         whole = {name: known[name][0] for name in named if name in known}
         yield base
         yield {**base, **whole}
+        spare = next((known[name][0] for name in extra if name in known), _ABSENT)
+        for count in _counts(parts, self._counts) if spare is not _ABSENT else ():
+            yield {**base, **{f"key{index}": spare for index in range(count - len(base))}}
         yield from _by_turns(
             [
                 _by_turns([[{**base, name: value} for value in values] for name, values in known.items()]),
@@ -196,9 +200,6 @@ class _Candidates:
                 ),
             ]
         )
-        spare = next((known[name][0] for name in extra if name in known), _ABSENT)
-        for count in _counts(parts, self._counts) if spare is not _ABSENT else ():
-            yield {**base, **{f"key{index}": spare for index in range(count - len(base))}}
 
     def pairs(self, base: dict[str, Any], known: Mapping[str, list[Any]], one: str, other: str) -> Iterator[Any]:
         for value, beside in product(known.get(one, [])[:6], known.get(other, [])[:6]):
@@ -301,7 +302,7 @@ def _constants(part: Mapping[str, Any]) -> Iterator[list[Any]]:
 
 
 def _kinds(part: Mapping[str, Any]) -> Sequence[str]:
-    kinds = listed(part.get("type", _KINDS))
+    kinds = listed(part["type"]) if "type" in part else _KINDS
     return [*kinds, "integer"] if "number" in kinds else kinds
 
 
