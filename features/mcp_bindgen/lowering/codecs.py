@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
-from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
+from mcp_bindgen.runtime.model.json_types import distinct, is_array, is_object, same_json
 
 Json: TypeAlias = Any
 """JSON value, as `json.loads` returns it."""
@@ -82,7 +82,7 @@ class Labels:
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
         for label, constant in self.values.items():
-            if value is not ABSENT and json_key(constant) == json_key(value):
+            if value is not ABSENT and same_json(constant, value):
                 return label
         raise Lost(f"{value!r} has no label")
 
@@ -100,7 +100,7 @@ class Constant:
 
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
-        if value is ABSENT or json_key(value) != json_key(self.value):
+        if value is ABSENT or not same_json(value, self.value):
             raise Lost("it is another constant")
         return self.wire
 
@@ -307,7 +307,7 @@ class Items:
         if not is_array(value):
             return value
         found = [self._at(index).decode(item) for index, item in enumerate(value)]
-        return list({json_key(item): item for item in reversed(found)}.values())[::-1] if self.distinct else found
+        return distinct(found) if self.distinct else found
 
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
@@ -350,7 +350,7 @@ class Branches:
         for fits, codec in self.branches:
             try:
                 encoded = codec.encode(value)
-                if fits(encoded) and json_key(self.decode(encoded)) == json_key(value):
+                if fits(encoded) and same_json(self.decode(encoded), value):
                     return encoded
             except (Lost, Undecodable):
                 continue

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
+from mcp_bindgen.runtime.model.json_types import is_array, is_object, same_json
 
 from .codecs import IDENTITY, Codec, Json, Lost, Undecodable
 from .profiles import Profile, completed, excesses
@@ -96,7 +96,7 @@ class Lowered:
         """
         self._require_schema()
         encoded: dict[str, Any] = self.codec.encode(dict(arguments))
-        if not self._compiled.is_valid(encoded) or json_key(self.codec.decode(encoded)) != json_key(dict(arguments)):
+        if not self._compiled.is_valid(encoded) or not same_json(self.codec.decode(encoded), dict(arguments)):
             raise Lost(f"the lowered schema of {self.tool} cannot express these arguments")
         return encoded
 
@@ -111,7 +111,7 @@ class Lowered:
         if not is_object(found) or not jsonschema_rs.validator_for(self.source, offline=True).is_valid(found):
             return None
         try:
-            return found if json_key(self.decode(self.encode(found))) != json_key(found) else None
+            return found if not same_json(self.decode(self.encode(found)), found) else None
         except ValueError:
             return found
 

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from mcp_bindgen.json_schema.references import tokens
-from mcp_bindgen.runtime.model.json_types import is_object, json_key
+from mcp_bindgen.runtime.model.json_types import distinct, is_object, json_key
 
 from . import codecs
 from .codecs import IDENTITY, Codec, Json
@@ -226,7 +226,7 @@ class Rewriter:
             return []
         pointer = shape[0].pointer
         reasons = tuple(one for alternative in shape for one in alternative.reasons)
-        values = list({json_key(value): value for one in shape for value in one.values}.values())
+        values = distinct(value for one in shape for value in one.values)
         texts = (f"{', '.join(map(_text, one.values))}: {one.description}" for one in shape if one.description)
         description = shape[0].description if len(shape) == 1 else "; ".join(texts)
         if self.profile.only_strings_enumerated and not _is_boolean(values):

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from mcp_bindgen.json_schema.dialects import draft, modern
 from mcp_bindgen.json_schema.keywords import children
 from mcp_bindgen.json_schema.references import step, tokens
-from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
+from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key, same_json
 
 from .codecs import Json
 from .rules import Reason, Refused, reason
@@ -342,7 +342,7 @@ class Document:
             types = _types(schema["type"])
             values = [value for value in values if any(is_of(type, value) for type in types)]
         if "enum" in schema and "const" in schema:
-            values = [value for value in values if json_key(value) == json_key(schema["const"])]
+            values = [value for value in values if same_json(value, schema["const"])]
         unique = {json_key(value): value for value in values}.values()
         description = _description(schema)
         scalars = tuple(value for value in unique if not (is_object(value) or is_array(value)))

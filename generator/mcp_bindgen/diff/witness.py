@@ -6,7 +6,6 @@ the verdict. Values contain only declared members; the schemas are as open as st
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
@@ -17,6 +16,7 @@ from jsonschema_rs import Draft202012Validator, Registry
 from mcp_bindgen.ir.examples import Examples, Unfit
 from mcp_bindgen.ir.model import Carrier, Map, Object, Protocol, Ref, Type, Union
 from mcp_bindgen.ir.schema import document_of, schema_of
+from mcp_bindgen.runtime.model.json_types import json_key
 
 from .finding import Finding, Impact, Message, Witness
 from .location import NEW, OLD, SIDES, Change, Location, only
@@ -89,13 +89,13 @@ class Witnesses:
 
     def _instances(self, change: Change) -> Iterator[Any]:
         """Yield values of the unit with different values in the changed place, simplest first."""
-        tried: set[str] = set()
+        tried: set[object] = set()
         for value in self._leaves(change):
             for first in (NEW, OLD):
                 instance = self._embedded(change.location, value, first)
-                text = json.dumps(instance, sort_keys=True)
-                if text not in tried:
-                    tried.add(text)
+                key = json_key(instance)
+                if key not in tried:
+                    tried.add(key)
                     yield instance
                 if len(tried) > _MAX_VALUES:
                     return

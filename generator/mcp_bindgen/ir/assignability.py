@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_bindgen.runtime.model.json_types import json_key
 from mcp_bindgen.spec.json import is_json_type
 
 from .model import AnyValue, Array, Const, Map, Object, Protocol, Ref, Scalar, Type, Union, is_implied
@@ -42,7 +43,7 @@ class Assignability:
             case expected, Union(members):
                 return all(self.accepts(expected, member, above) for member in members)
             case Const(values), Const(others):
-                return {repr(value) for value in others} <= {repr(value) for value in values}
+                return {*map(json_key, others)} <= {*map(json_key, values)}
             case expected, Const((_, _, *_) as values):
                 return all(self.accepts(expected, Const((value,)), above) for value in values)
             case Union(members), given:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from mcp_bindgen.runtime.model.json_types import json_key
 from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.json import is_array, is_json_type, is_object, json_type_of, listed
 from mcp_bindgen.spec.references import target
@@ -103,7 +104,7 @@ def _kinds(schema: Schema, values: list[Any] | None) -> set[str]:
     return {"number" if kind == "integer" else kind for kind in listed(schema.get("type", []))}
 
 
-def _key(value: Any) -> tuple[str, Any]:
+def _key(value: Any) -> tuple[str, object]:
     """Return a key that only equal JSON values share: `1` and `1.0` are equal, `1` and `true` are not."""
     kind = "number" if is_json_type(value, "number") else json_type_of(value)
-    return kind, json.dumps(value, sort_keys=True) if kind in ("array", "object") else value
+    return kind, json_key(value)

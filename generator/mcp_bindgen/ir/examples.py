@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from mcp_bindgen.runtime.model.json_types import distinct, json_key
 from mcp_bindgen.spec.json import is_array, is_object
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def fits(protocol: Protocol, type: Type, value: Any) -> bool:
         case Scalar():
             return _is_scalar(type, value)
         case Const(values):
-            return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)
+            return json_key(value) in map(json_key, values)
         case Array(items, constraints):
             limits = dict(constraints)
             if not is_array(value) or not limits.get("minItems", 0) <= len(value) <= limits.get("maxItems", math.inf):
@@ -156,7 +157,7 @@ class Examples:
 
     def __init__(self, protocol: Protocol, pool: Iterable[Any] = ()) -> None:
         self._protocol = protocol
-        self._pool = _distinct(pool)
+        self._pool = distinct(pool)
         self._known: dict[tuple[str, bool], Any] = {}
         self._several: dict[str, list[Any]] = {}
 
@@ -256,7 +257,7 @@ class Examples:
 
     def _best(self, type: Type) -> list[Any]:
         """Return some values of `type`, accepted values first."""
-        values = _distinct(itertools.islice(self.several(type), _MOST)) or [None]
+        values = distinct(itertools.islice(self.several(type), _MOST)) or [None]
         return sorted(values, key=lambda value: not fits(self._protocol, type, value))
 
     def _arrays(self, items: Type, limits: Sequence[int]) -> Iterator[Any]:
@@ -335,11 +336,6 @@ def _is_within(limits: Mapping[str, Any], number: float) -> bool:
         and limits.get("exclusiveMinimum", -math.inf) < number < limits.get("exclusiveMaximum", math.inf)
         and ("multipleOf" not in limits or Fraction(str(number)) % Fraction(str(limits["multipleOf"])) == 0)
     )
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    """Return values once each; to Python, 1 and true are equal."""
-    return list({json.dumps(value, sort_keys=True): value for value in values}.values())
 
 
 def _by_turns(several: Iterable[Iterable[Any]]) -> Iterator[Any]:

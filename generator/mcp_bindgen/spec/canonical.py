@@ -7,6 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 from mcp_bindgen.json_schema.keywords import NESTING, PROSE
+from mcp_bindgen.runtime.model import json_types
+from mcp_bindgen.runtime.model.json_types import ABSENT, same_json
 
 from . import pointer as json_pointer
 from .json import is_array, is_object
@@ -58,7 +60,7 @@ def _rank(value: Any) -> tuple[str, Any]:
 def same(one: Any, other: Any, keyword: str) -> bool:
     """Return whether two schemas, or values of a keyword, are equal except for prose and order."""
     first, second = ({keyword: value} if not is_object(value) else value for value in (one, other))
-    return json.dumps(canonical_schema(first)) == json.dumps(canonical_schema(second))
+    return same_json(canonical_schema(first), canonical_schema(second))
 
 
 def dumps(document: Any) -> str:
@@ -81,19 +83,10 @@ def _sha256(document: Any) -> str:
     return sha256(compact.encode(errors="surrogatepass")).hexdigest()
 
 
-def differences(ours: Any, theirs: Any, pointer: str = "") -> list[str]:
+def differences(ours: Any, theirs: Any) -> list[str]:
     """Return one line for each difference between two JSON documents, with pointer and values."""
-    if is_object(ours) and is_object(theirs):
-        found: list[str] = []
-        for name in [*ours, *(name for name in theirs if name not in ours)]:
-            here = json_pointer.join(pointer, name)
-            if name not in theirs:
-                found.append(f"{here}: gone")
-            elif name not in ours:
-                found.append(f"{here}: new")
-            else:
-                found.extend(differences(ours[name], theirs[name], here))
-        return found
-    if ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool):
-        return []
-    return [f"{pointer}: {json.dumps(ours)} -> {json.dumps(theirs)}"]
+    return [
+        f"{json_pointer.join('', *path)}: "
+        + ("gone" if new is ABSENT else "new" if old is ABSENT else f"{json.dumps(old)} -> {json.dumps(new)}")
+        for path, old, new in json_types.differences(ours, theirs)
+    ]

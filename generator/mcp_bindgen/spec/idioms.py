@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
 from mcp_bindgen.json_schema.keywords import NAMED, NESTING, PROSE, VALUES, objects
+from mcp_bindgen.runtime.model.json_types import json_key
 
 from .json import is_array, is_object
 from .keywords import ANNOTATIONS, DIALECT, PREFIX, STRUCTURE, Schema
@@ -94,14 +94,14 @@ def lifted(definitions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, st
     """
     result: dict[str, Any] = dict(definitions)
     places: dict[str, str] = {}
-    known: dict[str, str] = {}
+    known: dict[object, str] = {}
     for owner, definition in definitions.items():
         nested = definition.get("$defs") if is_object(definition) else None
         if not is_object(nested):
             continue
         names: dict[str, str] = {}
         for inner, schema in nested.items():
-            form = json.dumps([inner, nested], sort_keys=True)
+            form = json_key([inner, nested])
             names[inner] = known.setdefault(form, _free(owner, inner, result))
             result.setdefault(names[inner], schema)
             places.setdefault(names[inner], join("/$defs", owner, "$defs", inner))

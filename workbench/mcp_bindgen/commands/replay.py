@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from mcp_bindgen.runtime.model.json_types import same_json
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.protocol.methods import DISCOVER, INITIALIZE, LISTEN, untyped
 from mcp_bindgen.spec.json import is_object
@@ -114,8 +115,7 @@ class RecordedAnswers(Answering):
     def _answer(self, method: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to the same question, else to the first one of its method."""
         known = [one for one in self._questions if one.message.get("method") == method]
-        wanted = canonical(params_of(asked))
-        for one in [one for one in known if canonical(params_of(one.message)) == wanted] or known:
+        for one in [one for one in known if same_json(params_of(one.message), params_of(asked))] or known:
             return _result(one)
         raise ProtocolError(METHOD_NOT_FOUND, f"the recording has no answer to {method}")
 

@@ -27,6 +27,7 @@ from mcp_bindgen.ir.model import (
     flattened,
     union_of,
 )
+from mcp_bindgen.runtime.model.json_types import distinct
 from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
 from mcp_bindgen.spec.keywords import has_members
 from mcp_bindgen.spec.pointer import join, split
@@ -316,6 +317,6 @@ def _union(types: Iterable[Type]) -> Type:
     if any(isinstance(type, Scalar) and type.kind in ("integer", "number") for type in flat):
         flat += [Scalar("boolean")] if any(isinstance(value, bool) for value in consts) else []
         consts = [value for value in consts if not isinstance(value, bool)]
-    merged = Const(tuple({repr(value): value for value in consts}.values()))  # in Python, 1 and true are equal
+    merged = Const(tuple(distinct(consts)))
     flat = [merged if isinstance(type, Const) else type for type in flat if consts or not isinstance(type, Const)]
     return AnyValue() if not flat or AnyValue() in flat else union_of(flat)

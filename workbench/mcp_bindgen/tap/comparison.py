@@ -13,6 +13,7 @@ from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.document import contract_of_valid
 from mcp_bindgen.contract.model import LISTINGS
 from mcp_bindgen.drift.callers import callers
+from mcp_bindgen.runtime.model.json_types import ABSENT, Path, differences, same_json
 from mcp_bindgen.runtime.protocol.methods import DISCOVER
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import shortened
@@ -26,7 +27,6 @@ Verdict = Literal["same", "fits", "different", "skipped"]
 
 _MAX_DIFFERENCES = 20  # of one request
 _MAX_SHOWN = 100  # characters of a value
-_ABSENT = object()
 _OPAQUE = {"nextCursor": "cursor", "requestState": "requestState"}
 """Member of a result with a text that only its server understands -> the member of params that returns it."""
 
@@ -107,7 +107,7 @@ class Comparison:
             found.append(Difference("", f"the server asked {_list(asked)}, and asks {_list(asks)} now"))
         old, new = recorded.response, live.response
         if "error" in old or "error" in new:
-            return [*found, *self._values(old.get("error", _ABSENT), new.get("error", _ABSENT), ["error"])], False
+            return [*found, *self._values(old.get("error", ABSENT), new.get("error", ABSENT), ["error"])], False
         before, now = self._settled(recorded, old.get("result")), self._settled(recorded, new.get("result"))
         if not (is_object(before) and is_object(now)):
             return [*found, *self._values(before, now, ["result"])], False
@@ -116,12 +116,12 @@ class Comparison:
                 self._live[before.pop(name)] = now.pop(name)
         for member in LISTINGS.keys() & before.keys() & now.keys():
             found += self._contracts(member, before.pop(member), now.pop(member))
-        structured = before.pop("structuredContent", _ABSENT), now.pop("structuredContent", _ABSENT)
+        structured = before.pop("structuredContent", ABSENT), now.pop("structuredContent", ABSENT)
         if _mirrors(before, structured[0]) and _mirrors(now, structured[1]):
             del before["content"], now["content"]
         values = list(self._values(*structured, ["result", "structuredContent"]))
         rest = list(self._values(before, now, ["result"]))
-        are_values = bool(values) and structured[1] is not _ABSENT and not (found or rest)
+        are_values = bool(values) and structured[1] is not ABSENT and not (found or rest)
         return [*found, *values, *rest], are_values
 
     def _settled(self, exchange: Exchange, result: Any) -> Any:
@@ -136,7 +136,7 @@ class Comparison:
 
     def _contracts(self, member: str, recorded: Any, live: Any) -> Iterator[Difference]:
         """Yield the findings of the comparison of contracts; the differences of values if it has none."""
-        if canonical(recorded) == canonical(live):
+        if same_json(recorded, live):
             return
         try:
             old, new = contract_of_valid({member: recorded}), contract_of_valid({member: live})
@@ -167,20 +167,13 @@ class Comparison:
 
     def _values(self, old: Any, new: Any, path: list[str]) -> Iterator[Difference]:
         """Yield the places where two values differ."""
-        if self._is_ignored(path[1:]):
-            return
-        if is_object(old) and is_object(new):
-            for key in sorted(old.keys() | new.keys()):
-                yield from self._values(old.get(key, _ABSENT), new.get(key, _ABSENT), [*path, key])
-        elif is_array(old) and is_array(new) and len(old) == len(new):
-            for index, pair in enumerate(zip(old, new, strict=True)):
-                yield from self._values(*pair, [*path, str(index)])
-        elif old is not new and (old is _ABSENT or new is _ABSENT or canonical(old) != canonical(new)):
-            yield Difference(join("", *path), f"was {_value(old)}, is {_value(new)}")
+        for place, was, now in differences(old, new, tuple(path)):
+            if not self._is_ignored(place[1:]):
+                yield Difference(join("", *place), f"was {_value(was)}, is {_value(now)}")
 
-    def _is_ignored(self, path: Sequence[str]) -> bool:
+    def _is_ignored(self, path: Path) -> bool:
         return any(
-            len(pattern) == len(path) and all(one in ("*", step) for one, step in zip(pattern, path, strict=True))
+            len(pattern) <= len(path) and all(one in ("*", str(step)) for one, step in zip(pattern, path, strict=False))
             for pattern in self._ignored
         )
 
@@ -208,15 +201,15 @@ def _entries(result: Any, member: str) -> list[dict[str, Any]]:
 def _mirrors(result: Mapping[str, Any], structured: Any) -> bool:
     """Return whether the content of a result is the JSON text of its structured content."""
     content = _objects(result.get("content"))
-    if structured is _ABSENT or len(content) != 1 or not isinstance(content[0].get("text"), str):
+    if structured is ABSENT or len(content) != 1 or not isinstance(content[0].get("text"), str):
         return False
     try:
-        return canonical(json.loads(content[0]["text"])) == canonical(structured)
+        return same_json(json.loads(content[0]["text"]), structured)
     except (ValueError, RecursionError):
         return False
 
 
 def _value(value: Any) -> str:
-    if value is _ABSENT:
+    if value is ABSENT:
         return "absent"
     return shortened(json.dumps(value, ensure_ascii=False), _MAX_SHOWN)

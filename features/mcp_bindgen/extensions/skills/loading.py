@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
+from mcp_bindgen.runtime.model.json_types import is_array, is_object, same_json
 
 from .folder import FILE, MOST_BYTES, MOST_FILES, BadFrontmatter, digest, parse_frontmatter
 
@@ -173,7 +173,7 @@ async def load_skill(
     except (UnicodeDecodeError, BadFrontmatter) as error:
         problem = str(error) if isinstance(error, BadFrontmatter) else "is not UTF-8"
         raise SkillRefused(f"{entry.uri} {problem}") from None
-    if json_key(written) != json_key(entry.frontmatter):
+    if not same_json(written, entry.frontmatter):
         raise SkillRefused(f"{entry.uri} has other frontmatter than its entry, which the user saw")
     return LoadedSkill(client, entry, text)
 

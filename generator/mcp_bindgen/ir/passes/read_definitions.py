@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mcp_bindgen.runtime.model.json_types import distinct
 from mcp_bindgen.spec import BadInput, Schema
 from mcp_bindgen.spec.json import is_json_type, is_object, listed
 from mcp_bindgen.spec.keywords import CONSTRAINTS, has_members
@@ -181,7 +182,7 @@ def _merged(members: Sequence[Type]) -> list[Type]:
     Numbers and booleans stay apart: to pydantic, `1.0` is both of the constants 1 and true.
     """
     flat = flattened(members)
-    values = {repr(value): value for part in flat if isinstance(part, Const) for value in part.values}
-    if {bool, int} <= {*map(type, values.values())}:
+    values = distinct(value for part in flat if isinstance(part, Const) for value in part.values)
+    if {bool, int} <= {*map(type, values)}:
         return flat
-    return [Const(tuple(values.values())) if isinstance(part, Const) else part for part in flat]
+    return [Const(tuple(values)) if isinstance(part, Const) else part for part in flat]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from pydantic_core import from_json, to_jsonable_python
 from typing_extensions import TypeIs
+
+Value = TypeVar("Value")
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Names of members and indexes of items that lead to a place in a JSON value."""
 
 # Built-in functions: each message calls them several times, and a call of a Python function costs more.
 
@@ -27,6 +32,35 @@ def json_key(value: object) -> object:
     if is_array(value):
         return "array", tuple(map(json_key, value))
     return type(value) if isinstance(value, bool) else None, value
+
+
+def same_json(one: object, other: object) -> bool:
+    """Return whether two JSON values are equal, as JSON Schema defines it (2020-12, 4.2.2)."""
+    return json_key(one) == json_key(other)
+
+
+def distinct(values: Iterable[Value]) -> list[Value]:
+    """Return values once each, in their order."""
+    found: dict[object, Value] = {}
+    for value in values:
+        found.setdefault(json_key(value), value)
+    return list(found.values())
+
+
+ABSENT: Final = object()
+"""Stands for a member that one of two values lacks."""
+
+
+def differences(old: object, new: object, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
+    """Yield the places where two JSON values differ, with both values; arrays of other lengths differ as a whole."""
+    if is_object(old) and is_object(new):
+        for name in {**old, **new}:
+            yield from differences(old.get(name, ABSENT), new.get(name, ABSENT), (*path, name))
+    elif is_array(old) and is_array(new) and len(old) == len(new):
+        for index, pair in enumerate(zip(old, new, strict=True)):
+            yield from differences(*pair, (*path, index))
+    elif not same_json(old, new):
+        yield path, old, new
 
 
 def parse_json(data: bytes | str) -> Any:

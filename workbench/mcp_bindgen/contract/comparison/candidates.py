@@ -15,9 +15,8 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.json_schema.keywords import objects
-from mcp_bindgen.spec.json import is_array, is_object, listed
-
 from mcp_bindgen.json_schema.references import Targets
+from mcp_bindgen.spec.json import is_array, is_object, listed
 
 _MAX_DEPTH = 12
 """Maximum number of members and items around a value; deeper ones are left out."""

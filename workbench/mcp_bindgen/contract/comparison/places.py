@@ -18,6 +18,7 @@ from mcp_bindgen.ir.model import Scalar
 from mcp_bindgen.json_schema.dialects import modern
 from mcp_bindgen.json_schema.keywords import HINTS, NAMED, PROSE, REFERENCES, VALUES, edited
 from mcp_bindgen.json_schema.references import Targets
+from mcp_bindgen.runtime.model.json_types import ABSENT, json_key
 from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
 from mcp_bindgen.spec.keywords import CONSTRAINTS
 
@@ -35,8 +36,6 @@ _TOGETHER = frozenset(
     {"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "then"}
 )
 """Keywords that depend on other ones of the same schema."""
-
-_ABSENT: Any = object()
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class _Walk:
                 return  # the other keywords are not comparable
         ruled = {"required"} if CHOICES & one.keys() and CHOICES & other.keys() else {"type", "required"}
         for keyword in sorted((one.keys() | other.keys()) - _NAMES - ruled | {"properties"}):
-            absent = _DEFAULTS.get(keyword, _ABSENT)
+            absent = _DEFAULTS.get(keyword, ABSENT)
             was, now = one.get(keyword, absent), other.get(keyword, absent)
             if keyword == "properties":
                 yield from self.members(one, other, place)
@@ -97,7 +96,7 @@ class _Walk:
                 yield from self.schemas(was, now, place + step)
             elif keyword in (*_UNIONS, "allOf") and is_array(was) and is_array(now):
                 yield from self.alternatives(keyword, was, now, place)
-            elif self.text(keyword, was, 0) != self.text(keyword, now, 1):
+            elif self.key(keyword, was, 0) != self.key(keyword, now, 1):
                 yield from _ruled(place, keyword, was, now)
 
     def members(self, old: Schema, new: Schema, place: str) -> Iterator[Difference]:
@@ -136,14 +135,14 @@ class _Walk:
             (new, old)
             for new, schema in come.items()
             for old, other in gone.items()
-            if akin(old, new) and self.text("", other, 0) == self.text("", schema, 1)
+            if akin(old, new) and self.key("", other, 0) == self.key("", schema, 1)
         ]
         return {new: old for new, old in close if sum(new == pair[0] or old == pair[1] for pair in close) == 1}
 
     def alternatives(self, keyword: str, old: list[Any], new: list[Any], place: str) -> Iterator[Difference]:
         """Compare lists of schemas: remove common schemas, and pair the remaining ones."""
-        ours = [(self.text("", member, 0), member) for member in old]
-        theirs = [(self.text("", member, 1), member) for member in new]
+        ours = [(self.key("", member, 0), member) for member in old]
+        theirs = [(self.key("", member, 1), member) for member in new]
         before, after = (Counter(text for text, _ in side) for side in (ours, theirs))
         texts = {text for text in before if text in after and (keyword != "oneOf" or before[text] == after[text])}
         gone = [member for text, member in ours if text not in texts]
@@ -200,13 +199,11 @@ class _Walk:
             found = {**target, **rest}
         return found
 
-    def text(self, keyword: str, value: Any, side: int) -> str:
-        """Return a canonical form of a value, with the targets of its references."""
-        if value is _ABSENT:
-            return ""
+    def key(self, keyword: str, value: Any, side: int) -> object:
+        """Return what equal values share, with the targets of their references."""
         if keyword in ("enum", "type") and is_array(value):
-            return json.dumps(sorted(json.dumps(one, sort_keys=True) for one in value))
-        found: dict[str, str] = {}
+            return frozenset(map(json_key, value))
+        found: dict[str, object] = {}
         pending = [value]
         while pending:
             for reference in _references(pending.pop()):
@@ -214,7 +211,7 @@ class _Walk:
                     target = self.targets[side].find(reference)
                     found[reference] = _plain("", target)
                     pending.append(target)
-        return _plain(keyword, value) + json.dumps(found, sort_keys=True)
+        return _plain(keyword, value), frozenset(found.items())
 
 
 def described(schema: Any) -> str:
@@ -245,9 +242,13 @@ def _ruled(place: str, keyword: str, old: Any, new: Any) -> Iterator[Difference]
         for rule, (before, after) in scalar_differences(*sides):
             yield Difference(place, keyword, before, after, rule)
     elif keyword == "enum" and is_array(old) and is_array(new):
-        ours, theirs = (list(map(_json, values)) for values in (old, new))
-        yield from (Difference(place, keyword, one, "", "enum-value-removed") for one in ours if one not in theirs)
-        yield from (Difference(place, keyword, "", one, "enum-value-added") for one in theirs if one not in ours)
+        ours, theirs = ({json_key(one): _json(one) for one in values} for values in (old, new))
+        yield from (
+            Difference(place, keyword, ours[one], "", "enum-value-removed") for one in ours if one not in theirs
+        )
+        yield from (
+            Difference(place, keyword, "", theirs[one], "enum-value-added") for one in theirs if one not in ours
+        )
     elif keyword == "const" and was and now:
         yield Difference(place, keyword, was, now, "const-changed")
     elif keyword == "additionalProperties" and (old is False or new is False):
@@ -259,7 +260,7 @@ def _ruled(place: str, keyword: str, old: Any, new: Any) -> Iterator[Difference]
 
 def _limited(keyword: str, value: Any) -> Scalar:
     """Return a scalar with one limit or format, if it is stated."""
-    if value is _ABSENT:
+    if value is ABSENT:
         return Scalar("number")
     return Scalar("number", (), value) if keyword == "format" else Scalar("number", ((keyword, value),))
 
@@ -284,12 +285,12 @@ def _references(node: Any) -> Iterator[str]:
             yield from _references(child)
 
 
-def _plain(keyword: str, value: Any) -> str:
-    """Return the value of a keyword, or a schema, as JSON without descriptions, with sorted members."""
+def _plain(keyword: str, value: Any) -> object:
+    """Return what equal values of a keyword, or schemas, share; their descriptions do not count."""
     if keyword not in VALUES | PROSE:
         value = edited(value, lambda _, one: [one.pop(word) for word in PROSE & one.keys()], names=keyword in NAMED)
-    return json.dumps(value, sort_keys=True)
+    return json_key(value)
 
 
 def _json(value: Any) -> str:
-    return "" if value is _ABSENT else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return "" if value is ABSENT else json.dumps(value, ensure_ascii=False, sort_keys=True)
