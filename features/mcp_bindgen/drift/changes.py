@@ -119,7 +119,8 @@ class Change:
     @property
     def verdict(self) -> Verdict:
         """The verdict for callers: the worst of all facts and relations."""
-        return max([one.verdict for one in (*self.facts, *self.relations)], default=Verdict.SAME)
+        verdicts = [*(one.verdict for one in self.facts), *(one.verdict for one in self.relations)]
+        return max(verdicts, default=Verdict.SAME)
 
     @property
     def reasons(self) -> Sequence[str]:
@@ -321,8 +322,8 @@ def _change(kind: Kind, name: str, old: Entry, new: Entry) -> Change:
             elif now is not None:
                 facts.append(Fact(Verdict.COMPATIBLE, "output-schema-added", "has a structured result now"))
         case "prompt":
-            sides = [schema_of_arguments(one.get("arguments") or []) for one in (old, new)]
-            relations.append(Relation("arguments", *sides))
+            before, after = (schema_of_arguments(one.get("arguments") or []) for one in (old, new))
+            relations.append(Relation("arguments", before, after))
         case "resource" | "template":
             was, now = old.get("mimeType"), new.get("mimeType")
             if was != now:

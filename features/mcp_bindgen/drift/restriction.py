@@ -135,7 +135,7 @@ class _Edit:
         if is_call or named or any("patternProperties" in part for part in parts):
             free = {*(required - named), *({UNDECLARED} if self.callers.members == "any" else ())}
             if free:
-                extra = {"properties": {name: {} for name in sorted(free)}}
+                extra: dict[str, Any] = {"properties": {name: {} for name in sorted(free)}}
                 found["allOf"] = [*(found["allOf"] if is_array(found.get("allOf")) else ()), extra]
             found["unevaluatedProperties"] = False
         return found
