@@ -54,7 +54,7 @@ def test_an_exported_contract_is_checked_against_the_app(module: Path, suffix: s
     before = out.read_text("utf-8").replace("Add a note.", "Add notes.")
     out.write_text(before, "utf-8")
     done = inside("contract", "export", module, "--out", out, "--check", code=1)
-    assert "tool add has another description" in done.stdout
+    assert "tool add has 1 changed text" in done.stdout
     assert done.stdout.endswith(f"{out} is out of date; run the command without --check\n")
     assert out.read_text("utf-8") == before
 

@@ -1,6 +1,6 @@
 """Drift of servers: what a change of tools, prompts and resources means to their callers.
 
-Imports `app` and `runtime`; needs the extra `app`.
+Imports `app`, `json_schema` and `runtime`; needs the extra `app`.
 """
 
 from mcp_bindgen.runtime.lazy import lazy_stub

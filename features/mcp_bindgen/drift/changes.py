@@ -340,7 +340,7 @@ def _change(kind: Kind, name: str, old: Entry, new: Entry) -> Change:
     return Change(kind, name, facts, changed_texts(kind, old, new), different)
 
 
-def _without_prose(schema: Any) -> Any:
+def _without_prose(schema: object) -> Any:
     return edited(schema, lambda _, found: [found.pop(word) for word in PROSE & found.keys()])
 
 

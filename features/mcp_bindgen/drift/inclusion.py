@@ -93,7 +93,7 @@ def _alternatives(node: object) -> int:
     return sum(map(_alternatives, node)) if is_array(node) else 0
 
 
-def without_common(sender: Any, other: Any, receiver: Any) -> tuple[Any, Any, Any]:
+def without_common(sender: object, other: object, receiver: object) -> tuple[Any, Any, Any]:
     """Return three schemas without the members and items that `sender` and `other` share, which need no proof.
 
     A proof gets smaller, and does not fail for common parts that no proof can decide, such as recursive ones. The
@@ -128,8 +128,8 @@ def without_common(sender: Any, other: Any, receiver: Any) -> tuple[Any, Any, An
 
 
 def _same(
-    one: Any,
-    other: Any,
+    one: object,
+    other: object,
     roots: tuple[Targets, Targets],
     seen: frozenset[tuple[int, int]] = frozenset(),
     *,

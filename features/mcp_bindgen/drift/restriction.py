@@ -39,7 +39,7 @@ class Unsupported(ValueError):
     """A schema that cannot be restricted or relaxed; the message is the reason."""
 
 
-def sent(schema: Any, callers: Callers, *, is_call: bool = False) -> Any:
+def sent(schema: object, callers: Callers, *, is_call: bool = False) -> Any:
     """Return the schema of the values that callers send, or that a server sends to them.
 
     Args:
@@ -53,7 +53,7 @@ def sent(schema: Any, callers: Callers, *, is_call: bool = False) -> Any:
     return _Edit(schema, callers, is_sent=True).of_root(is_call=is_call)
 
 
-def read(schema: Any, callers: Callers) -> Any:
+def read(schema: object, callers: Callers) -> Any:
     """Return the schema of the results that callers of a profile accept.
 
     Raises:
@@ -64,7 +64,7 @@ def read(schema: Any, callers: Callers) -> Any:
     return _Edit(schema, callers, is_sent=False).of_root(is_call=False)
 
 
-def original(schema: Any) -> Any:
+def original(schema: object) -> Any:
     """Return a schema in 2020-12, without `$schema` and `dependencies`, whose dynamic references are static.
 
     Raises:
@@ -97,7 +97,7 @@ def original(schema: Any) -> Any:
 class _Edit:
     """Edit of one document: edited parts become definitions, each of them once."""
 
-    def __init__(self, schema: Any, callers: Callers, *, is_sent: bool) -> None:
+    def __init__(self, schema: object, callers: Callers, *, is_sent: bool) -> None:
         self.root = original(schema)
         self.targets = Targets(self.root)
         self.callers = callers
@@ -116,7 +116,7 @@ class _Edit:
             definitions[_ORIGINAL] = edited(self.root, self.moved)
         return {**found, "$defs": definitions} if definitions else found
 
-    def value(self, node: Any, *, is_call: bool = False) -> Any:
+    def value(self, node: object, *, is_call: bool = False) -> Any:
         """Return the edited schema of a whole value."""
         if not self.is_sent:
             return self.in_place(node)
@@ -156,7 +156,7 @@ class _Edit:
                 return None
         return {**self.in_place({key: one for key, one in node.items() if key != word}), word: found}
 
-    def may_be_object(self, node: Any, seen: set[int]) -> bool:
+    def may_be_object(self, node: object, seen: set[int]) -> bool:
         """Return whether the kinds, constants and alternatives of a schema let objects pass."""
         if not is_object(node) or id(node) in seen:
             return node is not False
@@ -170,7 +170,7 @@ class _Edit:
         unions = [_list(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
         return all(any([self.may_be_object(one, seen) for one in union]) for union in unions)
 
-    def is_bounded(self, node: Any, seen: set[int]) -> bool:
+    def is_bounded(self, node: object, seen: set[int]) -> bool:
         """Return whether numbers are bounded, or excluded, where a schema states kinds and constants."""
         if not is_object(node) or id(node) in seen:
             return node is not True
@@ -191,7 +191,7 @@ class _Edit:
             stated = found.get(keyword, bound)
             found[keyword] = tighter(stated, bound) if isinstance(stated, int | float) else bound
 
-    def same_value(self, node: Any) -> Iterator[dict[str, Any]]:
+    def same_value(self, node: object) -> Iterator[dict[str, Any]]:
         """Yield the schemas that apply to the same value, the given one first; each once."""
         pending, seen = [node], set[int]()
         while pending:
@@ -206,7 +206,7 @@ class _Edit:
             if isinstance(one.get("$ref"), str):
                 pending.append(self.target(one["$ref"]))
 
-    def in_place(self, node: Any, *, is_call: bool = False) -> Any:
+    def in_place(self, node: object, *, is_call: bool = False) -> Any:
         """Return an edited schema that applies to a value beside others."""
         if not is_object(node):
             return node
@@ -238,7 +238,7 @@ class _Edit:
             self.bound(found)
         return found
 
-    def part(self, keyword: str, part: Any, *, is_call: bool) -> Any:
+    def part(self, keyword: str, part: object, *, is_call: bool) -> Any:
         """Return the edited value of a keyword."""
         match keyword:
             case "$ref" if isinstance(part, str):
