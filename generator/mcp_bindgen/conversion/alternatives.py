@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_bindgen.ir.assignability import Assignability
 from mcp_bindgen.ir.model import Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
+from mcp_bindgen.runtime.model.json_types import json_key
 from mcp_bindgen.spec.json import json_type_of
 
 from .edits import Test
@@ -105,7 +106,7 @@ class Matching:
         if mine is None:
             return not theirs.required or is_stated(self._target, theirs)
         ours, others = _constants(self._source, mine), _constants(self._target, theirs)
-        return not ours or not others or not set(ours).isdisjoint(others)
+        return not ours or not others or not {*map(json_key, ours)}.isdisjoint(map(json_key, others))
 
     def _likeness(self, one: Type, other: Type) -> int:
         mine, theirs = self._source.resolve(one), self._target.resolve(other)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from pydantic import ConfigDict, TypeAdapter
 from pydantic import Field as Field
 
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object, same_json
 from mcp_bindgen.runtime.model.scalars import Boolean as Boolean
 from mcp_bindgen.runtime.model.scalars import Integer as Integer
 from mcp_bindgen.runtime.model.scalars import Number as Number
@@ -172,7 +172,7 @@ def has(member: str, *, lacks: Sequence[str] = ()) -> Test:
 
 def tagged(member: str, tag: object) -> Test:
     """Test whether a value is an object with a constant."""
-    return lambda value: is_object(value) and value.get(member) == tag
+    return lambda value: is_object(value) and same_json(value.get(member), tag)
 
 
 def of_kind(kind: type) -> Test:
