@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
+from mcp_bindgen.json_schema.keywords import edited
 from mcp_bindgen.json_schema.references import tokens
 from mcp_bindgen.runtime.model.json_types import distinct, is_object, json_key
 
@@ -123,7 +124,7 @@ class Rewriter:
         """Return a schema without the keywords that only the codecs need."""
         if self.profile.takes("additionalProperties"):
             return schema
-        found: Schema = _without(schema, "additionalProperties")
+        found: Schema = edited(schema, lambda _, part: part.pop("additionalProperties", None))
         return found
 
     def _conforms(self, schema: Json, *, root: bool = False) -> bool:
@@ -699,18 +700,3 @@ def _free(name: str, taken: set[str]) -> str:
     """Return a name that is not taken, with a number if necessary."""
     names = (f"{name}_{number}" if number else name for number in range(len(taken) + 2))
     return next(one for one in names if one not in taken)
-
-
-def _without(schema: Json, word: str) -> Any:
-    """Return a schema without a keyword, in all of its parts."""
-    if not is_object(schema):
-        return schema
-    found: Schema = {}
-    for name, value in schema.items():
-        if name in ("properties", "$defs"):
-            found[name] = {each: _without(part, word) for each, part in value.items()}
-        elif name == "anyOf":
-            found[name] = [_without(part, word) for part in value]
-        elif name != word:
-            found[name] = _without(value, word) if name == "items" else value
-    return found
