@@ -22,7 +22,16 @@ from tests.harness.json_instances import Instances, Schema, map_names
 
 NAMES = (
     *("description", "title", "$ref", "enum", "default", "type", "properties", "$defs", "definitions", "required"),
-    *("patternProperties", "dependentSchemas", "dependentRequired", "dependencies", "const", "not", "format", "$schema"),
+    *(
+        "patternProperties",
+        "dependentSchemas",
+        "dependentRequired",
+        "dependencies",
+        "const",
+        "not",
+        "format",
+        "$schema",
+    ),
 )
 LIMIT = 2**53 - 1
 
@@ -137,7 +146,9 @@ def is_sensible(root: Schema, schemas: list[Any], value: Any, *, is_call: bool =
         inner += [one for name, one in needs.items() if isinstance(value, dict) and name in value]
         if "$ref" in part:
             inner.append(root["$defs"][part["$ref"].rpartition("/")[2]])
-        parts += [one for one in inner if isinstance(one, dict) and fits({**one, "$defs": root.get("$defs", {})}, value)]
+        parts += [
+            one for one in inner if isinstance(one, dict) and fits({**one, "$defs": root.get("$defs", {})}, value)
+        ]
     if isinstance(value, list):
         first = [one for part in parts for one in part.get("prefixItems", ())]
         rest = [part["items"] for part in parts if "items" in part]

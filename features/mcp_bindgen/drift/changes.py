@@ -29,6 +29,9 @@ MAX_PARTS = 20_000
 _CHANGED_MEANING = frozenset({"unevaluatedItems", "$recursiveRef", "$recursiveAnchor"})
 """Keywords of 2019-09 that 2020-12 reads in another way."""
 
+_EXCLUSIVE = frozenset({"oneOf", "unevaluatedProperties"})
+"""Keywords by which a schema may refuse a value because a part of the schema was restricted."""
+
 Part: TypeAlias = Literal["arguments", "result"]
 
 
@@ -206,6 +209,8 @@ class _Stated:
         old: What is sent by the old schema.
         new: What is sent by the new schema.
         accepted: What the receiver accepts.
+        stated: What the sender may send by its original schema.
+        is_restricted: True if the receiver accepts all that would be sent by its own schema.
         has_formats: True if formats are conditions of proofs.
     """
 
@@ -214,12 +219,14 @@ class _Stated:
     old: Any = None
     new: Any = None
     accepted: Any = None
+    stated: Any = None
+    is_restricted: bool = False
     has_formats: bool = False
 
     @classmethod
     def of(cls, relation: Relation, callers: Callers) -> _Stated:
         is_call = relation.part == "arguments"
-        receiver = relation.schemas[1]
+        sender, receiver = relation.schemas
         drafts = {draft(relation.old), draft(relation.new)}
         try:
             if any(Complexity(one).exceeds(MOST_STEPS) for one in relation.schemas):
@@ -228,11 +235,13 @@ class _Stated:
                 return cls(relation, "their dialects differ")
             old, new = (sent(one, callers, is_call=is_call) for one in (relation.old, relation.new))
             accepted = original(receiver) if is_call else read(receiver, callers)
+            stated = original(sender)
+            is_restricted = not any(_EXCLUSIVE & node.keys() for node in objects(receiver))
         except Unsupported as error:
             return cls(relation, str(error))
         except RecursionError:
             return cls(relation, "the schemas are nested too deeply")
-        return cls(relation, "", old, new, accepted, callers.formats)
+        return cls(relation, "", old, new, accepted, stated, is_restricted, callers.formats)
 
     @property
     def sent(self) -> Any:
@@ -245,17 +254,15 @@ class _Stated:
             return []
         is_call = self.relation.part == "arguments"
         sides = [self.sent, self.new if is_call else self.old, self.accepted]
-        sender, other, accepted = without_common(*(with_formats(*sides) if self.has_formats else sides))
+        stated = with_formats(*sides) if self.has_formats else sides
+        sender, other, accepted = without_common(*stated) if self.is_restricted else stated
         return [(sender, accepted), (sender, other), (other, sender)]
 
     def is_proven(self, answers: Sequence[Answer]) -> bool:
-        """Return whether the receiver accepts all that is sent.
-
-        A receiver accepts what would be sent by its own schema, if no restricted alternative excludes another one less.
-        """
+        """Return whether the receiver accepts all that is sent."""
         if not answers or answers[0] is Answer.YES:
             return bool(answers)
-        return answers[1] is Answer.YES and not any("oneOf" in node for node in objects(self.relation.schemas[1]))
+        return self.is_restricted and answers[1] is Answer.YES
 
     def judged(self, answers: Sequence[Answer], search: Search | None) -> Relation:
         """Return the relation with its verdict."""
@@ -263,11 +270,7 @@ class _Stated:
         if self.is_proven(answers):
             is_same = all(one is Answer.YES for one in answers[1:]) and _hints(self.old) == _hints(self.new)
             verdict = Verdict.NOTATION if is_same else Verdict.COMPATIBLE
-        elif (
-            answers
-            and search is not None
-            and (witness := search(self.sent, self.accepted, original(self.relation.schemas[0])))
-        ):
+        elif answers and search is not None and (witness := search(self.sent, self.accepted, self.stated)):
             verdict = Verdict.BREAKING
         reason = _REASONS[part, verdict] + (f": {self.problem}" if self.problem else "")
         return replace(self.relation, verdict=verdict, reason=reason, problem=self.problem, witness=witness)

@@ -19,9 +19,6 @@ from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .callers import Callers
 
-UNDECLARED = "undeclared-member"
-"""Member that stands for all members that a schema does not declare."""
-
 _LISTS = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("then", "else")
 _EVALUATING = frozenset(
@@ -102,6 +99,7 @@ class _Edit:
         self.targets = Targets(self.root)
         self.callers = callers
         self.is_sent = is_sent
+        self.is_closed = callers.members == "named"
         self.definitions: dict[str, Any] = {}
         self.names: dict[str, str] = {}
         self.keeps_original = False
@@ -132,11 +130,10 @@ class _Edit:
         parts = list(self.same_value(node))
         named = {name for part in parts for name in _map(part.get("properties"))}
         required = {name for part in parts for name in _texts(part.get("required"))}
-        if is_call or named or any("patternProperties" in part for part in parts):
-            free = {*(required - named), *({UNDECLARED} if self.callers.members == "any" else ())}
-            if free:
-                extra: dict[str, Any] = {"properties": {name: {} for name in sorted(free)}}
-                found["allOf"] = [*(found["allOf"] if is_array(found.get("allOf")) else ()), extra]
+        is_record = is_call or named or any("patternProperties" in part for part in parts)
+        if self.is_closed and is_record and (is_call or found.get("unevaluatedProperties", True) in (True, False)):
+            if free := required - named:
+                found["allOf"] = [*_list(found.get("allOf")), {"properties": {name: {} for name in sorted(free)}}]
             found["unevaluatedProperties"] = False
         return found
 
@@ -227,6 +224,8 @@ class _Edit:
             if "oneOf" in found:  # a relaxed alternative may accept what another one accepts
                 alternatives = {"anyOf": found.pop("oneOf")}
                 found["allOf"] = [*_list(found.get("allOf")), alternatives]
+        elif not self.is_closed:
+            pass
         elif is_call:
             if drops_rest and rest is not None and rest is not False:
                 del found["additionalProperties"]

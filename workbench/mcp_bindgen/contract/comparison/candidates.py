@@ -18,7 +18,7 @@ from mcp_bindgen.json_schema.keywords import objects
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.spec.json import is_array, is_object, listed
 
-_MAX_DEPTH = 12
+_MAX_DEPTH = 60
 """Maximum number of members and items around a value; deeper ones are left out."""
 
 _MAX_ALTERNATIVES = 24
@@ -47,6 +47,7 @@ _STRINGS = (
     "\N{EURO SIGN}\n",
 )
 _NUMBERS = (1, 0, -1, 0.5, 2, 1.5, 100, 2**53 - 1, 1 - 2**53)
+_ANY: list[Any] = ["text", 1, None, {}, [], True, 1.5, ""]
 _LENGTHS = (
     "minLength",
     "maxLength",
@@ -102,7 +103,9 @@ class _Candidates:
 
     def members(self, schemas: Sequence[Any], depth: int) -> list[Any]:
         """Return some candidates for a member or an item."""
-        schemas = [one for one in schemas if one is not True and one != {}] or [True]
+        schemas = [one for one in schemas if one is not True and one != {}]
+        if not schemas:
+            return _ANY
         key = (depth, *map(id, schemas))
         if key not in self._known:
             self._known[key] = _distinct(islice(self.of(schemas, depth), _MAX_MEMBER_VALUES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
@@ -41,7 +42,7 @@ def witness(sender: Any, receiver: Any, stated: Any = True) -> Witness | None:
     def proves(value: Any) -> bool:
         return not refuses.is_valid(value) and accepts.is_valid(value) and allows.is_valid(value)
 
-    for value in islice(chain(_differing(sender, receiver), candidates(sender, receiver)), _MAX_VALUES):
+    for value in islice(chain(_differing(sender, receiver), _shallow(sender, receiver)), _MAX_VALUES):
         if time.monotonic() > deadline:
             return None
         if not proves(value):
@@ -63,7 +64,13 @@ def _differing(sender: Any, receiver: Any) -> Iterator[Any]:
         difference = one.subtract(other).to_json_schema()
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
         return
-    yield from islice(candidates(difference, sender, receiver), _MAX_VALUES // 2)
+    yield from islice(_shallow(difference, sender, receiver), _MAX_VALUES // 2)
+
+
+def _shallow(*schemas: Any) -> Iterator[Any]:
+    """Yield candidates for values; none if the schemas are nested too deeply."""
+    with suppress(RecursionError):
+        yield from candidates(*schemas)
 
 
 def _smaller(value: Any) -> Iterator[Any]:
