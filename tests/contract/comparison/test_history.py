@@ -58,7 +58,8 @@ def test_each_version_is_compared_with_the_one_before(folder: Path) -> None:
         {**ZEROS, "breaking": 2, "compatible": 1, "texts": 1, "added": 1, "removed": 1},
         ZEROS,
     ]
-    assert [one["witness"]["value"] for one in found[1]["findings"] if one["witness"]] == [{"city": "city"}]
+    (witness,) = [one["witness"]["value"] for one in found[1]["findings"] if one["witness"]]
+    assert list(witness) == ["city"]
 
 
 def test_text_has_a_table_and_the_breaking_changes(folder: Path) -> None:
@@ -72,7 +73,7 @@ def test_text_has_a_table_and_the_breaking_changes(folder: Path) -> None:
         ["1.0.0", "same", *"0000000"],
     ]
     assert "0.10.0 -> 1.0.0-rc.1: 2 breaking" in printed
-    assert '"days" is a required property: {"city": "city"}' in printed
+    assert '"days" is a required property: {"city": ' in printed
     assert "Perhaps it is storm now." in printed
 
 
@@ -147,6 +148,31 @@ run(app)
     found = steps(f"{sys.executable} {server} weather@1.10.0,1.9.0")
     assert [(one["old"], one["new"], one["verdict"]) for one in found] == [("1.10.0", "1.9.0", "breaking")]
     assert {one["rule"] for one in found[0]["findings"]} == {"tool-removed", "version-changed"}
+
+
+def test_invalid_entries_of_a_version_are_counted(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text("""
+import json
+import sys
+
+tools = [{"name": "forecast", "inputSchema": {"type": "object"}}, {"name": "storm", "inputSchema": {"type": "object"}}]
+if sys.argv[1].endswith("@1.0.0"):
+    del tools[1]["inputSchema"]["type"]
+info = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "w", "version": "1"}}
+for line in sys.stdin:
+    request = json.loads(line)
+    known = {"initialize": info, "tools/list": {"tools": tools}}
+    if "id" in request:
+        answer = known.get(request["method"])
+        error = {"error": {"code": -32601, "message": "unknown"}}
+        said = {"result": answer} if answer else error
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **said}), flush=True)
+""")
+    words = f"{sys.executable} {server} weather@1.0.0,1.1.0"
+    assert steps(words)[0]["counts"]["added"] == 1
+    printed = inside("contract", "history", words, code=0).stdout
+    assert "1.0.0 has 1 invalid entry, left out: the counts of added and removed" in printed
 
 
 def test_the_version_of_the_server_is_no_change(tmp_path: Path) -> None:

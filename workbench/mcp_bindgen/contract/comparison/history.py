@@ -103,14 +103,17 @@ class History:
     """Versions of a server.
 
     Attributes:
-        server: Name of the server.
-        first: The first version.
+        versions: The versions in order.
         steps: The changes to each later version.
     """
 
-    server: str
-    first: str
+    versions: Sequence[Recorded]
     steps: Sequence[Step]
+
+    @property
+    def server(self) -> str:
+        """Name of the server."""
+        return self.versions[0].server
 
 
 def recorded(folder: Path) -> tuple[list[Recorded], list[Path]]:
@@ -148,13 +151,13 @@ def order(version: str) -> tuple[list[int], bool, list[tuple[bool, int, str]]]:
 def histories(contracts: Iterable[Recorded], callers: Callers) -> list[History]:
     """Return a history for each server; the versions of each are in order, one after the other."""
     found: list[History] = []
-    for server, group in groupby(contracts, key=lambda one: one.server):
+    for _, group in groupby(contracts, key=lambda one: one.server):
         versions = list(group)
         steps = [
             Step(old.version, new.version, compare_contracts(old.contract, new.contract, callers))
             for old, new in pairwise(versions)
         ]
-        found.append(History(server, versions[0].version, steps))
+        found.append(History(versions, steps))
     return found
 
 
@@ -170,7 +173,8 @@ def record(found: Sequence[History], callers: Callers) -> dict[str, Any]:
         "servers": [
             {
                 "server": history.server,
-                "first": history.first,
+                "first": history.versions[0].version,
+                "leftOut": {one.version: list(one.contract.left_out) for one in history.versions},
                 "steps": [
                     {
                         "old": one.old,
@@ -189,7 +193,7 @@ def record(found: Sequence[History], callers: Callers) -> dict[str, Any]:
 
 def _section(history: History, callers: Callers) -> Section:
     columns = ("version", "verdict", *map(word, _COUNTED), "texts", "added", "removed")
-    rows = [[code(history.first), "-", *["-"] * (len(columns) - 2)]]
+    rows = [[code(history.versions[0].version), "-", *["-"] * (len(columns) - 2)]]
     blocks: list[Block] = []
     for step in history.steps:
         shown = strong(word(step.verdict)) if not step.verdict.is_open else word(step.verdict)
@@ -199,6 +203,14 @@ def _section(history: History, callers: Callers) -> Section:
             title = f"{literal(step.old)} → {literal(step.new)}: {step.counts['breaking']} breaking"
             blocks.append(Section(title, [finding_list(broken, witness=True)]))
     bad = sum(step.verdict is Verdict.BREAKING for step in history.steps)
-    title = f"{literal(history.server)}: {plural(len(history.steps) + 1, 'version')}, {bad or 'none'} breaking"
+    title = f"{literal(history.server)}: {plural(len(history.versions), 'version')}, {bad or 'none'} breaking"
     about = f"{sentence(callers.title)} A new entry counts as compatible, a removed one as breaking."
-    return Section(title, [Paragraph(literal(about)), Table(columns, rows), *blocks])
+    lost = [
+        Paragraph(
+            f"{code(one.version)} has {plural(count, 'invalid entry', 'invalid entries')}, left out: "
+            "the counts of added and removed entries include them."
+        )
+        for one in history.versions
+        if (count := len(one.contract.left_out))
+    ]
+    return Section(title, [Paragraph(literal(about)), Table(columns, rows), *lost, *blocks])
