@@ -61,7 +61,7 @@ def checked(pair: Pair, mode: Mode = Mode.BACKWARD, profile: Callers = SENSIBLE)
 
 
 def require_witness(pair: Pair, found: Change) -> None:
-    """Check that a validator confirms the witness of a break, with members that the sender declares."""
+    """Check that a validator confirms the witness of a break."""
     relation = next(one for one in found.relations if one.witness is not None)
     member = "inputSchema" if relation.part == "arguments" else "outputSchema"
     sender, receiver = pair.old[member], pair.new[member]
@@ -71,9 +71,6 @@ def require_witness(pair: Pair, found: Change) -> None:
     value = relation.witness.value
     assert jsonschema_rs.is_valid(sender, value)
     assert not jsonschema_rs.validator_for(receiver, validate_formats=True).is_valid(value)
-    if "additionalProperties" not in sender:
-        declared = {*sender.get("properties", ()), *sender.get("required", ()), "undeclared-member"}
-        assert set(value) <= declared
 
 
 def judged(tools: list[Schema], count: int, seed: int, profile: Callers) -> Counter[str]:
@@ -139,7 +136,7 @@ EMAIL = {"type": "string", "format": "email"}
 MOST_5, NOT_5 = {"type": "number", "maximum": 5}, {"exclusiveMaximum": True}
 
 CASES = [  # verdict for sensible callers, for strict ones if it differs, whether texts changed
-    ("new optional argument", RECORD, fields(a=TEXT, b={}), "COMPATIBLE", "", True),
+    ("new optional argument", RECORD, fields(a=TEXT, b={}), "COMPATIBLE", "NOTATION", True),
     ("new enum value", fields(a=TEXT), fields(a={"anyOf": [TEXT, {"enum": ["b"]}]}), "NOTATION", "", True),
     ("new pattern", fields(a=TEXT), fields(a={"anyOf": [TEXT, {"pattern": "^b"}]}), "COMPATIBLE", "", True),
     ("new definition", RECORD, {**RECORD, "$defs": {"STOP!_READ": {}}}, "NOTATION", "", True),
@@ -169,7 +166,7 @@ CASES = [  # verdict for sensible callers, for strict ones if it differs, whethe
         *(fields(m={"type": "object"}), fields(m=fields(x={"type": "integer"})), "BREAKING", "", True),
     ),
     ("format", RECORD, fields(a={"type": "string", "format": "uri"}), "COMPATIBLE", "UNPROVEN", True),
-    ("first argument", {"type": "object"}, RECORD, "COMPATIBLE", "", True),
+    ("first argument", {"type": "object"}, RECORD, "COMPATIBLE", "BREAKING", True),
     ("true in place of 1", fields(a={"const": 1}), fields(a={"const": True}), "BREAKING", "", False),
     ("a dialect with the same meaning", RECORD | DRAFT_07, RECORD, "NOTATION", "", False),
     ("a dialect that makes a keyword active", RECORD | DRAFT_07 | NO_A, RECORD | NO_A, "BREAKING", "", False),
