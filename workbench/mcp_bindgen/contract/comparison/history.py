@@ -12,18 +12,7 @@ from typing import Any
 from mcp_bindgen.drift.callers import Callers
 from mcp_bindgen.drift.changes import Change
 from mcp_bindgen.drift.verdict import Verdict
-from mcp_bindgen.report.document import (
-    Block,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-    code,
-    literal,
-    plural,
-    sentence,
-    strong,
-)
+from mcp_bindgen.report.document import Block, Document, Paragraph, Section, Table, code, literal, plural, strong
 from mcp_bindgen.spec import BadInput
 
 from ..document import read_contract
@@ -31,9 +20,6 @@ from ..model import Contract
 from .compare import ContractComparison, compare_contracts
 from .report import finding_list, word
 from .report import record as comparison_record
-
-SUFFIXES = (".json", ".yaml", ".yml")
-"""Suffixes of files with contracts."""
 
 _DATE = r"\d{4}-\d\d-\d\d"
 _SEMVER = r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?"
@@ -110,11 +96,6 @@ class History:
     versions: Sequence[Recorded]
     steps: Sequence[Step]
 
-    @property
-    def server(self) -> str:
-        """Name of the server."""
-        return self.versions[0].server
-
 
 def recorded(folder: Path) -> tuple[list[Recorded], list[Path]]:
     """Return the contracts in the files `NAME-VERSION` or `VERSION` of a folder in order, and files without a version.
@@ -124,7 +105,7 @@ def recorded(folder: Path) -> tuple[list[Recorded], list[Path]]:
     """
     found: dict[tuple[str, str], Path] = {}
     others: list[Path] = []
-    for file in sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES):
+    for file in sorted(one for one in folder.iterdir() if one.suffix in (".json", ".yaml", ".yml")):
         if (match := _STEM.fullmatch(file.stem)) is None:
             others.append(file)
             continue
@@ -168,32 +149,23 @@ def document(found: Sequence[History], callers: Callers) -> Document:
 
 def record(found: Sequence[History], callers: Callers) -> dict[str, Any]:
     """Return the report as JSON: every finding and changed text of each step."""
-    return {
-        "callers": callers.name,
-        "servers": [
-            {
-                "server": history.server,
-                "first": history.versions[0].version,
-                "leftOut": {one.version: list(one.contract.left_out) for one in history.versions},
-                "steps": [
-                    {
-                        "old": one.old,
-                        "new": one.new,
-                        **comparison_record(one.comparison),
-                        "verdict": word(one.verdict),
-                        "counts": one.counts,
-                    }
-                    for one in history.steps
-                ],
-            }
-            for history in found
-        ],
-    }
+    return {"callers": callers.name, "servers": list(map(_record, found))}
+
+
+def _record(history: History) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = []
+    for one in history.steps:
+        facts = {"verdict": word(one.verdict), "counts": one.counts}
+        steps.append({"old": one.old, "new": one.new, **comparison_record(one.comparison), **facts})
+    first = history.versions[0]
+    left_out = {one.version: list(one.contract.left_out) for one in history.versions}
+    return {"server": first.server, "first": first.version, "leftOut": left_out, "steps": steps}
 
 
 def _section(history: History, callers: Callers) -> Section:
     columns = ("version", "verdict", *map(word, _COUNTED), "texts", "added", "removed")
-    rows = [[code(history.versions[0].version), "-", *["-"] * (len(columns) - 2)]]
+    first = history.versions[0]
+    rows = [[code(first.version), *["-"] * (len(columns) - 1)]]
     blocks: list[Block] = []
     for step in history.steps:
         shown = strong(word(step.verdict)) if not step.verdict.is_open else word(step.verdict)
@@ -203,14 +175,11 @@ def _section(history: History, callers: Callers) -> Section:
             title = f"{literal(step.old)} → {literal(step.new)}: {step.counts['breaking']} breaking"
             blocks.append(Section(title, [finding_list(broken, witness=True)]))
     bad = sum(step.verdict is Verdict.BREAKING for step in history.steps)
-    title = f"{literal(history.server)}: {plural(len(history.versions), 'version')}, {bad or 'none'} breaking"
-    about = f"{sentence(callers.title)} A new entry counts as compatible, a removed one as breaking."
-    lost = [
-        Paragraph(
-            f"{code(one.version)} has {plural(count, 'invalid entry', 'invalid entries')}, left out: "
-            "the counts of added and removed entries include them."
-        )
-        for one in history.versions
-        if (count := len(one.contract.left_out))
+    title = f"{literal(first.server)}: {plural(len(history.versions), 'version')}, {bad or 'none'} breaking"
+    about = f"{callers.title}. A new entry counts as compatible, a removed one as breaking."
+    lost = {one.version: len(one.contract.left_out) for one in history.versions if one.contract.left_out}
+    words = "left out: the counts of added and removed entries include them."
+    notes = [
+        Paragraph(f"{code(one)} has {plural(lost[one], 'invalid entry', 'invalid entries')}, {words}") for one in lost
     ]
-    return Section(title, [Paragraph(literal(about)), Table(columns, rows), *lost, *blocks])
+    return Section(title, [Paragraph(literal(about)), Table(columns, rows), *notes, *blocks])
