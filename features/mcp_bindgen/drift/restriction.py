@@ -165,7 +165,7 @@ class _Edit:
         if isinstance(node.get("$ref"), str):
             return self.may_be_object(self.target(node["$ref"]), seen)
         unions = [_list(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
-        return all(any([self.may_be_object(one, seen) for one in union]) for union in unions)
+        return all(any(self.may_be_object(one, seen) for one in union) for union in unions)
 
     def is_bounded(self, node: object, seen: set[int]) -> bool:
         """Return whether numbers are bounded, or excluded, where a schema states kinds and constants."""
@@ -177,8 +177,8 @@ class _Edit:
         if isinstance(node.get("$ref"), str) and self.is_bounded(self.target(node["$ref"]), seen):
             return True
         unions = [_list(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
-        return any(all([self.is_bounded(one, seen) for one in union]) for union in unions) or any(
-            [self.is_bounded(one, seen) for one in _list(node.get("allOf"))]
+        return any(all(self.is_bounded(one, seen) for one in union) for union in unions) or any(
+            self.is_bounded(one, seen) for one in _list(node.get("allOf"))
         )
 
     def bound(self, found: dict[str, Any]) -> None:

@@ -88,8 +88,10 @@ class _Candidates:
         self._names = _distinct(name for node in nodes for name in _map(node.get("properties")))
         self._strings = _distinct([*matched, *(one for one in found if isinstance(one, str)), *_STRINGS])
         limits = [node[word] for node in nodes for word in _LIMITS if _is_number(node.get(word))]
-        near = [limit + step for limit in limits for step in (0, 1, -1, 0.5, -0.5)]
-        self._numbers = _distinct([*filter(_is_number, found), *near, *_NUMBERS])
+        near = [
+            value for limit in limits for value in (limit, limit + 1, limit - 1, limit + 0.5, limit - 0.5, limit / 2)
+        ]
+        self._numbers = _distinct([*_NUMBERS[:4], *filter(_is_number, found), *near, *_NUMBERS])
         self._counts = [one for one in _counts(nodes) if one <= _MAX_COMMON_LENGTH]
 
     def of(self, schemas: Sequence[Any], depth: int) -> Iterator[Any]:
@@ -152,7 +154,9 @@ class _Candidates:
                 yield from _valid(parts, ("minLength", "maxLength", "pattern"), _distinct([*self._strings, *long]))
             case "integer" | "number":
                 numbers = [one for one in self._numbers if kind == "number" or one % 1 == 0]
-                steps = [limit * count for part in parts for limit in [part.get("multipleOf", 0)] for count in (1, 3)]
+                steps = [
+                    limit * count for part in parts for limit in [part.get("multipleOf", 0)] for count in (1, 3, 0.5)
+                ]
                 yield from _valid(parts, _LIMITS, _distinct([*numbers, *steps]))
             case "boolean":
                 yield from (True, False)
