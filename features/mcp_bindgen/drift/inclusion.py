@@ -110,12 +110,14 @@ def without_common(sender: object, other: object, receiver: object) -> tuple[Any
             if not all(map(is_object, parts)):
                 continue
             if keyword == "items":
-                edited_parts: Sequence[Any] = (True,) * 3 if _same(parts[0], parts[1], roots) else shortened(*parts)
+                edited_parts: Sequence[Any] = (
+                    (True,) * 3 if same_schema(parts[0], parts[1], roots) else shortened(*parts)
+                )
             else:
                 sides: list[dict[str, Any]] = [dict(part) for part in parts]
                 for name in sides[0].keys() & sides[1].keys() & sides[2].keys():
                     below = [side[name] for side in sides]
-                    is_same = _same(below[0], below[1], roots)
+                    is_same = same_schema(below[0], below[1], roots)
                     for side, one in zip(sides, (True,) * 3 if is_same else shortened(*below), strict=True):
                         side[name] = one
                 edited_parts = sides
@@ -127,7 +129,7 @@ def without_common(sender: object, other: object, receiver: object) -> tuple[Any
     return first, second, third
 
 
-def _same(
+def same_schema(
     one: object,
     other: object,
     roots: tuple[Targets, Targets],
@@ -148,7 +150,7 @@ def _same(
         return True
     if not (is_object(one) and is_object(other)):
         if is_array(one) and is_array(other) and len(one) == len(other):
-            return all(_same(*pair, roots, seen) for pair in zip(one, other, strict=True))
+            return all(same_schema(*pair, roots, seen) for pair in zip(one, other, strict=True))
         return json_key(one) == json_key(other)
     seen |= {(id(one), id(other))}
     prose = frozenset[str]() if has_names else PROSE
@@ -158,11 +160,11 @@ def _same(
     for word in words:
         parts = one[word], other[word]
         if word == "$ref" and not has_names:
-            is_same = _same(roots[0].find(parts[0]), roots[1].find(parts[1]), roots, seen)
+            is_same = same_schema(roots[0].find(parts[0]), roots[1].find(parts[1]), roots, seen)
         elif word in VALUES and not has_names:
             is_same = json_key(parts[0]) == json_key(parts[1])
         else:
-            is_same = _same(*parts, roots, seen, has_names=word in NAMED and not has_names)
+            is_same = same_schema(*parts, roots, seen, has_names=word in NAMED and not has_names)
         if not is_same:
             return False
     return True

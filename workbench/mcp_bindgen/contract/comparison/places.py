@@ -6,7 +6,6 @@ References are followed: moving a schema to `$defs` is not a difference.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.moves import akin
 from mcp_bindgen.diff.scalars import scalar_differences
+from mcp_bindgen.drift.inclusion import same_schema
 from mcp_bindgen.ir.model import Scalar
 from mcp_bindgen.json_schema.dialects import modern
-from mcp_bindgen.json_schema.keywords import HINTS, NAMED, PROSE, REFERENCES, VALUES, edited
+from mcp_bindgen.json_schema.keywords import REFERENCES, VALUES
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.model.json_types import ABSENT, json_key
 from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
@@ -31,11 +31,6 @@ _NAMES = frozenset({"$id", "$anchor", "$dynamicAnchor", "$defs", "definitions", 
 _UNIONS = ("anyOf", "oneOf")
 _DEFAULTS: Mapping[str, Any] = {"items": True, "additionalProperties": True}
 """Keyword -> meaning if absent."""
-
-_TOGETHER = frozenset(
-    {"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "then"}
-)
-"""Keywords that depend on other ones of the same schema."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,6 @@ class _Walk:
     def __init__(self, old: Schema, new: Schema) -> None:
         self.targets = Targets(old), Targets(new)
         self.seen: set[tuple[int, int]] = set()
-        self.known: dict[tuple[int, int], frozenset[str]] = {}
         self.kept: list[Any] = []  # keeps ids of objects unique
 
     def schemas(self, old: Any, new: Any, place: str) -> Iterator[Difference]:
@@ -96,7 +90,10 @@ class _Walk:
                 yield from self.schemas(was, now, place + step)
             elif keyword in (*_UNIONS, "allOf") and is_array(was) and is_array(now):
                 yield from self.alternatives(keyword, was, now, place)
-            elif self.key(keyword, was, 0) != self.key(keyword, now, 1):
+            elif keyword in VALUES and keyword != "$ref":
+                if _value(keyword, was) != _value(keyword, now):
+                    yield from _ruled(place, keyword, was, now)
+            elif not self.same(was, now):
                 yield from _ruled(place, keyword, was, now)
 
     def members(self, old: Schema, new: Schema, place: str) -> Iterator[Difference]:
@@ -135,18 +132,14 @@ class _Walk:
             (new, old)
             for new, schema in come.items()
             for old, other in gone.items()
-            if akin(old, new) and self.key("", other, 0) == self.key("", schema, 1)
+            if akin(old, new) and self.same(other, schema)
         ]
         return {new: old for new, old in close if sum(new == pair[0] or old == pair[1] for pair in close) == 1}
 
     def alternatives(self, keyword: str, old: list[Any], new: list[Any], place: str) -> Iterator[Difference]:
         """Compare lists of schemas: remove common schemas, and pair the remaining ones."""
-        ours = [(self.key("", member, 0), member) for member in old]
-        theirs = [(self.key("", member, 1), member) for member in new]
-        before, after = (Counter(text for text, _ in side) for side in (ours, theirs))
-        texts = {text for text in before if text in after and (keyword != "oneOf" or before[text] == after[text])}
-        gone = [member for text, member in ours if text not in texts]
-        come = [member for text, member in theirs if text not in texts]
+        gone = [was for was in old if not any(self.same(was, now) for now in new)]
+        come = [now for now in new if not any(self.same(was, now) for was in old)]
         if len(gone) == len(come):
             for was, now in zip(gone, come, strict=True):
                 yield from self.schemas(was, now, place)
@@ -155,30 +148,18 @@ class _Walk:
 
     def type_rule(self, old: Schema, new: Schema) -> str | None:
         """Return the rule for a change of JSON types, `""` for other forms of a type, or `None` for no change."""
-        one, other = self.kinds(old, 0), self.kinds(new, 1)
+        unions = [any(keyword in side for keyword in _UNIONS) for side in (old, new)]
+        one, other = (frozenset(map(str, listed(side.get("type", JSON_TYPES)))) for side in (old, new))
+        if any(unions):
+            return None if all(unions) else ""
+        one, other = (side | {"integer"} if "number" in side else side for side in (one, other))
         if one == other:
-            forms = [keyword in side for keyword in _UNIONS for side in (old, new)]
-            return None if forms[0::2] == forms[1::2] else ""
+            return None
         if one ^ other == frozenset({"null"}):
             return "became-nullable" if "null" in other else "became-non-nullable"
         if one ^ other == frozenset({"number"}) and "integer" in one & other:
             return "integer-to-number" if "number" in other else "number-to-integer"
         return "type-narrowed" if other < one else "type-widened" if one < other else "type-changed"
-
-    def kinds(self, node: Schema, side: int) -> frozenset[str]:
-        """Return the JSON types that an opened schema allows; numbers include integers."""
-        union = next((node[keyword] for keyword in _UNIONS if keyword in node), None)
-        if "type" not in node and union is not None:
-            return frozenset[str]().union(*(self.member_kinds(member, side) for member in union))
-        found = frozenset(map(str, listed(node["type"]))) if "type" in node else frozenset(JSON_TYPES)
-        return found | {"integer"} if "number" in found else found
-
-    def member_kinds(self, member: Any, side: int) -> frozenset[str]:
-        """Return the JSON types of a member of a union, which many unions may share."""
-        key = id(member), side
-        if key not in self.known:
-            self.known[key] = self.kinds(self.opened(member, side), side)
-        return self.known[key]
 
     def opened(self, schema: Any, side: int) -> dict[str, Any]:
         """Return a schema merged with the target of its reference; the target stays apart if keywords conflict."""
@@ -193,25 +174,12 @@ class _Walk:
                 target = self.opened(target, side)
             if not is_object(target):
                 return found
-            both = rest.keys() | target.keys()
-            if rest.keys() & target.keys() - PROSE - HINTS or (rest.keys() - PROSE - HINTS and both & _TOGETHER):
-                return {**rest, "$ref": target}
             found = {**target, **rest}
         return found
 
-    def key(self, keyword: str, value: Any, side: int) -> object:
-        """Return what equal values share, with the targets of their references."""
-        if keyword in ("enum", "type") and is_array(value):
-            return frozenset(map(json_key, value))
-        found: dict[str, object] = {}
-        pending = [value]
-        while pending:
-            for reference in _references(pending.pop()):
-                if reference not in found:
-                    target = self.targets[side].find(reference)
-                    found[reference] = _plain("", target)
-                    pending.append(target)
-        return _plain(keyword, value), frozenset(found.items())
+    def same(self, old: object, new: object) -> bool:
+        """Return whether two schemas are equal but for prose and the names of definitions."""
+        return same_schema(old, new, self.targets)
 
 
 def described(schema: Any) -> str:
@@ -258,6 +226,11 @@ def _ruled(place: str, keyword: str, old: Any, new: Any) -> Iterator[Difference]
         yield Difference(place, keyword, was, now)
 
 
+def _value(keyword: str, value: Any) -> object:
+    """Return what equal values of a keyword share; the order of types and constants does not count."""
+    return frozenset(map(json_key, value)) if keyword in ("enum", "type") and is_array(value) else json_key(value)
+
+
 def _limited(keyword: str, value: Any) -> Scalar:
     """Return a scalar with one limit or format, if it is stated."""
     if value is ABSENT:
@@ -273,23 +246,6 @@ def _are_schemas(old: Any, new: Any) -> bool:
 def _referring(schema: Schema) -> str | None:
     """Return the keyword of the reference of a schema, if it has one."""
     return next((keyword for keyword in REFERENCES if isinstance(schema.get(keyword), str)), None)
-
-
-def _references(node: Any) -> Iterator[str]:
-    if is_object(node):
-        yield from (node[keyword] for keyword in REFERENCES if isinstance(node.get(keyword), str))
-        for child in node.values():
-            yield from _references(child)
-    elif is_array(node):
-        for child in node:
-            yield from _references(child)
-
-
-def _plain(keyword: str, value: Any) -> object:
-    """Return what equal values of a keyword, or schemas, share; their descriptions do not count."""
-    if keyword not in VALUES | PROSE:
-        value = edited(value, lambda _, one: [one.pop(word) for word in PROSE & one.keys()], names=keyword in NAMED)
-    return json_key(value)
 
 
 def _json(value: Any) -> str:
