@@ -157,13 +157,15 @@ def is_sensible(root: Schema, schemas: list[Any], value: Any, *, is_call: bool =
     if not isinstance(value, dict):
         return True
     names = {name for part in parts for name in (*part.get("properties", ()), *part.get("required", ()))}
+    needs = [one for part in parts for word in ("dependentSchemas", "dependencies") for one in part.get(word, {}).values()]
+    is_record = any(isinstance(one, dict) and "properties" in one for one in needs)  # it names members of other values
     patterns = {one for part in parts for one in part.get("patternProperties", ())}
     rests = [part.get("additionalProperties", True) for part in parts]
     stated = [] if is_call else [one for one in rests if one is not True and one != {}]
     for name, member in value.items():
         own = [part["properties"][name] for part in parts if name in part.get("properties", ())]
         own += [one for part in parts for key, one in part.get("patternProperties", {}).items() if re.search(key, name)]
-        is_free = name in names or bool(stated) or not (names or patterns or is_call)
+        is_free = name in names or bool(stated) or not (names or patterns or is_call or is_record)
         if not is_sensible(root, own or stated, member) or not (own or is_free):
             return False
     return True

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import chain, combinations, islice, product, zip_longest
 from typing import Any
 
@@ -27,8 +28,17 @@ _MAX_ALTERNATIVES = 24
 _MAX_MEMBER_VALUES = 40
 """Maximum number of values of a member or an item."""
 
-_MAX_LENGTH = 100_000
-"""Maximum number of characters, items or members for a limit of a schema."""
+_MAX_COMBINED = 40
+"""Maximum number of members that are combined with each other."""
+
+_MAX_STEPS = 3000
+"""Maximum number of schemas for members and items that are read."""
+
+_MAX_LENGTH = 200_000
+"""Maximum number of characters, items or members of a value."""
+
+_MAX_BACKTRACKS = 10_000
+"""Maximum number of steps that a pattern may take back on one text."""
 
 _MAX_COMMON_LENGTH = 8
 """Maximum limit of one value that other values are tried with."""
@@ -79,7 +89,9 @@ def candidates(schema: Any, *others: Any) -> Iterator[Any]:
 class _Candidates:
     def __init__(self, schema: Any, others: Iterable[Any]) -> None:
         self._targets = Targets(schema)
-        self._known: dict[tuple[int, ...], list[Any]] = {}
+        self._known: dict[tuple[int, str], list[Any]] = {}
+        self._alternatives: dict[int, list[list[Mapping[str, Any]]]] = {}
+        self._steps_left = _MAX_STEPS
         nodes = [node for one in (schema, *others) for node in objects(one)]
         found = [value for node in nodes for value in (*_list(node.get("enum")), node.get("const"))]
         patterns = [node["pattern"] for node in nodes if isinstance(node.get("pattern"), str)]
@@ -96,9 +108,10 @@ class _Candidates:
 
     def of(self, schemas: Sequence[Any], depth: int) -> Iterator[Any]:
         """Yield candidates for a value to which all the schemas apply."""
-        if depth > _MAX_DEPTH:
+        self._steps_left -= 1
+        if depth > _MAX_DEPTH or self._steps_left < 0:
             return
-        alternatives = list(islice(self.alternatives(schemas, frozenset()), _MAX_ALTERNATIVES))
+        alternatives = list(islice(self.alternatives(schemas), _MAX_ALTERNATIVES))
         if len(alternatives) > 1:  # members of several alternatives together
             alternatives.append(list({id(part): part for parts in alternatives for part in parts}.values()))
         yield from _by_turns([self.of_parts(parts, depth) for parts in alternatives])
@@ -108,31 +121,34 @@ class _Candidates:
         schemas = [one for one in schemas if one is not True and one != {}]
         if not schemas:
             return _ANY
-        key = (depth, *map(id, schemas))
+        key = (depth, json.dumps(schemas))
         if key not in self._known:
             self._known[key] = _distinct(islice(self.of(schemas, depth), _MAX_MEMBER_VALUES))
         return self._known[key]
 
-    def alternatives(self, schemas: Sequence[Any], seen: frozenset[str]) -> Iterator[list[Mapping[str, Any]]]:
+    def alternatives(self, schemas: Sequence[Any]) -> Iterator[list[Mapping[str, Any]]]:
         """Yield the schemas for one value, for each choice among their alternatives."""
-        if any(one is False for one in schemas):
-            return
-        parts = [one for one in schemas if is_object(one)]
-        choices: list[list[list[Mapping[str, Any]]]] = []
-        for part in parts:
-            inner = [self.alternatives([one], seen) for one in _list(part.get("allOf"))]
-            if isinstance(reference := part.get("$ref"), str) and reference not in seen:
-                inner.append(self.alternatives([self._targets.find(reference)], seen | {reference}))
-            choices += [list(islice(one, _MAX_ALTERNATIVES)) for one in inner]
+        for chosen in product(*map(self.alternatives_of, schemas)):
+            yield list(chain.from_iterable(chosen))
+
+    def alternatives_of(self, schema: Any) -> list[list[Mapping[str, Any]]]:
+        """Return the alternatives of one schema; none if it refers to itself for the same value."""
+        if not is_object(schema):
+            return [] if schema is False else [[]]
+        if id(schema) not in self._alternatives:
+            self._alternatives[id(schema)] = []
+            choices = [self.alternatives_of(one) for one in _list(schema.get("allOf"))]
+            if isinstance(reference := schema.get("$ref"), str):
+                choices.append(self.alternatives_of(self._targets.find(reference)))
             for word in _SAME:
-                if part.get(word):
-                    each = [self.alternatives([one], seen) for one in _list(part[word])]
-                    choices.append(list(islice(_by_turns(each), _MAX_ALTERNATIVES)))
-            optional = [part[word] for word in ("then", "else", "if") if word in part]
-            optional += _map(part.get("dependentSchemas")).values()
-            choices += [[[], *islice(self.alternatives([one], seen), _MAX_ALTERNATIVES)] for one in optional]
-        for chosen in product(*choices):
-            yield [*parts, *chain.from_iterable(chosen)]
+                if members := _list(schema.get(word)):
+                    choices.append(list(_by_turns(map(self.alternatives_of, members)))[:_MAX_ALTERNATIVES])
+            optional = [schema[word] for word in ("then", "else", "if") if word in schema]
+            optional += _map(schema.get("dependentSchemas")).values()
+            choices += [[[], *self.alternatives_of(one)] for one in optional]
+            found = ([schema, *chain.from_iterable(chosen)] for chosen in product(*choices))
+            self._alternatives[id(schema)] = list(islice(found, _MAX_ALTERNATIVES))
+        return self._alternatives[id(schema)]
 
     def of_parts(self, parts: Parts, depth: int) -> Iterator[Any]:
         """Yield candidates for a value to which the schemas apply, without a look at their alternatives."""
@@ -175,7 +191,10 @@ class _Candidates:
         found = [value for one in sought for value in self.members([*rest, one], depth + 1)]
         values = [*found, *self.members(rest, depth + 1)]
         head = [one[0] for one in heads if one]
+        weight = max((len(json.dumps(value)) for value in values), default=0)
         for count in _counts(parts, self._counts):
+            if count * weight > 10 * _MAX_LENGTH:
+                continue
             tail = max(0, count - len(head))
             repeated = [values[index % len(values)] for index in range(tail)] if values else []
             yield [*head, *repeated][:count]
@@ -192,18 +211,18 @@ class _Candidates:
         known = {name: values for name, values in known.items() if values}
         base = {name: known[name][0] for name in required if name in known}
         whole = {name: known[name][0] for name in named if name in known}
+        some = list(dict.fromkeys([*required, *named]))[:_MAX_COMBINED]
         yield base
         yield {**base, **whole}
         spare = next((known[name][0] for name in extra if name in known), _ABSENT)
-        for count in _counts(parts, self._counts) if spare is not _ABSENT else ():
+        room = 0 if spare is _ABSENT else 10 * _MAX_LENGTH // len(json.dumps({"key": spare}))
+        for count in [one for one in _counts(parts, self._counts) if one <= room]:
             yield {**base, **{f"key{index}": spare for index in range(count - len(base))}}
         yield from _by_turns(
             [
                 _by_turns([[{**base, name: value} for value in values] for name, values in known.items()]),
-                ({key: one for key, one in whole.items() if key != name} for name in whole),
-                _by_turns(
-                    [self.pairs(base, known, *names) for names in combinations(dict.fromkeys([*required, *named]), 2)]
-                ),
+                ({key: one for key, one in whole.items() if key != name} for name in some),
+                _by_turns([self.pairs(base, known, *names) for names in combinations(some, 2)]),
             ]
         )
 
@@ -244,14 +263,15 @@ def _text(parsed: Any, is_last: bool, more: int) -> str:
                 found += _character(value, is_last)
             case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
                 least, most, inner = value
-                found += _text(inner, is_last, more) * min(least + more, most, _MAX_LENGTH)
+                part = _text(inner, is_last, more)
+                found += part * min(least + more, most, _MAX_LENGTH // max(1, len(part)))
             case "SUBPATTERN":
                 found += _text(value[3], is_last, more)
             case "BRANCH":
                 found += _text(value[1][-1 if is_last else 0], is_last, more)
             case _:
                 pass
-    return found
+    return found[:_MAX_LENGTH]
 
 
 def _character(choices: Any, is_last: bool) -> str:
@@ -290,14 +310,16 @@ def _valid(parts: Parts, words: Sequence[str], values: Iterable[Any]) -> Iterato
     if not any(limits):
         return iter(values)
     with suppress(ValueError, jsonschema_rs.ReferencingError):
-        return filter(jsonschema_rs.validator_for({"allOf": limits}, offline=True).is_valid, values)
+        options = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKS)
+        return filter(
+            jsonschema_rs.validator_for({"allOf": limits}, offline=True, pattern_options=options).is_valid, values
+        )
     return iter(values)
 
 
+@lru_cache(1000)
 def _matches(pattern: str, text: str) -> bool:
-    with suppress(re.error):
-        return re.search(pattern, text) is not None
-    return False
+    return text in _valid([{"pattern": pattern}], ["pattern"], [text])
 
 
 def _constants(part: Mapping[str, Any]) -> Iterator[list[Any]]:
