@@ -43,3 +43,21 @@ def test_verdict(verdict: str, says: str, part: str, old: str, new: str) -> None
         assert jsonschema_rs.is_valid(sender, found.witness.value)
         is_call = found.part == "arguments"
         assert not (is_call and jsonschema_rs.is_valid(receiver, found.witness.value)), found.witness
+
+
+def test_a_number_that_callers_do_not_send_proves_no_break() -> None:
+    limits = {"minimum": -(2**53) + 1, "maximum": 2**53 - 1}
+    found = relation("argument", '{"type":"array"}', json.dumps({"type": "array", "items": limits}))
+    assert relate([found], callers(), search=witness)[0].verdict is not Verdict.BREAKING
+    assert relate([found], callers("strict"), search=witness)[0].verdict is Verdict.BREAKING
+
+
+@pytest.mark.parametrize("levels", [100, 200, 300, 900])
+def test_schemas_that_are_nested_deeply_are_unproven(levels: int) -> None:
+    old: Any = {"type": "string"}
+    new: Any = {"type": "integer"}
+    for _ in range(levels):
+        old, new = ({"type": "array", "items": one} for one in (old, new))
+    sides = [{"type": "object", "properties": {"x": one}} for one in (old, new)]
+    (found,) = relate([Relation("arguments", *sides)], callers(), search=witness)
+    assert found.verdict is Verdict.UNPROVEN

@@ -18,7 +18,7 @@ from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .callers import Callers
 from .inclusion import Answer, prove, with_formats, without_common
-from .restriction import Unsupported, original, read, sent
+from .restriction import Unsupported, limited, original, read, sent
 from .snapshot import Snapshot, digest
 from .texts import TextChange, changed_texts, server_texts
 from .verdict import Verdict
@@ -235,7 +235,7 @@ class _Stated:
                 return cls(relation, "their dialects differ")
             old, new = (sent(one, callers, is_call=is_call) for one in (relation.old, relation.new))
             accepted = original(receiver) if is_call else read(receiver, callers)
-            stated = original(sender)
+            stated = limited(sender, callers)
             is_restricted = not any(_EXCLUSIVE & node.keys() for node in objects(receiver))
         except Unsupported as error:
             return cls(relation, str(error))

@@ -50,7 +50,17 @@ def sent(schema: object, callers: Callers, *, is_call: bool = False) -> Any:
     return _Edit(schema, callers, is_sent=True).of_root(is_call=is_call)
 
 
-def read(schema: object, callers: Callers) -> Any:
+def limited(schema: Any, callers: Callers) -> Any:
+    """Return a schema whose values have no number at any depth that the callers do not send; for validation only."""
+    if not (limit := callers.max_integer):
+        return original(schema)
+    below = {"$ref": "#"}
+    numbers = {"$id": "urn:numbers", "minimum": -limit, "maximum": limit, "items": below, "additionalProperties": below}
+    stated = original(schema)
+    return {"allOf": [{"$id": "urn:stated", **stated} if is_object(stated) else stated, numbers]}
+
+
+def read(schema: Any, callers: Callers) -> Any:
     """Return the schema of the results that callers of a profile accept.
 
     Raises:
@@ -159,7 +169,7 @@ class _Edit:
             return node is not False
         seen.add(id(node))
         if "type" in node:
-            return "object" in (node["type"] if is_array(node["type"]) else [node["type"]])
+            return _states("object", node)
         if "const" in node or is_array(node.get("enum")):
             return any(map(is_object, [node["const"]] if "const" in node else node["enum"]))
         if isinstance(node.get("$ref"), str):
@@ -232,8 +242,8 @@ class _Edit:
         elif drops_rest and has_members and (rest is True or rest == {}):
             del found["additionalProperties"]
         elif _is_map(node):
-            found["additionalProperties"] = found.get("additionalProperties", True)
-        if self.is_sent and _states_number(node):
+            found.setdefault("additionalProperties", True)
+        if self.is_sent and _states("integer", node) | _states("number", node):
             self.bound(found)
         return found
 
@@ -286,17 +296,15 @@ class _Edit:
         return found
 
 
-def _states_number(node: dict[str, Any]) -> bool:
+def _states(kind: str, node: dict[str, Any]) -> bool:
     kinds = node.get("type")
-    return any(kind in ("integer", "number") for kind in (kinds if is_array(kinds) else [kinds]))
+    return kind in (kinds if is_array(kinds) else [kinds])
 
 
 def _is_map(node: dict[str, Any]) -> bool:
     """Return whether a schema alone says that a value is an object with any members."""
-    kinds = node.get("type")
-    says_object = "object" in (kinds if is_array(kinds) else [kinds])
     naming = {"properties", "required", "$ref", "patternProperties", "dependentSchemas", *_LISTS, *_BRANCHES}
-    return says_object and naming.isdisjoint(key for key, one in node.items() if one != [] and one != {})
+    return _states("object", node) and naming.isdisjoint(key for key, one in node.items() if one != [] and one != {})
 
 
 def _map(value: object) -> dict[str, Any]:

@@ -245,8 +245,16 @@ def texts(pattern: str) -> list[str]:
     with suppress(re.error, RecursionError, OverflowError, ValueError):
         parsed = re._parser.parse(pattern)  # type: ignore[attr-defined] # the parser of the library is no public name
         made = [_text(parsed, is_last, more) for more in (0, 1, 2) for is_last in (False, True)]
-        return list(dict.fromkeys(one for text in made for one in (text, text[:-1], text + "0", f"{text}{text}")))
+        return list(
+            dict.fromkeys(
+                one for text in made for one in (text, text[:-1], text + "0", f"{text}{text}") if _is_unicode(one)
+            )
+        )
     return []
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def _text(parsed: Any, is_last: bool, more: int) -> str:
