@@ -1,4 +1,4 @@
-"""No verdict contradicts a value that a caller may send: random changes of schemas, judged by a validator."""
+"""No verdict contradicts a value that callers may send: random changes, judged by a JSON Schema validator."""
 
 from __future__ import annotations
 

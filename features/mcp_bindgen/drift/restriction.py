@@ -187,9 +187,9 @@ class _Edit:
         if isinstance(node.get("$ref"), str) and self.is_bounded(self.target(node["$ref"]), seen):
             return True
         unions = [_list(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
-        return any(all(self.is_bounded(one, seen) for one in union) for union in unions) or any(
-            self.is_bounded(one, seen) for one in _list(node.get("allOf"))
-        )
+        parts = _list(node.get("allOf"))
+        is_stated = any(all(self.is_bounded(one, seen) for one in union) for union in unions)
+        return is_stated or any(self.is_bounded(one, seen) for one in parts)
 
     def bound(self, found: dict[str, Any]) -> None:
         """Limit numbers to those that the callers send."""
@@ -226,7 +226,6 @@ class _Edit:
         }
         rest = node.get("additionalProperties")
         has_members = bool(_map(node.get("properties")))
-        drops_rest = self.callers.members == "named"  # others send any member that a schema allows explicitly
         if not self.is_sent:
             for keyword in ("additionalProperties", "unevaluatedProperties"):
                 if node.get(keyword) is False:
@@ -237,9 +236,9 @@ class _Edit:
         elif not self.is_closed:
             pass
         elif is_call:
-            if drops_rest and rest is not None and rest is not False:
+            if rest is not None and rest is not False:
                 del found["additionalProperties"]
-        elif drops_rest and has_members and (rest is True or rest == {}):
+        elif has_members and (rest is True or rest == {}):
             del found["additionalProperties"]
         elif _is_map(node):
             found.setdefault("additionalProperties", True)

@@ -34,16 +34,10 @@ _EVERYWHERE = (
 )
 
 
-def sample_values(schema: Any, *others: Any) -> Iterator[Any]:
-    """Yield sample values for `schema`; some are not valid.
-
-    Args:
-        schema: A JSON Schema, which determines the members.
-        others: Other schemas, for their limits and constants.
-    """
-    pool = [value for one in (schema, *others) for value in SchemaTypes(one).mentioned()]
+def sample_values(schema: Any) -> Iterator[Any]:
+    """Yield sample values for a JSON Schema; some are not valid."""
     types = SchemaTypes(schema)
-    yield from Examples(types.protocol, [*_EVERYWHERE, *pool]).several(types.root)
+    yield from Examples(types.protocol, [*_EVERYWHERE, *types.mentioned()]).several(types.root)
 
 
 class SchemaTypes:
