@@ -58,6 +58,6 @@ def test_schemas_that_are_nested_deeply_are_unproven(levels: int) -> None:
     new: Any = {"type": "integer"}
     for _ in range(levels):
         old, new = ({"type": "array", "items": one} for one in (old, new))
-    sides = [{"type": "object", "properties": {"x": one}} for one in (old, new)]
-    (found,) = relate([Relation("arguments", *sides)], callers(), search=witness)
+    before, after = ({"type": "object", "properties": {"x": one}} for one in (old, new))
+    (found,) = relate([Relation("arguments", before, after)], callers(), search=witness)
     assert found.verdict is Verdict.UNPROVEN

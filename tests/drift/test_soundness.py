@@ -157,10 +157,11 @@ def is_sensible(root: Schema, schemas: list[Any], value: Any, *, is_call: bool =
     if not isinstance(value, dict):
         return True
     names = {name for part in parts for name in (*part.get("properties", ()), *part.get("required", ()))}
-    needs = [
-        one for part in parts for word in ("dependentSchemas", "dependencies") for one in part.get(word, {}).values()
-    ]
-    is_record = any(isinstance(one, dict) and "properties" in one for one in needs)  # it names members of other values
+    words = ("dependentSchemas", "dependencies")
+    dependent = [one for part in parts for word in words for one in part.get(word, {}).values()]
+    is_record = any(
+        isinstance(one, dict) and "properties" in one for one in dependent
+    )  # it names members of other values
     patterns = {one for part in parts for one in part.get("patternProperties", ())}
     rests = [part.get("additionalProperties", True) for part in parts]
     stated = [] if is_call else [one for one in rests if one is not True and one != {}]

@@ -35,7 +35,8 @@ LOOK_LIKE_KEYWORDS = ("description", "title", "enum", "default", "$ref", "const"
 def stated(draft: int) -> Iterator[tuple[str, Any]]:
     """Yield the keywords of a draft and what its meta-schemas say about them."""
     for uri in META_SCHEMAS[draft]:
-        yield from REGISTRY[uri].contents["properties"].items()
+        contents: Any = REGISTRY[uri].contents
+        yield from contents["properties"].items()
 
 
 def is_schema(rule: Any) -> bool:

@@ -100,4 +100,5 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _said(hint: Any) -> str:
     choices = get_args(hint)
-    return " or ".join(map(repr, choices)) if choices else {str: "a text", int: "a count"}.get(hint, hint.__name__)
+    words: dict[Any, str] = {str: "a text", int: "a count"}
+    return " or ".join(map(repr, choices)) if choices else words.get(hint, str(hint.__name__))

@@ -169,7 +169,7 @@ def compare(
         added = [Fact(Verdict.COMPATIBLE, f"{kind}-added", "is new")]
         found += (Change(kind, name, removed) for name in ours if name not in theirs)
         found += (Change(kind, name, added, is_new=True) for name in theirs if name not in ours)
-        pairs += ((kind, name, entry, theirs[name]) for name, entry in ours.items() if name in theirs)
+        pairs.extend((kind, name, entry, theirs[name]) for name, entry in ours.items() if name in theirs)
     found += changes(pairs, callers, isolated=isolated, search=search)
     return sorted((one for one in found if one.verdict or one.texts), key=lambda one: -one.verdict)
 

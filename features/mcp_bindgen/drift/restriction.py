@@ -57,7 +57,7 @@ def limited(schema: Any, callers: Callers) -> Any:
     below = {"$ref": "#"}
     numbers = {"$id": "urn:numbers", "minimum": -limit, "maximum": limit, "items": below, "additionalProperties": below}
     stated = original(schema)
-    return {"allOf": [{"$id": "urn:stated", **stated} if is_object(stated) else stated, numbers]}
+    return {"allOf": [{"$id": "file:///stated", **stated} if is_object(stated) else stated, numbers]}
 
 
 def read(schema: Any, callers: Callers) -> Any:
@@ -157,8 +157,8 @@ class _Edit:
         match node.get(word):
             case str() as reference:
                 found: Any = self.reference(reference)
-            case list() as members if sum(self.may_be_object(one, set()) for one in members) < 2 - (word == "allOf"):
-                found = [self.value(one) for one in members]
+            case list() if sum(self.may_be_object(one, set()) for one in _list(node[word])) < 2 - (word == "allOf"):
+                found = [self.value(one) for one in _list(node[word])]
             case _:
                 return None
         return {**self.in_place({key: one for key, one in node.items() if key != word}), word: found}
@@ -290,7 +290,7 @@ class _Edit:
     def target(self, reference: str) -> Any:
         """Return the target of a reference."""
         found = self.targets.find(reference)
-        if not isinstance(found, dict | bool):
+        if not (is_object(found) or isinstance(found, bool)):
             raise Unsupported(f"the reference {reference!r} leads nowhere")
         return found
 

@@ -184,7 +184,8 @@ class _Candidates:
                 yield from self.objects(parts, depth)
 
     def arrays(self, parts: Parts, depth: int) -> Iterator[Any]:
-        first = max((_list(part.get("prefixItems")) for part in parts), key=len, default=[])
+        no_items: list[Any] = []
+        first = max((_list(part.get("prefixItems")) for part in parts), key=len, default=no_items)
         rest = [part["items"] for part in parts if "items" in part]
         heads = [self.members([one], depth + 1)[:3] for one in first]
         sought = [part["contains"] for part in parts if "contains" in part]
@@ -300,8 +301,8 @@ def _character(choices: Any, is_last: bool) -> str:
 
 
 def _has(choices: Any, character: str) -> bool:
-    code = ord(character)
-    return any(value == code or (isinstance(value, tuple) and value[0] <= code <= value[1]) for _, value in choices)
+    ranges: list[tuple[int, int]] = [one if isinstance(one, tuple) else (one, one) for _, one in choices]
+    return any(least <= ord(character) <= most for least, most in ranges)
 
 
 def _counts(parts: Iterable[Mapping[str, Any]], common: Iterable[int] = (0, 1, 2)) -> list[int]:

@@ -138,14 +138,14 @@ def explained(changes: Iterable[Change], old: Snapshot, new: Snapshot, callers: 
 
 def _findings(change: Change, old: Snapshot, new: Snapshot) -> list[ContractFinding]:
     kind, name = change.kind, change.name
-    ours = {} if kind == "server" else old.entries.get(kind, {})
-    theirs = {} if kind == "server" else new.entries.get(kind, {})
+    nothing: Mapping[str, Entry] = {}
+    ours, theirs = (nothing if kind == "server" else side.entries.get(kind, nothing) for side in (old, new))
     hint = ""
     if kind != "server" and name in ours and name not in theirs:
         come = {key: one for key, one in theirs.items() if key not in ours}
         hint = _successor(kind, name, ours[name], come)
     found = [ContractFinding(one.verdict, one.rule, kind, name, "", one.message, hint=hint) for one in change.facts]
-    entry = theirs.get(name, {})
+    entry: Entry = theirs.get(name, {})
     return [*found, *(_finding(kind, name, entry, one) for one in change.relations)]
 
 

@@ -59,12 +59,13 @@ def _changes(old: Snapshot, new: Snapshot, callers: Callers, mode: Mode) -> Iter
         yield from backward.values()
         return
     forward = {(one.kind, one.name): one for one in compare(new, old, callers, search=witness)}
-    for key in backward | forward:
-        ours, theirs = (side.get(key, Change(*key)) for side in (backward, forward))
+    for key, change in (backward | forward).items():
+        nothing = Change(change.kind, change.name)
+        ours, theirs = backward.get(key, nothing), forward.get(key, nothing)
         if ours.is_new:  # callers of the live contract use it
             theirs = replace(ours, facts=[replace(one, verdict=Verdict.BREAKING) for one in ours.facts])
         elif theirs.is_new:  # they do not know it
-            theirs = Change(*key)
+            theirs = nothing
         elif key[0] == "server":
             theirs = ours
         theirs = replace(theirs, texts=ours.texts)
