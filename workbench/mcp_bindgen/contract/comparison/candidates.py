@@ -69,6 +69,8 @@ _LENGTHS = (
     "maxContains",
 )
 _LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_RANGES = ("LITERAL", "RANGE")
+_CHARACTERS = "a0-Z \n\N{EURO SIGN}"
 _SAME = ("anyOf", "oneOf")
 _ABSENT: Any = object()
 
@@ -245,17 +247,13 @@ def texts(pattern: str) -> list[str]:
     """Return some texts that a pattern may match: with the first and the last characters, few and more of them."""
     with suppress(re.error, RecursionError, OverflowError, ValueError):
         parsed = re._parser.parse(pattern)  # type: ignore[attr-defined] # the parser of the library is no public name
-        made = [_text(parsed, is_last, more) for more in (0, 1, 2) for is_last in (False, True)]
-        return list(
-            dict.fromkeys(
-                one for text in made for one in (text, text[:-1], text + "0", f"{text}{text}") if _is_unicode(one)
-            )
-        )
+        made = [
+            _text(parsed, is_last, more).encode(errors="ignore").decode()
+            for more in (0, 1, 2)
+            for is_last in (False, True)
+        ]
+        return list(dict.fromkeys(one for text in made for one in (text, text[:-1], text + "0", f"{text}{text}")))
     return []
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def _text(parsed: Any, is_last: bool, more: int) -> str:
@@ -285,24 +283,11 @@ def _text(parsed: Any, is_last: bool, more: int) -> str:
 
 def _character(choices: Any, is_last: bool) -> str:
     """Return the first or the last character of a class."""
-    classes = {"CATEGORY_DIGIT": "09", "CATEGORY_SPACE": " \t", "CATEGORY_WORD": "aZ"}
-    ends: list[str] = []
-    for code, value in choices:
-        match str(code):
-            case "LITERAL":
-                ends += chr(value)
-            case "RANGE":
-                ends += map(chr, value)
-            case "CATEGORY":
-                ends += classes.get(str(value), "-")
-            case _:  # all but the class
-                return next(one for one in "a0-Z \n\N{EURO SIGN}" if not _has(choices[1:], one))
-    return ends[-1 if is_last else 0]
-
-
-def _has(choices: Any, character: str) -> bool:
-    ranges: list[tuple[int, int]] = [one if isinstance(one, tuple) else (one, one) for _, one in choices]
-    return any(least <= ord(character) <= most for least, most in ranges)
+    ranges = [value if isinstance(value, tuple) else (value,) for code, value in choices if str(code) in _RANGES]
+    ends = [chr(end) for ends in ranges for end in ends]
+    if str(choices[0][0]) == "NEGATE":
+        ends = [one for one in _CHARACTERS if one not in ends]
+    return (ends or ["0"])[-1 if is_last else 0]
 
 
 def _counts(parts: Iterable[Mapping[str, Any]], common: Iterable[int] = (0, 1, 2)) -> list[int]:
