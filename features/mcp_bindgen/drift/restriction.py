@@ -289,7 +289,10 @@ class _Edit:
 
     def target(self, reference: str) -> Any:
         """Return the target of a reference."""
-        found = self.targets.find(reference)
+        targets = {id(one): one for one in self.targets.all(reference)}
+        if len(targets) > 1:
+            raise Unsupported(f"the reference {reference!r} may have several targets")
+        found = next(iter(targets.values()), None)
         if not (is_object(found) or isinstance(found, bool)):
             raise Unsupported(f"the reference {reference!r} leads nowhere")
         return found

@@ -283,7 +283,8 @@ def _text(parsed: Any, is_last: bool, more: int) -> str:
 
 def _character(choices: Any, is_last: bool) -> str:
     """Return the first or the last character of a class."""
-    ranges = [value if isinstance(value, tuple) else (value,) for code, value in choices if str(code) in _RANGES]
+    found = [value for code, value in choices if str(code) in _RANGES]
+    ranges: list[tuple[int, ...]] = [one if isinstance(one, tuple) else (one,) for one in found]
     ends = [chr(end) for ends in ranges for end in ends]
     if str(choices[0][0]) == "NEGATE":
         ends = [one for one in _CHARACTERS if one not in ends]
