@@ -109,6 +109,8 @@ def without_common(sender: object, other: object, receiver: object) -> tuple[Any
             parts = [node.get(keyword) for node in nodes]
             if not all(map(is_object, parts)):
                 continue
+            if keyword == "items" and any("prefixItems" in node for node in nodes):
+                continue  # they may be items of other places
             if keyword == "items":
                 edited_parts: Sequence[Any] = (
                     (True,) * 3 if same_schema(parts[0], parts[1], roots) else shortened(*parts)
