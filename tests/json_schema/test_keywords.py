@@ -10,8 +10,7 @@ from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
 from mcp_bindgen.http.headers import header_params
 from mcp_bindgen.json_schema.dialects import modern
-from mcp_bindgen.json_schema.keywords import KEYWORDS, Kind, children, edited, objects
-from mcp_bindgen.lowering.shapes import nodes
+from mcp_bindgen.json_schema.keywords import KEYWORDS, Kind, children, edited, nodes, objects
 from mcp_bindgen.spec.idioms import lifted, placed
 from mcp_bindgen.spec.keywords import rebuild, walk, without_prose
 

@@ -14,7 +14,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_bindgen.json_schema.keywords import KEYWORDS, REFERENCES, Place, children
-from mcp_bindgen.json_schema.references import Targets, step
+from mcp_bindgen.json_schema.pointer import join, values_at
+from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol.methods import Method
@@ -250,9 +251,8 @@ class Validator:
 
     def _discriminator(self, error: ValidationError) -> Mapping[str, object]:
         """Return the discriminator of the union that an object does not fit; an empty object if there is none."""
-        nodes: list[object] = [self._schema] if error.kind.name == "oneOf" and is_object(error.instance) else []
-        for token in error.schema_path[:-1]:
-            nodes = [below for node in nodes for below in step(node, str(token))]
+        is_one = error.kind.name == "oneOf" and is_object(error.instance)
+        nodes = values_at(self._schema, join("", *error.schema_path[:-1])) if is_one else []
         return _map(_map(nodes[0]).get("discriminator")) if nodes else {}
 
 

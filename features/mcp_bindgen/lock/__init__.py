@@ -1,6 +1,6 @@
 """Lock files: the reviewed contract of each server, and the comparison of live servers with it.
 
-Imports `app`, `drift` and `runtime`; needs the extra `app`.
+Imports `app`, `drift`, `json_schema` and `runtime`; needs the extra `app`.
 """
 
 from mcp_bindgen.runtime.lazy import lazy_stub

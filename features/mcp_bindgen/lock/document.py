@@ -17,6 +17,7 @@ from typing import Any
 from mcp_bindgen.app.catalog import KINDS, Entry, Kind
 from mcp_bindgen.drift.callers import DEFAULT, BadCallers, Callers, callers, names
 from mcp_bindgen.drift.snapshot import Snapshot, digest
+from mcp_bindgen.json_schema.pointer import join
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 VERSION = 1
@@ -181,7 +182,7 @@ def _servers(document: object) -> Iterator[tuple[str, LockedServer]]:
     if document["lockVersion"] != VERSION:
         raise BadLock(f"/lockVersion: must be {VERSION}, which this version of mcp-bindgen reads")
     for name, value in _object(document, "servers", "").items():
-        place = _join("/servers", name)
+        place = join("/servers", name)
         server = _as_object(value, place)
         asked = _object(server, "asked", place)
         if not all(isinstance(one, str) for one in asked.values()):
@@ -189,7 +190,7 @@ def _servers(document: object) -> Iterator[tuple[str, LockedServer]]:
         contents: dict[str, Entry] = {}
         current = _snapshot(server, place, contents)
         for key, content in _object(server, "earlier", place, {}).items():
-            contents[key] = _checked(content, key, _join(f"{place}/earlier", key))
+            contents[key] = _checked(content, key, join(f"{place}/earlier", key))
         history = server.get("history", [])
         if not is_array(history):
             raise BadLock(f"{place}/history: must be a list")
@@ -204,7 +205,7 @@ def _snapshot(value: Mapping[str, Any], place: str, contents: dict[str, Entry]) 
     for kind, where in KINDS.items():
         entries[kind] = {}
         for name, one in _object(value, where.member, place, {}).items():
-            at = _join(f"{place}/{where.member}", name)
+            at = join(f"{place}/{where.member}", name)
             key = _as_object(one, at).get("digest")
             if not isinstance(key, str):
                 raise BadLock(f"{at}/digest: must be a text")
@@ -249,7 +250,3 @@ def _as_object(value: object, place: str) -> dict[str, Any]:
     if not is_object(value):
         raise BadLock(f"{place}: must be an object")
     return value
-
-
-def _join(place: str, name: str) -> str:
-    return f"{place}/{name.replace('~', '~0').replace('/', '~1')}"

@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.json_schema.keywords import edited
+from mcp_bindgen.json_schema.keywords import children, edited, nodes, subschemas
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .codecs import Json
-from .shapes import Schema, nodes, parts
+from .shapes import Schema
 
 
 class BadProfile(ValueError):
@@ -243,9 +243,9 @@ def violations(schema: Json, profile: Profile, *, root: bool = True) -> Iterator
     for pointer, node in nodes(schema):
         at_root = root and not pointer
         yield from (Violation(pointer, problem) for problem in _problems(node, profile, at_root))
-        for step, part in () if profile.untyped else parts(node):
-            if isinstance(part, bool) and step != "/additionalProperties":
-                yield Violation(pointer + step, "a boolean schema is not allowed")
+        for keyword, place, part in () if profile.untyped else subschemas(node, pointer):
+            if isinstance(part, bool) and keyword != "additionalProperties":
+                yield Violation(place, "a boolean schema is not allowed")
 
 
 def _problems(node: Schema, profile: Profile, root: bool) -> Iterator[str]:
@@ -315,7 +315,7 @@ def depth(schema: Json) -> int:
     if not is_object(schema):
         return 0
     own = int(not {"properties", "items"}.isdisjoint(schema))
-    return max(own + max((depth(part) for step, part in parts(schema) if "$defs" not in step), default=0), 0)
+    return max(own + max((depth(part) for keyword, _, part in children(schema) if keyword != "$defs"), default=0), 0)
 
 
 def _text(value: Json) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mcp_bindgen.json_schema.keywords import nodes
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, same_json
 
 from .codecs import IDENTITY, Codec, Json, Lost, Undecodable
@@ -20,7 +21,7 @@ from .profiles import depth as depth_of
 from .profiles import profile as profile_named
 from .rewrite import Rewriter
 from .rules import Effect, Reason, Refused, Verdict, reason, verdict
-from .shapes import Document, Schema, nodes, require_valid
+from .shapes import Document, Schema, require_valid
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator as CompiledSchema

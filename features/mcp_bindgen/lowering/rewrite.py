@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-from mcp_bindgen.json_schema.keywords import edited
-from mcp_bindgen.json_schema.references import tokens
+from mcp_bindgen.json_schema.keywords import edited, nodes
+from mcp_bindgen.json_schema.pointer import tokens
 from mcp_bindgen.runtime.model.json_types import distinct, is_object, json_key
 
 from . import codecs
@@ -20,7 +20,7 @@ from .codecs import IDENTITY, Codec, Json
 from .profiles import Profile, is_free_of_references, violations
 from .profiles import depth as depth_of
 from .rules import Reason, Refused, reason
-from .shapes import Alternative, Conj, Document, Located, Schema, Shape, is_of, nodes
+from .shapes import Alternative, Conj, Document, Located, Schema, Shape, is_of
 
 UNROLLED = 2
 """How often a recursive definition is repeated inside of itself where recursion is not allowed."""

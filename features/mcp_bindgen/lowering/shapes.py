@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, TypeAlias
-from urllib.parse import unquote
 
 from mcp_bindgen.json_schema.dialects import draft, modern
-from mcp_bindgen.json_schema.keywords import children
-from mcp_bindgen.json_schema.references import step, tokens
+from mcp_bindgen.json_schema.keywords import nodes
+from mcp_bindgen.json_schema.pointer import join, values_at
+from mcp_bindgen.json_schema.references import Outside, Targets
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key, same_json
 
 from .codecs import Json
@@ -136,14 +135,6 @@ class Alternative:
 Shape: TypeAlias = list[Alternative]
 
 
-def below(pointer: str, *steps: str | int) -> str:
-    """Return the pointer of a part."""
-    for one in steps:
-        text = str(one)
-        pointer += "/" + (text.replace("~", "~0").replace("/", "~1") if "~" in text or "/" in text else text)
-    return pointer
-
-
 class Document:
     """A JSON Schema and its definitions.
 
@@ -158,6 +149,7 @@ class Document:
     def __init__(self, schema: Schema, pointer: str = "") -> None:
         self.schema: Schema = modern(schema)
         self.root: Located = Located(self.schema, pointer)
+        self._targets = Targets(self.schema)
         self._following: list[str] = []
         self._valid: set[int] = set()
         self.is_old: bool = draft(schema) < 2019
@@ -170,41 +162,26 @@ class Document:
 
     def resolve(self, reference: Json, pointer: str) -> Located:
         """Return the target of a local reference."""
-        base, _, fragment = reference.partition("#")
-        if any(f"{pointer}/".startswith(f"{place}/") for place in self._bases):
+        source = pointer.removeprefix(self.root.pointer)
+        if self._targets.is_in_part(source):
             raise Refused("unsupported", pointer, "a reference below another $id")
-        if base and base != str(self.schema.get("$id")).rstrip("#"):
-            raise Refused("unsupported", pointer, f"the reference to {base!r}")
-        if fragment and not fragment.startswith("/"):
-            target = self._anchors.get(fragment)
-        else:
-            target = self.at(self.root.pointer + unquote(fragment))
-        if target is None:
-            raise Refused("bad-schema", pointer, f"{reference!r} has no target")
+        try:
+            place = self._targets.place(reference, source)
+        except Outside:
+            place = None
+        except LookupError:
+            raise Refused("bad-schema", pointer, f"{reference!r} has no target") from None
+        if place is None or (target := self.at(self.root.pointer + place)) is None:
+            raise Refused("unsupported", pointer, f"the reference to {reference.partition('#')[0]!r}")
         if not isinstance(target.schema, bool) and id(target.schema) not in self._valid:
             require_valid(target.schema, target.pointer)
             self._valid.add(id(target.schema))
         return target
 
-    @cached_property
-    def _bases(self) -> list[str]:
-        """Pointers of the schemas below the root that have a base URI of their own."""
-        found = nodes(self.schema, self.root.pointer)
-        return [place for place, node in found if place != self.root.pointer and isinstance(node.get("$id"), str)]
-
-    @cached_property
-    def _anchors(self) -> dict[str, Located]:
-        found = nodes(self.schema, self.root.pointer)
-        return {str(node["$anchor"]): Located(node, place) for place, node in found if "$anchor" in node}
-
     def at(self, pointer: str) -> Located | None:
         """Return the schema at a pointer."""
-        node: Json = self.schema
-        for token in tokens(pointer.removeprefix(self.root.pointer)):
-            if not (found := step(node, token)):
-                return None
-            node = found[0]
-        return Located(node, pointer)
+        found = values_at(self.schema, pointer.removeprefix(self.root.pointer))
+        return Located(found[0], pointer) if found else None
 
     def is_recursive(self, target: str) -> bool:
         """Return whether a definition contains itself."""
@@ -275,31 +252,31 @@ class Document:
         """Return the alternatives that fit the keywords which combine schemas too."""
         for keyword in ("$dynamicRef", "$recursiveRef"):
             if keyword in schema:
-                raise Refused("unsupported", below(pointer, keyword), keyword)
+                raise Refused("unsupported", join(pointer, keyword), keyword)
         if "$ref" in schema:
-            target = self.resolve(schema["$ref"], below(pointer, "$ref")).pointer
+            target = self.resolve(schema["$ref"], join(pointer, "$ref")).pointer
             link = Alternative("link", pointer, _description(schema), target=target)
             found = self.meet(found, [link])
         for index, part in enumerate(schema.get("allOf", ())):
-            found = self.meet(found, self.expand(Located(part, below(pointer, "allOf", index))))
+            found = self.meet(found, self.expand(Located(part, join(pointer, "allOf", index))))
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
-                place = below(pointer, keyword)
-                parts = [Located(part, below(place, index)) for index, part in enumerate(schema[keyword])]
+                place = join(pointer, keyword)
+                parts = [Located(part, join(place, index)) for index, part in enumerate(schema[keyword])]
                 found = self._union([self.meet(found, self.expand(part)) for part in parts], place, keyword)
         for keyword, test, then, otherwise in _conditions(schema):
-            place = below(pointer, keyword)
+            place = join(pointer, keyword)
             if (negated := negation(test)) is None:
                 found = noted(found, reason("drop-condition", place, keyword))
             else:
                 cases = [{"allOf": [test, then]}, {"allOf": [negated, otherwise]}]
                 found = self.meet(found, self.expand(Located({"anyOf": cases}, place)))
         if _is_constants(schema.get("not")):
-            found = self._without(found, schema["not"], below(pointer, "not"))
+            found = self._without(found, schema["not"], join(pointer, "not"))
         if "unevaluatedItems" in schema:
-            found = noted(found, reason("drop-condition", below(pointer, "unevaluatedItems"), "unevaluatedItems"))
+            found = noted(found, reason("drop-condition", join(pointer, "unevaluatedItems"), "unevaluatedItems"))
         if schema.get("unevaluatedProperties", True) is not True:
-            found = self._unevaluated(schema, below(pointer, "unevaluatedProperties"), found)
+            found = self._unevaluated(schema, join(pointer, "unevaluatedProperties"), found)
         return found
 
     def _union(self, branches: Sequence[Shape], place: str, keyword: str) -> Shape:
@@ -380,7 +357,7 @@ class Document:
             node: Json = schema
             for word in steps:
                 node = node[word]
-            return Located(node, below(pointer, *steps))
+            return Located(node, join(pointer, *steps))
 
         stated = schema.get("patternProperties", {})
         patterns: dict[str, Conj] = {one: (part("patternProperties", one),) for one in stated}
@@ -569,7 +546,7 @@ def require_valid(schema: Json, pointer: str) -> None:
     try:
         jsonschema_rs.meta.validate(schema)
     except jsonschema_rs.ValidationError as error:
-        raise Refused("bad-schema", below(pointer, *error.instance_path), error.message.partition("\n")[0]) from None
+        raise Refused("bad-schema", join(pointer, *error.instance_path), error.message.partition("\n")[0]) from None
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         raise Refused("bad-schema", pointer, str(error).partition("\n")[0]) from None
 
@@ -608,8 +585,8 @@ def _joined(kept: Alternative, other: Alternative) -> Alternative:
 
 def _array(found: Alternative, schema: Schema, pointer: str) -> Alternative:
     parts = enumerate(schema.get("prefixItems", ()))
-    prefix = tuple((Located(part, below(pointer, "prefixItems", index)),) for index, part in parts)
-    rest = (Located(schema["items"], below(pointer, "items")),) if "items" in schema else None
+    prefix = tuple((Located(part, join(pointer, "prefixItems", index)),) for index, part in parts)
+    rest = (Located(schema["items"], join(pointer, "items")),) if "items" in schema else None
     return replace(found, prefix=prefix, rest=rest)
 
 
@@ -631,20 +608,6 @@ def _types(stated: str | list[str]) -> list[str]:
 def _description(schema: Json) -> str:
     found = schema.get("description", "") if is_object(schema) else ""
     return found if isinstance(found, str) else ""
-
-
-def parts(schema: Schema) -> Iterator[tuple[str, Any]]:
-    """Yield the subschemas of a schema and their pointers."""
-    for keyword, key, part in children(schema):
-        yield below("", keyword) if key is None else below("", keyword, key), part
-
-
-def nodes(schema: Json, pointer: str = "") -> Iterator[tuple[str, Schema]]:
-    """Yield all schema objects and their pointers; names of properties and constants are not entered."""
-    if is_object(schema):
-        yield pointer, schema
-        for step, part in parts(schema):
-            yield from nodes(part, pointer + step)
 
 
 def _in_place(schema: Json) -> Iterator[Schema]:

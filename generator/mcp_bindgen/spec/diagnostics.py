@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_bindgen.json_schema.pointer import existing
+
 from .errors import BadInput, printable
-from .pointer import join, split, step
+from .pointer import join, split
 
 
 @dataclass(frozen=True)
@@ -102,22 +104,10 @@ class DiagnosticContext:
         pointer = self._known(pointer)
         if split(pointer)[:1] == ["$defs"]:
             pointer = f"{self.root}{pointer.removeprefix('/$defs')}"
-        return pointer if self.document is None else _existing(pointer, self.document)
+        return pointer if self.document is None else existing(self.document, pointer)
 
     def _known(self, pointer: str) -> str:
         """Return `pointer` with the original place of a moved definition."""
         while (tokens := split(pointer))[:1] == ["$defs"] and len(tokens) > 1 and tokens[1] in self._places:
             pointer = join(self._places[tokens[1]], *tokens[2:])
         return pointer
-
-
-def _existing(pointer: str, document: Any) -> str:
-    """Return the last existing place on the path to `pointer`; merged parts of an `allOf` have no place."""
-    found = ""
-    for token in split(pointer):
-        try:
-            document = step(document, token)
-        except KeyError:
-            break
-        found = join(found, token)
-    return found

@@ -9,6 +9,8 @@ from typing import Any, cast
 
 from typing_extensions import TypeIs
 
+from mcp_bindgen.json_schema.pointer import join
+
 from .errors import BadInput
 
 
@@ -51,7 +53,7 @@ def _repeated(text: str) -> BadInput:
         pairs = (
             enumerate(node) if is_array(node) else cast("tuple[tuple[str, Any]]", node if type(node) is tuple else ())
         )
-        inner = [(name, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}", value) for name, value in pairs]
+        inner = [(name, join(pointer, name), value) for name, value in pairs]
         level += [(place, value) for _, place, value in inner]
         for (name, place), times in Counter((name, place) for name, place, _ in inner).items():
             if times > 1:

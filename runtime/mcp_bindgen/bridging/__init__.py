@@ -1,6 +1,7 @@
-"""Conversion between revisions: servers and clients of one revision speak another. Imports `runtime`.
+"""Conversion between revisions: servers and clients of one revision speak another.
 
-The kernel finds `entry` by the entry point group `mcp_bindgen.bridging`; generated steps import `abi`.
+Imports `json_schema` and `runtime`. The kernel finds `entry` by the entry point group `mcp_bindgen.bridging`; generated
+steps import `abi`.
 """
 
 from mcp_bindgen.runtime.lazy import lazy_stub

@@ -16,6 +16,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeAlias
 
+from mcp_bindgen.json_schema.pointer import join
 from mcp_bindgen.runtime.bindings import install, searched
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 
@@ -44,8 +45,7 @@ class NotConvertible(ProtocolError):
 
     def inside(self, key: str | int) -> NotConvertible:
         """Return the refusal of the object or array that has the value as this member or item."""
-        escaped = str(key).replace("~", "~0").replace("/", "~1")
-        return NotConvertible(self.place, self.reason, self.capability, f"/{escaped}{self.pointer}")
+        return NotConvertible(self.place, self.reason, self.capability, join("", key) + self.pointer)
 
 
 class LossReport:

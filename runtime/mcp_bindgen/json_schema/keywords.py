@@ -12,6 +12,8 @@ from typing import Any
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
+from .pointer import join
+
 
 class Kind(Enum):
     """Kind of the value of a keyword."""
@@ -156,6 +158,20 @@ def children(schema: Mapping[str, Any]) -> Iterator[tuple[str, str | int | None,
             yield from ((keyword, index, part) for index, part in enumerate(value) if isinstance(part, dict | bool))
         elif keyword in _SINGLE and isinstance(value, dict | bool):
             yield keyword, None, value
+
+
+def subschemas(schema: Mapping[str, Any], pointer: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Yield keyword, pointer and schema of the direct subschemas of the schema at a pointer."""
+    for keyword, key, part in children(schema):
+        yield keyword, join(pointer, keyword) if key is None else join(pointer, keyword, key), part
+
+
+def nodes(schema: object, pointer: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield all schema objects and their pointers; names of properties and constants are not entered."""
+    if is_object(schema):
+        yield pointer, schema
+        for _, place, part in subschemas(schema, pointer):
+            yield from nodes(part, place)
 
 
 def edited(node: object, edit: Callable[[dict[str, Any], dict[str, Any]], object], *, names: bool = False) -> Any:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote, urljoin
 
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.json_types import is_object
 
-from .keywords import objects
+from .keywords import nodes, objects
+from .pointer import values_at
+
+
+class Outside(LookupError):
+    """A reference leads out of its schema."""
 
 
 class Targets:
@@ -46,10 +52,44 @@ class Targets:
             last, wanted = unquote(base).rpartition("/")[2], absolute(self._root, base)
             parts = [one for one in parts if one[0].rpartition("/")[2] == last]
             parts.sort(key=lambda one: absolute(self._root, one[0]) != wanted)
-        found = [node for _, node in parts]
-        for token in tokens(unquote(fragment)):
-            found = [below for node in found for below in step(node, token)]
-        return found
+        return [found for _, node in parts for found in values_at(node, unquote(fragment))]
+
+    def place(self, reference: str, source: str) -> str | None:
+        """Return the pointer to the target of a reference at the pointer `source` in a schema in 2020-12.
+
+        It is `None` if the base of the reference is a part with an id of its own: only a validator follows it.
+
+        Raises:
+            Outside: It leads out of the schema.
+            LookupError: It leads nowhere.
+        """
+        base, _, fragment = reference.partition("#")
+        part = self._places.get(absolute(self._root, base)) if base else ""
+        if part is None:
+            raise Outside("leads out of the schema, and nothing is fetched")
+        if part or self.is_in_part(source):
+            return None
+        fragment = unquote(fragment)
+        place = fragment if fragment[:1] in ("", "/") else self._places.get(f"#{fragment}")
+        if place is None or not values_at(self._root, place):
+            raise LookupError("leads nowhere")
+        return place
+
+    def is_in_part(self, place: str) -> bool:
+        """Return whether a place is in a part with an id of its own, which is the base of its references."""
+        above = (place[:end] for end, char in enumerate(f"{place}/") if end and char == "/")
+        found = (node for one in above for node in values_at(self._root, one))
+        return any(is_object(node) and isinstance(node.get("$id"), str) for node in found)
+
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        """Resolved ids, and anchors with `#`, of a schema in 2020-12 -> pointers."""
+        return {
+            f"#{node[word]}" if word != "$id" else absolute(self._root, node[word]).rstrip("#"): place
+            for place, node in nodes(self._root)
+            for word in ("$id", "$anchor", "$dynamicAnchor")
+            if isinstance(node.get(word), str)
+        }
 
 
 def absolute(root: object, reference: str) -> str:
@@ -58,16 +98,3 @@ def absolute(root: object, reference: str) -> str:
     with suppress(ValueError):  # one of them is no URI
         return reference if reference.startswith("#") else urljoin(str(base), reference)
     return reference
-
-
-def tokens(pointer: str) -> list[str]:
-    """Return the reference tokens of a JSON Pointer."""
-    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
-
-
-def step(node: object, token: str) -> list[Any]:
-    """Return the part of a JSON value that a token of a pointer names, in a list; empty if there is none."""
-    if is_object(node):
-        return [node[token]] if token in node else []
-    index = int(token) if token.isdecimal() else -1
-    return node[index : index + 1] if is_array(node) and index >= 0 else []

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import jsonschema_rs
 
 from mcp_bindgen.app import MOST_STEPS, Complexity
 from mcp_bindgen.json_schema.dialects import modern
-from mcp_bindgen.json_schema.keywords import IN_PLACE, children
-from mcp_bindgen.json_schema.references import absolute
+from mcp_bindgen.json_schema.keywords import IN_PLACE, subschemas
+from mcp_bindgen.json_schema.references import Outside, Targets
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.pointer import join, value_at
+from mcp_bindgen.spec.pointer import value_at
 
 _HERE = "urn:mcp-bindgen:schema"
 
@@ -36,24 +35,14 @@ class Root:
         self.pointer = pointer
         self.schema = schema = modern(schema)
         self._schemas: dict[str, Any] = {}
-        self._inside: dict[str, list[tuple[str, str]]] = {}
+        self._places: list[str] = []
+        self._references = Targets(schema)
+        self._targets: dict[str, str] = {}
+        self._same = TopologicalSorter[str]()  # place -> places that apply to the same value
         self._walk("")
-        self._anchors = self._named("$anchor", "$dynamicAnchor")
-        self._ids = {absolute(schema, name): place for name, place in self._named("$id").items()}
-        self._targets: dict[str, str | None] = {}
-        pending = list(self._schemas)
-        while pending:  # the target of a reference may be outside of all keywords
-            known = len(self._schemas)
-            for place in pending:
-                self._follow(place)
-            pending = list(self._schemas)[known:]
+        for place in self._places:  # grows in the loop: the target of a reference may be outside of all keywords
+            self._follow(place)
         self._check_grounded()
-
-    def _named(self, *keywords: str) -> dict[str, str]:
-        """Return name -> place of the schemas that a keyword names."""
-        nodes = [(place, node) for place, node in self._schemas.items() if is_object(node)]
-        named = ((node.get(keyword), place) for place, node in nodes for keyword in keywords)
-        return {name: place for name, place in named if isinstance(name, str)}
 
     def at(self, place: str) -> Any:
         """Return the schema at the pointer `place`."""
@@ -87,69 +76,36 @@ class Root:
         pending = [(start, value_at(self.schema, start))]
         while pending:
             place, node = pending.pop()
-            if place in self._schemas:
-                continue
-            self._schemas[place] = node
-            inside = list(_children(node, place)) if is_object(node) else []
-            self._inside[place] = [(keyword, child) for keyword, child, _ in inside]
-            pending.extend((child, schema) for _, child, schema in reversed(inside))
+            if not isinstance(node, dict | bool):
+                raise LookupError("leads nowhere")
+            if place not in self._schemas:
+                self._schemas[place] = node
+                self._places.append(place)
+                inside = list(subschemas(node, place)) if is_object(node) else []
+                self._same.add(place, *(child for keyword, child, _ in inside if keyword in IN_PLACE))
+                pending.extend((child, schema) for _, child, schema in reversed(inside))
 
     def _follow(self, place: str) -> None:
         node = self._schemas[place]
         if not is_object(node) or not isinstance(reference := node.get("$ref"), str):
             return
-        base, _, fragment = reference.partition("#")
-        base = base and absolute(self.schema, base)
-        inner = self._ids.get(base, "") if base else ""
-        if base and base not in self._ids:
-            raise self._error(
-                place,
-                f"the reference {reference!r} leads out of the schema, and nothing is fetched",
-                "move what it refers to into '$defs'",
-            )
-        if inner or self._within_resource(place):
-            self._targets[place] = None  # the base is another schema: only the validator follows it
-            return
-        fragment = unquote(fragment)
-        found = fragment if fragment == "" or fragment.startswith("/") else self._anchors.get(fragment)
-        if found is not None and found not in self._schemas and isinstance(value_at(self.schema, found), dict | bool):
-            self._walk(found)
-        if found is None or found not in self._schemas:
-            raise self._error(place, f"the reference {reference!r} leads nowhere", "refer to an entry of '$defs'")
-        self._targets[place] = found
-
-    def _within_resource(self, place: str) -> bool:
-        above = place
-        while above:
-            if above in self._schemas and is_object(self._schemas[above]) and self.is_resource(above):
-                return True
-            above = above.rpartition("/")[0]
-        return False
+        try:
+            if (found := self._references.place(reference, place)) is not None:
+                self._targets[place] = found
+                self._same.add(place, found)
+                self._walk(found)
+        except LookupError as error:
+            is_outside = isinstance(error, Outside)
+            fix = "move what it refers to into '$defs'" if is_outside else "refer to an entry of '$defs'"
+            raise BadInput(f"the reference {reference!r} {error}", pointer=self.pointer + place, fix=fix) from None
 
     def _check_grounded(self) -> None:
         """Raise `BadInput` for a cycle of references; recursion below a property or an item is allowed."""
         try:
-            TopologicalSorter({place: list(self._same(place)) for place in self._schemas}).prepare()
+            self._same.prepare()
         except CycleError as error:
             *circle, _ = error.args[1]
-            start = circle.index(min(circle, key=list(self._schemas).index))
+            start = circle.index(min(circle, key=self._places.index))
             place = circle[(start + 1) % len(circle)]  # it refers to the first place
-            raise self._error(
-                place, "the references go in a circle", "break the circle with a property or an item"
-            ) from None
-
-    def _same(self, place: str) -> Iterator[str]:
-        """Return the places that apply to the same value as `place`."""
-        yield from (child for keyword, child in self._inside[place] if keyword in IN_PLACE)
-        target = self._targets.get(place)
-        if target is not None:
-            yield target
-
-    def _error(self, place: str, message: str, fix: str) -> BadInput:
-        return BadInput(message, pointer=self.pointer + place, fix=fix)
-
-
-def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield keyword, place and schema of the direct subschemas of `node`."""
-    for keyword, step, part in children(node):
-        yield keyword, join(place, keyword) if step is None else join(place, keyword, step), part
+            fix = "break the circle with a property or an item"
+            raise BadInput("the references go in a circle", pointer=self.pointer + place, fix=fix) from None

@@ -9,12 +9,11 @@ from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.examples import Examples, scalars
 from mcp_bindgen.ir.losses import APPLIES
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Definition, Field, Object, Ref, Scalar, Type, Union, parts
+from mcp_bindgen.json_schema.keywords import IN_PLACE, children
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.spec.json import is_object, listed
 
 _KINDS = ["object", "string", "integer", "number", "boolean", "array", "null"]
-_MEMBERS = ("anyOf", "oneOf", "allOf")
-_CONDITIONS = ("not", "if", "then", "else")
 _MAX_FLOAT_COUNT = 2**53
 _EVERYWHERE = (
     "text",
@@ -71,8 +70,7 @@ class SchemaTypes:
         reference = schema.get("$ref")
         if isinstance(reference, str):
             found.append(self._referred(reference))
-        found += [self._type(member) for keyword in _MEMBERS for member in schema.get(keyword, ())]
-        found += [self._type(schema[keyword]) for keyword in _CONDITIONS if keyword in schema]
+        found += [self._type(part) for keyword, _, part in children(schema) if keyword in IN_PLACE]
         plain = [] if schema.keys() & {"$ref", "anyOf"} else _KINDS
         kinds = schema.get("type", "object" if "properties" in schema else plain)
         found += [self._of_kind(kind, schema) for kind in listed(kinds)]

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from mcp_bindgen.drift.changes import Change
 from mcp_bindgen.drift.texts import TextChange
 from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.json_schema.pointer import existing
 from mcp_bindgen.report.document import (
     NOWHERE,
     Block,
@@ -31,7 +32,7 @@ from mcp_bindgen.report.document import (
 from mcp_bindgen.report.record import as_json
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.jsonc import Located
-from mcp_bindgen.spec.pointer import join, split, value_at
+from mcp_bindgen.spec.pointer import join, split
 
 from ..checks import contents
 from ..model import LISTINGS
@@ -210,9 +211,7 @@ class ContractPlaces:
     def __call__(self, finding: ContractFinding) -> Place:
         """Return the place of a finding, as deep as its pointer leads; the document itself for a lost entry."""
         entry = self._entry(finding.kind, finding.name)
-        pointer = entry + finding.pointer if entry else ""
-        while value_at(self._document, pointer) is None:
-            pointer = pointer.rpartition("/")[0]
+        pointer = existing(self._document, entry + finding.pointer if entry else "")
         return Place(str(self._path), pointer, self._located.line(pointer))
 
     def of_tool(self, name: str, pointer: str) -> Place:
