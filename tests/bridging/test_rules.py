@@ -24,6 +24,11 @@ def say() -> RuleContext:
 
 
 SCHEMAS: list[Any] = [
+    {
+        "type": "array",
+        "items": {"$ref": "#/$defs/enum"},
+        "$defs": {"enum": {"$ref": "#/$defs/a"}, "a": {"type": "integer"}},
+    },
     {},
     {"type": "object", "properties": {"a": {"type": "integer"}}},
     {"type": "array", "items": {"type": "integer"}},

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
-from mcp_bindgen.json_schema.keywords import NAMED, NESTING, PROSE, VALUES, objects
+from mcp_bindgen.json_schema.keywords import NESTING, PROSE, edited, objects
 from mcp_bindgen.runtime.model.json_types import json_key
 
 from .json import is_array, is_object
@@ -155,26 +156,19 @@ def _free(owner: str, inner: str, taken: Mapping[str, Any]) -> str:
     return name
 
 
-def _redirected(
-    node: Any, targets: Mapping[str, str], moved: Mapping[int, str] | None = None, *, names: bool = False
-) -> Any:
+def _redirected(schema: Any, targets: Mapping[str, str], moved: Mapping[int, str] = MappingProxyType({})) -> Any:
     """Return a copy with other references; references also replace the parts that were `moved`, by identity.
 
-    With `names`, the members of `node` are schemas by name.
+    A part that was moved keeps its prose and annotations.
     """
 
-    def inside(part: Any, *, names: bool = False) -> Any:
-        if moved is None or id(part) not in moved:
-            return _redirected(part, targets, moved, names=names)
-        return {"$ref": moved[id(part)]} | {word: part[word] for word in part if word in PROSE | ANNOTATIONS}
+    def edit(original: Schema, copy: Schema) -> None:
+        reference = copy.get("$ref")
+        if original is not schema and id(original) in moved:
+            copy.clear()
+            copy["$ref"] = moved[id(original)]
+            copy.update((word, original[word]) for word in original if word in PROSE | ANNOTATIONS)
+        elif isinstance(reference, str) and reference in targets:
+            copy["$ref"] = targets[reference]
 
-    if is_array(node):
-        return list(map(inside, node))
-    if not is_object(node):
-        return node
-    copy = {
-        key: value if key in VALUES and not names else inside(value, names=key in NAMED and not names)
-        for key, value in node.items()
-    }
-    reference = None if names else copy.get("$ref")
-    return {**copy, "$ref": targets[reference]} if isinstance(reference, str) and reference in targets else copy
+    return edited(schema, edit)

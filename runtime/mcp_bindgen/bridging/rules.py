@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from pydantic_core import to_json
 
+from mcp_bindgen.json_schema.keywords import edited
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from .chain import RuleContext
@@ -21,7 +22,6 @@ WRAPPER_MEMBER = "result"
 """The member of `structuredContent` that holds a value that is no object."""
 
 _LINK_MEMBERS = frozenset({"description", "icons", "mimeType", "name", "size", "title", "uri"})
-_DATA_KEYWORDS = frozenset({"const", "enum", "default", "examples"})  # their values are no schemas
 _WRAPPED_DEFINITION = "output"
 
 
@@ -151,14 +151,12 @@ def schema_as_object(schema: object, context: RuleContext) -> Any:
 
 def _moved(schema: object, place: str) -> Any:
     """Return a schema whose references into itself lead to its new place."""
-    if is_array(schema):
-        return [_moved(one, place) for one in schema]
-    if not is_object(schema) or "$id" in schema:  # references are relative to an id
-        return schema
-    return {name: one if name in _DATA_KEYWORDS else _moved_reference(name, one, place) for name, one in schema.items()}
 
+    def edit(original: dict[str, Any], found: dict[str, Any]) -> None:
+        reference = original.get("$ref")
+        if "$id" in original:  # references are relative to an id
+            found.update(original)
+        elif isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
+            found["$ref"] = place + reference[1:]
 
-def _moved_reference(name: str, value: object, place: str) -> Any:
-    if name == "$ref" and isinstance(value, str) and (value == "#" or value.startswith("#/")):
-        return place + value[1:]
-    return _moved(value, place)
+    return edited(schema, edit)
