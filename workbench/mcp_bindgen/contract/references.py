@@ -76,7 +76,7 @@ class Root:
         pending = [(start, value_at(self.schema, start))]
         while pending:
             place, node = pending.pop()
-            if not isinstance(node, dict | bool):
+            if not (is_object(node) or isinstance(node, bool)):
                 raise LookupError("leads nowhere")
             if place not in self._schemas:
                 self._schemas[place] = node
