@@ -15,6 +15,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from mcp_bindgen.app.validation import is_larger
 from mcp_bindgen.json_schema.keywords import objects
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.spec.json import is_array, is_object, listed
@@ -33,6 +34,9 @@ _MAX_COMBINED = 40
 
 _MAX_STEPS = 3000
 """Maximum number of schemas for members and items that are read."""
+
+_MAX_PARTS = 400
+"""Maximum number of JSON values in a member or an item; recursive schemas have ones that grow without limit."""
 
 _MAX_LENGTH = 200_000
 """Maximum number of characters, items or members of a value."""
@@ -125,7 +129,8 @@ class _Candidates:
             return _ANY
         key = (depth, json.dumps(schemas))
         if key not in self._known:
-            self._known[key] = _distinct(islice(self.of(schemas, depth), _MAX_MEMBER_VALUES))
+            found = islice(self.of(schemas, depth), _MAX_MEMBER_VALUES)
+            self._known[key] = _distinct(one for one in found if not is_larger(one, _MAX_PARTS))
         return self._known[key]
 
     def alternatives(self, schemas: Sequence[Any]) -> Iterator[list[Mapping[str, Any]]]:
