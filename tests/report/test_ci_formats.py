@@ -80,8 +80,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
 
 EXPECTED = {
     "diff": ("new.json", "field-added-required"),
-    "contract diff": ("v2.json", "field-became-required"),
-    "contract diff of YAML": ("v2.yaml", "field-became-required"),
+    "contract diff": ("v2.json", "arguments-breaking"),
+    "contract diff of YAML": ("v2.yaml", "arguments-breaking"),
     "contract lower": ("v3.json", "empty"),
     "migrate": ("code.py", "definition-renamed"),
     "check": ("out/acme", "generated-code-drift"),
