@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from mcp_bindgen.json_schema.keywords import NAMED, PROSE, VALUES, edited
+from mcp_bindgen.json_schema.keywords import NAMED, PROSE, VALUES, edited, objects
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
@@ -53,7 +53,7 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, isolated: bool = False) -> list[A
         pairs: The schemas.
         isolated: True to prove in another process, within `TIMEOUT_SECONDS` in all; for schemas of unknown peers.
     """
-    apart = [isolated or _alternatives(one) + _alternatives(other) > _MAX_ALTERNATIVES for one, other in pairs]
+    apart = [isolated or may_be_endless(*pair) for pair in pairs]
     later = iter(
         _isolated([pair for pair, is_apart in zip(pairs, apart, strict=True) if is_apart]) if any(apart) else ()
     )
@@ -83,6 +83,12 @@ def _isolated(pairs: Sequence[tuple[Any, Any]]) -> list[Answer]:
         output = ""
     answers = [Answer(line) for line in output.split("\n")[:-1]]
     return [*answers[: len(pairs)], *[Answer.UNKNOWN] * (len(pairs) - len(answers))]
+
+
+def may_be_endless(*schemas: object) -> bool:
+    """Return whether a proof about schemas may never end: they have many alternatives, or nested references."""
+    definitions = [schema.get("$defs") for schema in schemas if is_object(schema)]
+    return sum(map(_alternatives, schemas)) > _MAX_ALTERNATIVES or any("$ref" in one for one in objects(definitions))
 
 
 def _alternatives(node: object) -> int:

@@ -32,8 +32,11 @@ _MAX_MEMBER_VALUES = 40
 _MAX_COMBINED = 40
 """Maximum number of members that are combined with each other."""
 
-_MAX_STEPS = 3000
+_MAX_STEPS = 300
 """Maximum number of schemas for members and items that are read."""
+
+_MAX_PLACES = 200
+"""Maximum number of members and items with candidates of their own."""
 
 _MAX_PARTS = 400
 """Maximum number of JSON values in a member or an item; recursive schemas have ones that grow without limit."""
@@ -128,7 +131,10 @@ class _Candidates:
         if not schemas:
             return _ANY
         key = (depth, json.dumps(schemas))
+        if key not in self._known and len(self._known) >= _MAX_PLACES:
+            return _ANY
         if key not in self._known:
+            self._known[key] = _ANY  # counts while it is made
             found = islice(self.of(schemas, depth), _MAX_MEMBER_VALUES)
             self._known[key] = _distinct(one for one in found if not is_larger(one, _MAX_PARTS))
         return self._known[key]
@@ -248,6 +254,7 @@ class _Candidates:
         return self.members(found, depth + 1)
 
 
+@lru_cache(1000)
 def texts(pattern: str) -> list[str]:
     """Return some texts that a pattern may match: with the first and the last characters, few and more of them."""
     with suppress(re.error, RecursionError, OverflowError, ValueError):
