@@ -32,11 +32,8 @@ _MAX_MEMBER_VALUES = 40
 _MAX_COMBINED = 40
 """Maximum number of members that are combined with each other."""
 
-_MAX_STEPS = 300
+_MAX_STEPS = 3000
 """Maximum number of schemas for members and items that are read."""
-
-_MAX_PLACES = 200
-"""Maximum number of members and items with candidates of their own."""
 
 _MAX_PARTS = 400
 """Maximum number of JSON values in a member or an item; recursive schemas have ones that grow without limit."""
@@ -120,29 +117,22 @@ class _Candidates:
         self._steps_left -= 1
         if depth > _MAX_DEPTH or self._steps_left < 0:
             return
-        alternatives = list(islice(self.alternatives(schemas), _MAX_ALTERNATIVES))
+        choices = product(*map(self.alternatives_of, schemas))
+        alternatives = [_once(chain.from_iterable(chosen)) for chosen in islice(choices, _MAX_ALTERNATIVES)]
         if len(alternatives) > 1:  # members of several alternatives together
-            alternatives.append(list({id(part): part for parts in alternatives for part in parts}.values()))
+            alternatives.append(_once(chain.from_iterable(alternatives)))
         yield from _by_turns([self.of_parts(parts, depth) for parts in alternatives])
 
     def members(self, schemas: Sequence[Any], depth: int) -> list[Any]:
         """Return some candidates for a member or an item."""
-        schemas = [one for one in schemas if one is not True and one != {}]
+        schemas = _distinct(one for one in schemas if one is not True and one != {})  # else they double at each depth
         if not schemas:
             return _ANY
         key = (depth, json.dumps(schemas))
-        if key not in self._known and len(self._known) >= _MAX_PLACES:
-            return _ANY
         if key not in self._known:
-            self._known[key] = _ANY  # counts while it is made
             found = islice(self.of(schemas, depth), _MAX_MEMBER_VALUES)
             self._known[key] = _distinct(one for one in found if not is_larger(one, _MAX_PARTS))
         return self._known[key]
-
-    def alternatives(self, schemas: Sequence[Any]) -> Iterator[list[Mapping[str, Any]]]:
-        """Yield the schemas for one value, for each choice among their alternatives."""
-        for chosen in product(*map(self.alternatives_of, schemas)):
-            yield list(chain.from_iterable(chosen))
 
     def alternatives_of(self, schema: Any) -> list[list[Mapping[str, Any]]]:
         """Return the alternatives of one schema; none if it refers to itself for the same value."""
@@ -356,6 +346,11 @@ def _list(value: object) -> list[Any]:
 def _distinct(values: Iterable[Any]) -> list[Any]:
     """Return values once each; to Python, 1 and true are equal."""
     return list({json.dumps(value, sort_keys=True): value for value in values}.values())
+
+
+def _once(parts: Iterable[Mapping[str, Any]]) -> Parts:
+    """Return schemas once each."""
+    return list({id(part): part for part in parts}.values())
 
 
 def _by_turns(several: Iterable[Iterable[Any]]) -> Iterator[Any]:
