@@ -1,4 +1,4 @@
-"""Import of the file or module that a user names: `FILE.py[:NAME]` or `MODULE[:NAME]`."""
+"""Import of the file or module that a user names, `FILE.py[:NAME]` or `MODULE[:NAME]`, and folders of our data."""
 
 from __future__ import annotations
 
@@ -35,3 +35,10 @@ def import_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def data_folder(name: str) -> Path:
+    """Return a folder of `schema` that belongs to this installation: of the checkout, else of the wheel."""
+    here = Path(__file__).resolve()
+    candidates = (here.parents[3] / "schema" / name, here.parents[1] / "schema" / name)
+    return next((one for one in candidates if one.is_dir()), candidates[-1])

@@ -17,7 +17,7 @@ from mcp_bindgen.json_schema.keywords import KEYWORDS, REFERENCES, Place, childr
 from mcp_bindgen.json_schema.pointer import join, values_at
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.json_types import as_array, as_object, is_array, is_object
 from mcp_bindgen.runtime.protocol.methods import Method
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 
@@ -66,7 +66,7 @@ class Complexity:
         pair = id(schema), id(value)
         if pair not in known:
             known[pair] = 1
-            choices = _list(schema.get("enum"))  # a validator compares them one by one, unless all are scalars
+            choices = as_array(schema.get("enum"))  # a validator compares them one by one, unless all are scalars
             found = 1 + len(choices) * any(is_object(choice) or is_array(choice) for choice in choices)
             for part, below in self._below(schema, value):
                 found += self._count(part, below, known, most)
@@ -85,10 +85,12 @@ class Complexity:
                 yield part, value
             elif key is not None or is_object(part):  # a boolean for all members or items takes no step
                 if place is Place.MEMBERS and (value is ANY or is_object(value)):
-                    members = dict.fromkeys(_map(schema.get("properties")), ANY) if value is ANY else _map(value)
+                    members = (
+                        dict.fromkeys(as_object(schema.get("properties")), ANY) if value is ANY else as_object(value)
+                    )
                     yield from ((part, one) for one in _members(keyword, key, members, value is ANY))
                 elif place is Place.ITEMS and (value is ANY or is_array(value)):
-                    items = _list(value) if is_array(value) else [ANY]
+                    items = as_array(value) if is_array(value) else [ANY]
                     chosen = items if key is None or value is ANY else items[int(key) : int(key) + 1]
                     yield from ((part, item) for item in chosen)
 
@@ -113,14 +115,6 @@ def is_larger(value: object, most: float) -> bool:
         if len(parts) > most:
             return True
     return False
-
-
-def _list(value: object) -> list[object]:
-    return value if is_array(value) else []
-
-
-def _map(value: object) -> Mapping[str, object]:
-    return value if is_object(value) else {}
 
 
 MAX_PROBLEMS = 10
@@ -229,7 +223,7 @@ class Validator:
             unknown = ((_cut(name, _MAX_STEP_CHARACTERS), did_you_mean(name, known, 0.5)) for name in kind.unexpected)
             return "; ".join(f"{name!r} is unknown{hint}" for name, hint in unknown)
         union = self._discriminator(error)
-        if tags := _map(union.get("mapping")):
+        if tags := as_object(union.get("mapping")):
             return f"Input should have one of these as {union.get('propertyName')}: {', '.join(map(repr, tags))}"
         if kind.name in ("anyOf", "oneOf"):
             causes = [one.kind for branch in kind.context for one in branch if one.instance_path == error.instance_path]
@@ -253,7 +247,7 @@ class Validator:
         """Return the discriminator of the union that an object does not fit; an empty object if there is none."""
         is_one = error.kind.name == "oneOf" and is_object(error.instance)
         nodes = values_at(self._schema, join("", *error.schema_path[:-1])) if is_one else []
-        return _map(_map(nodes[0]).get("discriminator")) if nodes else {}
+        return as_object(as_object(nodes[0]).get("discriminator")) if nodes else {}
 
 
 @lru_cache(1000)

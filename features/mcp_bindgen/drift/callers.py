@@ -9,6 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
+from mcp_bindgen.app.loading import data_folder
+
 
 class BadCallers(ValueError):
     """No such profile of callers, or a file of another form; the message names the fix."""
@@ -59,16 +61,9 @@ DEFAULT = "sensible"
 """Name of the default profile."""
 
 
-def folder() -> Path:
-    """Return the folder of the profiles that belong to this installation: of the checkout, else of the wheel."""
-    here = Path(__file__).resolve()
-    candidates = (here.parents[3] / "schema" / "callers", here.parents[1] / "schema" / "callers")
-    return next((one for one in candidates if one.is_dir()), candidates[-1])
-
-
 def names() -> list[str]:
     """Return the names of the profiles that come with mcp-bindgen."""
-    return sorted(file.stem for file in folder().glob("*.toml"))
+    return sorted(file.stem for file in data_folder("callers").glob("*.toml"))
 
 
 def callers(name: str = DEFAULT) -> Callers:
@@ -80,7 +75,7 @@ def callers(name: str = DEFAULT) -> Callers:
     known = names()
     if name not in known and not name.endswith(".toml"):
         raise BadCallers(f"unknown callers {name!r}; use a TOML file or one of {', '.join(known)}")
-    file = folder() / f"{name}.toml" if name in known else Path(name)
+    file = data_folder("callers") / f"{name}.toml" if name in known else Path(name)
     if name not in known and file.stem in known:
         raise BadCallers(f"{file}: {file.stem!r} comes with mcp-bindgen; rename the file")
     try:

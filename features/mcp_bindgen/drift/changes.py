@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 from mcp_bindgen.app.catalog import KINDS, SCOPES, Entry, Kind
 from mcp_bindgen.app.validation import MOST_STEPS, Complexity, is_larger
 from mcp_bindgen.json_schema.dialects import draft
-from mcp_bindgen.json_schema.keywords import HINTS, PROSE, edited, objects
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.json_schema.keywords import APPLIED, HINTS, KEYWORDS, PROSE, Place, children, edited, objects
+from mcp_bindgen.runtime.model.json_types import is_object
 
 from .callers import Callers
 from .inclusion import Answer, prove, with_formats, without_common
@@ -59,7 +59,6 @@ class Relation:
         old: The old schema.
         new: The new schema.
         verdict: The verdict for the callers.
-        reason: Reason in a few words.
         problem: Reason why the schemas cannot be compared; empty if they can.
         witness: Value that proves a break.
     """
@@ -68,7 +67,6 @@ class Relation:
     old: Any
     new: Any
     verdict: Verdict = Verdict.UNPROVEN
-    reason: str = ""
     problem: str = ""
     witness: Witness | None = None
 
@@ -76,6 +74,11 @@ class Relation:
     def schemas(self) -> tuple[Any, Any]:
         """Schema of the sender, schema of the receiver."""
         return (self.old, self.new) if self.part == "arguments" else (self.new, self.old)
+
+    @property
+    def reason(self) -> str:
+        """Reason of the verdict in a few words."""
+        return _REASONS[self.part, self.verdict] + (f": {self.problem}" if self.problem else "")
 
 
 Search: TypeAlias = Callable[[Any, Any, Any], Witness | None]
@@ -245,7 +248,7 @@ class _Stated:
 
     @property
     def sent(self) -> Any:
-        """What the sender sends."""
+        """Schema of the sent values."""
         return self.old if self.relation.part == "arguments" else self.new
 
     def questions(self) -> list[tuple[Any, Any]]:
@@ -266,14 +269,13 @@ class _Stated:
 
     def judged(self, answers: Sequence[Answer], search: Search | None) -> Relation:
         """Return the relation with its verdict."""
-        part, verdict, witness = self.relation.part, Verdict.UNPROVEN, None
+        verdict, witness = Verdict.UNPROVEN, None
         if self.is_proven(answers):
             is_same = all(one is Answer.YES for one in answers[1:]) and _hints(self.old) == _hints(self.new)
             verdict = Verdict.NOTATION if is_same else Verdict.COMPATIBLE
         elif answers and search is not None and (witness := search(self.sent, self.accepted, self.stated)):
             verdict = Verdict.BREAKING
-        reason = _REASONS[part, verdict] + (f": {self.problem}" if self.problem else "")
-        return replace(self.relation, verdict=verdict, reason=reason, problem=self.problem, witness=witness)
+        return replace(self.relation, verdict=verdict, problem=self.problem, witness=witness)
 
 
 def _hints(schema: Any) -> frozenset[str]:
@@ -285,24 +287,12 @@ def _hints(schema: Any) -> frozenset[str]:
             continue
         seen.add(id(node))
         found |= {json.dumps([place, key, node[key]], sort_keys=True) for key in node.keys() & HINTS}
-        for key, part in node.items():
-            match key:
-                case "$ref":
-                    pending.append((place, schema["$defs"].get(part.rpartition("/")[2])))
-                case "properties" | "patternProperties" if is_object(part):
-                    pending += [(f"{place}/{key}/{name}", one) for name, one in part.items()]
-                case "items" | "additionalProperties" | "unevaluatedItems" | "unevaluatedProperties":
-                    pending.append((f"{place}/{key}", part))
-                case "prefixItems" if is_array(part):
-                    pending += [(f"{place}/{index}", one) for index, one in enumerate(part)]
-                case "allOf" | "anyOf" | "oneOf" if is_array(part):
-                    pending += [(place, one) for one in part]
-                case "then" | "else":
-                    pending.append((place, part))
-                case "dependentSchemas" if is_object(part):
-                    pending += [(place, one) for one in part.values()]
-                case _:
-                    pass
+        if "$ref" in node:
+            pending.append((place, schema["$defs"].get(node["$ref"].rpartition("/")[2])))
+        for keyword, name, part in children(node):
+            if keyword in APPLIED:
+                is_same = KEYWORDS[keyword].place is Place.SAME
+                pending.append((place if is_same else f"{place}/{keyword}/{name}", part))
     return frozenset(found)
 
 

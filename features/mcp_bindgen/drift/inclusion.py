@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from mcp_bindgen.json_schema.keywords import NAMED, PROSE, VALUES, edited, objects
+from mcp_bindgen.json_schema.keywords import NAMED, PROSE, VALUES, edited
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, json_key
 
@@ -53,7 +53,7 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, isolated: bool = False) -> list[A
         pairs: The schemas.
         isolated: True to prove in another process, within `TIMEOUT_SECONDS` in all; for schemas of unknown peers.
     """
-    apart = [isolated or may_be_endless(*pair) for pair in pairs]
+    apart = [isolated or sum(map(_alternatives, pair)) > _MAX_ALTERNATIVES for pair in pairs]
     later = iter(
         _isolated([pair for pair, is_apart in zip(pairs, apart, strict=True) if is_apart]) if any(apart) else ()
     )
@@ -83,12 +83,6 @@ def _isolated(pairs: Sequence[tuple[Any, Any]]) -> list[Answer]:
         output = ""
     answers = [Answer(line) for line in output.split("\n")[:-1]]
     return [*answers[: len(pairs)], *[Answer.UNKNOWN] * (len(pairs) - len(answers))]
-
-
-def may_be_endless(*schemas: object) -> bool:
-    """Return whether a proof about schemas may never end: they have many alternatives, or nested references."""
-    definitions = [schema.get("$defs") for schema in schemas if is_object(schema)]
-    return sum(map(_alternatives, schemas)) > _MAX_ALTERNATIVES or any("$ref" in one for one in objects(definitions))
 
 
 def _alternatives(node: object) -> int:
@@ -141,7 +135,7 @@ def same_schema(
     one: object,
     other: object,
     roots: tuple[Targets, Targets],
-    seen: frozenset[tuple[int, int]] = frozenset(),
+    seen: set[tuple[int, int]] | None = None,
     *,
     has_names: bool = False,
 ) -> bool:
@@ -151,16 +145,17 @@ def same_schema(
         one: The first schema.
         other: The second one.
         roots: References of their documents.
-        seen: The pairs that contain them.
+        seen: The pairs that were compared; one that differs ends the whole comparison.
         has_names: True if the members have names instead of keywords.
     """
+    seen = set() if seen is None else seen
     if (id(one), id(other)) in seen:
         return True
     if not (is_object(one) and is_object(other)):
         if is_array(one) and is_array(other) and len(one) == len(other):
             return all(same_schema(*pair, roots, seen) for pair in zip(one, other, strict=True))
         return json_key(one) == json_key(other)
-    seen |= {(id(one), id(other))}
+    seen.add((id(one), id(other)))
     prose = frozenset[str]() if has_names else PROSE
     words = one.keys() - prose
     if words != other.keys() - prose:

@@ -13,9 +13,9 @@ from copy import deepcopy
 from typing import Any
 
 from mcp_bindgen.json_schema.dialects import draft, modern
-from mcp_bindgen.json_schema.keywords import edited, objects
+from mcp_bindgen.json_schema.keywords import APPLIED, IN_PLACE, NAMED, TESTS, children, edited, objects
 from mcp_bindgen.json_schema.references import Targets
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.json_types import as_array, as_object, is_array, is_object
 
 from .callers import Callers
 
@@ -92,9 +92,9 @@ def original(schema: object) -> Any:
             if any("$recursiveAnchor" in one for one in nodes) or "$ref" in found:
                 raise Unsupported("it has dynamic references")
             found["$ref"] = reference
-        for name, needed in _map(found.pop("dependencies", None)).items():
+        for name, needed in as_object(found.pop("dependencies", None)).items():
             keyword = "dependentRequired" if is_array(needed) else "dependentSchemas"
-            found[keyword] = {**_map(found.get(keyword)), name: needed}
+            found[keyword] = {**as_object(found.get(keyword)), name: needed}
 
     if any(node.keys() & {"$dynamicRef", "$recursiveRef", "dependencies"} for node in nodes):
         found = edited(found, state)
@@ -138,12 +138,12 @@ class _Edit:
         if not is_call and not self.is_bounded(node, set()):
             self.bound(found)
         parts = list(self.same_value(node))
-        named = {name for part in parts for name in _map(part.get("properties"))}
+        named = {name for part in parts for name in as_object(part.get("properties"))}
         required = {name for part in parts for name in _texts(part.get("required"))}
         is_record = is_call or named or any("patternProperties" in part for part in parts)
         if self.is_closed and is_record and (is_call or found.get("unevaluatedProperties", True) in (True, False)):
             if free := required - named:
-                found["allOf"] = [*_list(found.get("allOf")), {"properties": {name: {} for name in sorted(free)}}]
+                found["allOf"] = [*as_array(found.get("allOf")), {"properties": {name: {} for name in sorted(free)}}]
             found["unevaluatedProperties"] = False
         return found
 
@@ -157,8 +157,8 @@ class _Edit:
         match node.get(word):
             case str() as reference:
                 found: Any = self.reference(reference)
-            case list() if sum(self.may_be_object(one, set()) for one in _list(node[word])) < 2 - (word == "allOf"):
-                found = [self.value(one) for one in _list(node[word])]
+            case list() if sum(self.may_be_object(one, set()) for one in as_array(node[word])) < 2 - (word == "allOf"):
+                found = [self.value(one) for one in as_array(node[word])]
             case _:
                 return None
         return {**self.in_place({key: one for key, one in node.items() if key != word}), word: found}
@@ -174,7 +174,7 @@ class _Edit:
             return any(map(is_object, [node["const"]] if "const" in node else node["enum"]))
         if isinstance(node.get("$ref"), str):
             return self.may_be_object(self.target(node["$ref"]), seen)
-        unions = [_list(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
+        unions = [as_array(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
         return all(any(self.may_be_object(one, seen) for one in union) for union in unions)
 
     def is_bounded(self, node: object, seen: set[int]) -> bool:
@@ -186,8 +186,8 @@ class _Edit:
             return True
         if isinstance(node.get("$ref"), str) and self.is_bounded(self.target(node["$ref"]), seen):
             return True
-        unions = [_list(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
-        parts = _list(node.get("allOf"))
+        unions = [as_array(node.get(keyword)) for keyword in ("anyOf", "oneOf") if node.get(keyword)]
+        parts = as_array(node.get("allOf"))
         is_stated = any(all(self.is_bounded(one, seen) for one in union) for union in unions)
         return is_stated or any(self.is_bounded(one, seen) for one in parts)
 
@@ -207,9 +207,7 @@ class _Edit:
                 continue
             seen.add(id(one))
             yield one
-            pending += [part for keyword in _LISTS for part in _list(one.get(keyword))]
-            pending += [one[keyword] for keyword in _BRANCHES if keyword in one]
-            pending += _map(one.get("dependentSchemas")).values()
+            pending += [part for keyword, _, part in children(one) if keyword in APPLIED & IN_PLACE]
             if isinstance(one.get("$ref"), str):
                 pending.append(self.target(one["$ref"]))
 
@@ -225,14 +223,14 @@ class _Edit:
             if keyword not in ("$defs", "definitions", "$id", "$anchor", "$dynamicAnchor")
         }
         rest = node.get("additionalProperties")
-        has_members = bool(_map(node.get("properties")))
+        has_members = bool(as_object(node.get("properties")))
         if not self.is_sent:
             for keyword in ("additionalProperties", "unevaluatedProperties"):
                 if node.get(keyword) is False:
                     del found[keyword]
             if "oneOf" in found:  # a relaxed alternative may accept what another one accepts
                 alternatives = {"anyOf": found.pop("oneOf")}
-                found["allOf"] = [*_list(found.get("allOf")), alternatives]
+                found["allOf"] = [*as_array(found.get("allOf")), alternatives]
         elif not self.is_closed:
             pass
         elif is_call:
@@ -248,25 +246,22 @@ class _Edit:
 
     def part(self, keyword: str, part: object, *, is_call: bool) -> Any:
         """Return the edited value of a keyword."""
-        match keyword:
-            case "$ref" if isinstance(part, str):
-                return self.reference(part, is_beside=True, is_call=is_call)
-            case "properties" | "patternProperties" if is_object(part):
-                return {name: self.value(one) for name, one in part.items()}
-            case "dependentSchemas" if is_object(part):
-                return {name: self.in_place(one, is_call=is_call) for name, one in part.items()}
-            case "items" | "additionalProperties" | "unevaluatedItems" | "unevaluatedProperties":
-                return part is True or part == {} or self.value(part)
-            case "prefixItems" if is_array(part):
-                return [self.value(one) for one in part]
-            case "allOf" | "anyOf" | "oneOf" if is_array(part):
-                return [self.in_place(one, is_call=is_call) for one in part]
-            case "then" | "else":
-                return self.in_place(part, is_call=is_call)
-            case "not" | "if" | "contains" | "propertyNames":
-                return edited(part, self.moved)
-            case _:
-                return deepcopy(part)
+        if keyword == "$ref" and isinstance(part, str):
+            return self.reference(part, is_beside=True, is_call=is_call)
+        if keyword in TESTS:
+            return edited(part, self.moved)
+        if keyword not in APPLIED:
+            return deepcopy(part)
+
+        def changed(node: object) -> Any:
+            return self.in_place(node, is_call=is_call) if keyword in IN_PLACE else self.value(node)
+
+        if keyword in NAMED:
+            return {name: changed(one) for name, one in as_object(part).items()}
+        if is_array(part):
+            return [changed(one) for one in part]
+        is_free = keyword not in IN_PLACE and (part is True or part == {})
+        return is_free or changed(part)
 
     def moved(self, node: dict[str, Any], found: dict[str, Any]) -> None:
         """Let the references of a test lead to the original document, which becomes a definition."""
@@ -309,13 +304,5 @@ def _is_map(node: dict[str, Any]) -> bool:
     return _states("object", node) and naming.isdisjoint(key for key, one in node.items() if one != [] and one != {})
 
 
-def _map(value: object) -> dict[str, Any]:
-    return value if is_object(value) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if is_array(value) else []
-
-
 def _texts(value: object) -> list[str]:
-    return [one for one in _list(value) if isinstance(one, str)]
+    return [one for one in as_array(value) if isinstance(one, str)]

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Verdict(IntEnum):
-    """What a change means to callers; a greater value is worse."""
+    """Meaning of a change for callers; a greater value is worse."""
 
     SAME = 0
     """Nothing changed."""

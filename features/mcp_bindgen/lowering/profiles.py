@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mcp_bindgen.app.loading import data_folder
 from mcp_bindgen.json_schema.keywords import children, edited, nodes, subschemas
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
@@ -139,16 +140,9 @@ class Profile:
 _ENTRIES = {one.name: one.type for one in fields(Profile) if one.name not in ("name", "title", "facts")}
 
 
-def folder() -> Path:
-    """Return the folder of the profiles that belong to this installation: of the checkout, else of the wheel."""
-    here = Path(__file__).resolve()
-    candidates = (here.parents[3] / "schema" / "providers", here.parents[1] / "schema" / "providers")
-    return next((one for one in candidates if one.is_dir()), candidates[-1])
-
-
 def names() -> Sequence[str]:
     """Return the names of the profiles that come with mcp-bindgen."""
-    return sorted(file.stem for file in folder().glob("*.toml"))
+    return sorted(file.stem for file in data_folder("providers").glob("*.toml"))
 
 
 @cache
@@ -169,7 +163,7 @@ def profile(name: str, above: tuple[str, ...] = ()) -> Profile:
         raise BadProfile(f"{name}: base leads back to this file; name another profile")
     if name.endswith(".toml"):
         file = Path(name)
-    elif (file := folder() / f"{name}.toml") and name not in names():
+    elif (file := data_folder("providers") / f"{name}.toml") and name not in names():
         raise BadProfile(f"unknown profile {name!r}; use a TOML file or one of {', '.join(names())}")
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8-sig"))

@@ -33,9 +33,6 @@ def modern(schema: Any) -> Any:
             found["prefixItems"] = found.pop("items")
             if "additionalItems" in found:
                 found["items"] = found["additionalItems"]  # it stays as the target of references
-        needs = found.pop("dependencies", None) if known < 2019 else None
-        for name, need in needs.items() if is_object(needs) else ():
-            found.setdefault("dependentRequired" if is_array(need) else "dependentSchemas", {})[name] = need
         for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
             if isinstance(found.get(word), bool) and found.pop(word) and bound in found:
                 found[word] = found.pop(bound)

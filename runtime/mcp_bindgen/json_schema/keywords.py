@@ -134,6 +134,12 @@ VALUES = frozenset(KEYWORDS) - NESTING
 IN_PLACE = frozenset(word for word, one in KEYWORDS.items() if one.place is Place.SAME)
 """Keywords with schemas that apply to the same value."""
 
+TESTS = frozenset({"not", "if", "contains", "propertyNames"})
+"""Keywords with schemas that a value need not fit as a whole."""
+
+APPLIED = frozenset(word for word, one in KEYWORDS.items() if one.place is not None) - TESTS
+"""Keywords with schemas that a valid value, or its members or items, may have to fit."""
+
 NOTES = frozenset(word for word, one in KEYWORDS.items() if one.is_note)
 """Keywords that may stand beside `$ref` in each draft; up to draft-07, all other ones are ignored there."""
 

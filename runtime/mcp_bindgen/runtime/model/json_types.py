@@ -25,6 +25,16 @@ is_array: Callable[[object], TypeIs[list[Any]]] = cast(Any, list.__instancecheck
 """Return True if a value is a JSON array."""
 
 
+def as_object(value: object) -> dict[str, Any]:
+    """Return a JSON object, or an empty one in place of any other value."""
+    return value if is_object(value) else {}
+
+
+def as_array(value: object) -> list[Any]:
+    """Return a JSON array, or an empty one in place of any other value."""
+    return value if is_array(value) else []
+
+
 def json_key(value: object) -> object:
     """Return a hashable value that is equal for equal JSON values: 1 and 1.0 are equal, 1 and true are not."""
     if is_object(value):

@@ -15,10 +15,11 @@ from typing import Any
 
 import jsonschema_rs
 
-from mcp_bindgen.app.validation import is_larger
+from mcp_bindgen.app.validation import is_larger, matches
 from mcp_bindgen.json_schema.keywords import objects
 from mcp_bindgen.json_schema.references import Targets
-from mcp_bindgen.spec.json import is_array, is_object, listed
+from mcp_bindgen.runtime.model.json_types import as_array, as_object, distinct, is_array, is_object
+from mcp_bindgen.spec.json import listed
 
 _MAX_DEPTH = 60
 """Maximum number of members and items around a value; deeper ones are left out."""
@@ -99,17 +100,17 @@ class _Candidates:
         self._alternatives: dict[int, list[list[Mapping[str, Any]]]] = {}
         self._steps_left = _MAX_STEPS
         nodes = [node for one in (schema, *others) for node in objects(one)]
-        found = [value for node in nodes for value in (*_list(node.get("enum")), node.get("const"))]
+        found = [value for node in nodes for value in (*as_array(node.get("enum")), node.get("const"))]
         patterns = [node["pattern"] for node in nodes if isinstance(node.get("pattern"), str)]
-        patterns += [name for node in nodes for name in _map(node.get("patternProperties"))]
+        patterns += [name for node in nodes for name in as_object(node.get("patternProperties"))]
         matched = [text for pattern in dict.fromkeys(patterns) for text in texts(pattern)]
-        self._names = _distinct(name for node in nodes for name in _map(node.get("properties")))
-        self._strings = _distinct([*matched, *(one for one in found if isinstance(one, str)), *_STRINGS])
+        self._names = distinct(name for node in nodes for name in as_object(node.get("properties")))
+        self._strings = distinct([*matched, *(one for one in found if isinstance(one, str)), *_STRINGS])
         limits = [node[word] for node in nodes for word in _LIMITS if _is_number(node.get(word))]
         near = [
             value for limit in limits for value in (limit, limit + 1, limit - 1, limit + 0.5, limit - 0.5, limit / 2)
         ]
-        self._numbers = _distinct([*_NUMBERS[:4], *filter(_is_number, found), *near, *_NUMBERS])
+        self._numbers: list[Any] = distinct([*_NUMBERS[:4], *filter(_is_number, found), *near, *_NUMBERS])
         self._counts = [one for one in _counts(nodes) if one <= _MAX_COMMON_LENGTH]
 
     def of(self, schemas: Sequence[Any], depth: int) -> Iterator[Any]:
@@ -125,13 +126,13 @@ class _Candidates:
 
     def members(self, schemas: Sequence[Any], depth: int) -> list[Any]:
         """Return some candidates for a member or an item."""
-        schemas = _distinct(one for one in schemas if one is not True and one != {})  # else they double at each depth
+        schemas = distinct(one for one in schemas if one is not True and one != {})  # else they double at each depth
         if not schemas:
             return _ANY
         key = (depth, json.dumps(schemas))
         if key not in self._known:
             found = islice(self.of(schemas, depth), _MAX_MEMBER_VALUES)
-            self._known[key] = _distinct(one for one in found if not is_larger(one, _MAX_PARTS))
+            self._known[key] = distinct(one for one in found if not is_larger(one, _MAX_PARTS))
         return self._known[key]
 
     def alternatives_of(self, schema: Any) -> list[list[Mapping[str, Any]]]:
@@ -140,14 +141,14 @@ class _Candidates:
             return [] if schema is False else [[]]
         if id(schema) not in self._alternatives:
             self._alternatives[id(schema)] = []
-            choices = [self.alternatives_of(one) for one in _list(schema.get("allOf"))]
+            choices = [self.alternatives_of(one) for one in as_array(schema.get("allOf"))]
             if isinstance(reference := schema.get("$ref"), str):
                 choices.append(self.alternatives_of(self._targets.find(reference)))
             for word in _SAME:
-                if members := _list(schema.get(word)):
+                if members := as_array(schema.get(word)):
                     choices.append(list(_by_turns(map(self.alternatives_of, members)))[:_MAX_ALTERNATIVES])
             optional = [schema[word] for word in ("then", "else", "if") if word in schema]
-            optional += _map(schema.get("dependentSchemas")).values()
+            optional += as_object(schema.get("dependentSchemas")).values()
             choices += [[[], *self.alternatives_of(one)] for one in optional]
             found = ([schema, *chain.from_iterable(chosen)] for chosen in product(*choices))
             self._alternatives[id(schema)] = list(islice(found, _MAX_ALTERNATIVES))
@@ -170,13 +171,13 @@ class _Candidates:
             case "string":
                 lengths = _counts(parts, self._counts)
                 long = (text[:count].ljust(count, text[-1:] or "a") for count in lengths for text in self._strings[:4])
-                yield from _valid(parts, ("minLength", "maxLength", "pattern"), _distinct([*self._strings, *long]))
+                yield from _valid(parts, ("minLength", "maxLength", "pattern"), distinct([*self._strings, *long]))
             case "integer" | "number":
                 numbers = [one for one in self._numbers if kind == "number" or one % 1 == 0]
                 steps = [
                     limit * count for part in parts for limit in [part.get("multipleOf", 0)] for count in (1, 3, 0.5)
                 ]
-                yield from _valid(parts, _LIMITS, _distinct([*numbers, *steps]))
+                yield from _valid(parts, _LIMITS, distinct([*numbers, *steps]))
             case "boolean":
                 yield from (True, False)
             case "null":
@@ -188,7 +189,7 @@ class _Candidates:
 
     def arrays(self, parts: Parts, depth: int) -> Iterator[Any]:
         no_items: list[Any] = []
-        first = max((_list(part.get("prefixItems")) for part in parts), key=len, default=no_items)
+        first = max((as_array(part.get("prefixItems")) for part in parts), key=len, default=no_items)
         rest = [part["items"] for part in parts if "items" in part]
         heads = [self.members([one], depth + 1)[:3] for one in first]
         sought = [part["contains"] for part in parts if "contains" in part]
@@ -207,9 +208,11 @@ class _Candidates:
         yield from ([*head, value] for value in values)
 
     def objects(self, parts: Parts, depth: int) -> Iterator[Any]:
-        named = dict.fromkeys(name for part in parts for name in _map(part.get("properties")))
-        required = dict.fromkeys(name for part in parts for name in _list(part.get("required")))
-        matching = {text: None for part in parts for one in _map(part.get("patternProperties")) for text in texts(one)}
+        named = dict.fromkeys(name for part in parts for name in as_object(part.get("properties")))
+        required = dict.fromkeys(name for part in parts for name in as_array(part.get("required")))
+        matching = {
+            text: None for part in parts for one in as_object(part.get("patternProperties")) for text in texts(one)
+        }
         extra = [name for name in chain(matching, ["key"], self._strings, self._names) if name not in named]
         known = {name: self.member(name, parts, depth) for name in chain(required, named, islice(extra, 24))}
         known = {name: values for name, values in known.items() if values}
@@ -238,8 +241,8 @@ class _Candidates:
         """Return some candidates for a member."""
         found: list[Any] = []
         for part in parts:
-            own = [part["properties"][name]] if name in _map(part.get("properties")) else []
-            own += [one for pattern, one in _map(part.get("patternProperties")).items() if _matches(pattern, name)]
+            own = [part["properties"][name]] if name in as_object(part.get("properties")) else []
+            own += [one for pattern, one in as_object(part.get("patternProperties")).items() if matches(pattern, name)]
             found += own or [part[word] for word in ("additionalProperties",) if word in part]
         return self.members(found, depth + 1)
 
@@ -314,11 +317,6 @@ def _valid(parts: Parts, words: Sequence[str], values: Iterable[Any]) -> Iterato
     return iter(values)
 
 
-@lru_cache(1000)
-def _matches(pattern: str, text: str) -> bool:
-    return text in _valid([{"pattern": pattern}], ["pattern"], [text])
-
-
 def _constants(part: Mapping[str, Any]) -> Iterator[list[Any]]:
     if "const" in part:
         yield [part["const"]]
@@ -333,19 +331,6 @@ def _kinds(part: Mapping[str, Any]) -> Sequence[str]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _map(value: object) -> dict[str, Any]:
-    return value if is_object(value) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if is_array(value) else []
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    """Return values once each; to Python, 1 and true are equal."""
-    return list({json.dumps(value, sort_keys=True): value for value in values}.values())
 
 
 def _once(parts: Iterable[Mapping[str, Any]]) -> Parts:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -126,13 +126,8 @@ def compare_contracts(old: Contract, new: Contract, callers: Callers) -> Contrac
     from .witness import witness  # the validator takes time to load
 
     sides = Snapshot.of(old.document), Snapshot.of(new.document)
-    return explained(compare(*sides, callers, search=witness), *sides, callers)
-
-
-def explained(changes: Iterable[Change], old: Snapshot, new: Snapshot, callers: Callers) -> ContractComparison:
-    """Return changes between two contracts in sentences."""
-    changes = list(changes)
-    found = [finding for one in changes for finding in _findings(one, old, new)]
+    changes = compare(*sides, callers, search=witness)
+    found = [finding for one in changes for finding in _findings(one, *sides)]
     return ContractComparison(callers, changes, sorted(found, key=lambda one: -one.verdict))
 
 
