@@ -140,7 +140,7 @@ class _Edit:
         parts = list(self.same_value(node))
         named = {name for part in parts for name in as_object(part.get("properties"))}
         required = {name for part in parts for name in _texts(part.get("required"))}
-        is_record = is_call or named or any("patternProperties" in part for part in parts)
+        is_record = is_call or named or required or any("patternProperties" in part for part in parts)
         if self.is_closed and is_record and (is_call or found.get("unevaluatedProperties", True) in (True, False)):
             if free := required - named:
                 found["allOf"] = [*as_array(found.get("allOf")), {"properties": {name: {} for name in sorted(free)}}]
