@@ -143,7 +143,10 @@ class _Edit:
         is_record = is_call or named or required or any("patternProperties" in part for part in parts)
         if self.is_closed and is_record and (is_call or found.get("unevaluatedProperties", True) in (True, False)):
             if free := required - named:
-                found["allOf"] = [*as_array(found.get("allOf")), {"properties": {name: {} for name in sorted(free)}}]
+                found["allOf"] = [
+                    *as_array(found.get("allOf")),
+                    {"properties": {name: self.value(True) for name in sorted(free)}},
+                ]
             found["unevaluatedProperties"] = False
         return found
 
@@ -154,13 +157,13 @@ class _Edit:
         """
         words = node.keys() & _EVALUATING
         (word,) = words if len(words) == 1 else ("",)
-        match node.get(word):
-            case str() as reference:
-                found: Any = self.reference(reference)
-            case list() if sum(self.may_be_object(one, set()) for one in as_array(node[word])) < 2 - (word == "allOf"):
-                found = [self.value(one) for one in as_array(node[word])]
-            case _:
-                return None
+        parts = as_array(node.get(word))
+        if word == "$ref" and isinstance(node[word], str):
+            found: Any = self.reference(node[word])
+        elif word in _LISTS and sum(self.may_be_object(one, set()) for one in parts) < 2 - (word == "allOf"):
+            found = [self.value(one) for one in parts]
+        else:
+            return None
         return {**self.in_place({key: one for key, one in node.items() if key != word}), word: found}
 
     def may_be_object(self, node: object, seen: set[int]) -> bool:
