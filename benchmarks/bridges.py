@@ -23,7 +23,7 @@ from rounds import Found, in_turn
 from mcp_bindgen.bridging.chain import chain
 from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 
 CALLS = 2000
 AT_ONCE = 20  # messages that come together
@@ -47,10 +47,10 @@ began = time.perf_counter()
 sys.argv = sys.argv[:1]
 from mcp_bindgen.{package} import Server, types as mcp
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 class Plain(Server):
     info = mcp.Implementation(name="x", version="1")
-service = Service([Plain()], revisions={revisions})
+service = Endpoint([Plain()], revisions={revisions})
 session = service.session(type("Nowhere", (Transport,), {{}})())
 served = time.perf_counter() - began
 params = {{"protocolVersion": "{wire}", "capabilities": {{}}, "clientInfo": {{"name": "x", "version": "1"}}}}
@@ -134,7 +134,7 @@ def _compact(message: Any) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode()
 
 
-def cost(service: Service, opening: Sequence[bytes], calls: Sequence[bytes]) -> tuple[float]:
+def cost(service: Endpoint, opening: Sequence[bytes], calls: Sequence[bytes]) -> tuple[float]:
     """Return the processor time of a call in microseconds."""
     flood = Flood(opening, calls)
     anyio.run(service.run, service.session(flood))
@@ -173,7 +173,7 @@ def main() -> None:
     for home, wire in PAIRS:
         if home == wire:
             continue
-        native, bridged = Service([server(wire)], revisions=[wire]), Service([server(home)], revisions=[wire])
+        native, bridged = Endpoint([server(wire)], revisions=[wire]), Endpoint([server(home)], revisions=[wire])
         for case, (method, params) in CASES.items():
             said = spoken(wire, method, params)
             found: Found = in_turn(

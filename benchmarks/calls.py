@@ -28,7 +28,7 @@ from mcp_bindgen.extensions.tasks import TaskLimits, Tasks
 from mcp_bindgen.extensions.tasks import task as as_task
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import Server, run, serve
-from mcp_bindgen.runtime.session.service import lifespans
+from mcp_bindgen.runtime.session.endpoint import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Server as StatefulServer
 from mcp_bindgen.v2025_11_25 import types as stateful

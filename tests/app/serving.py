@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp_bindgen.app import App, Contract
-from mcp_bindgen.runtime.session.service import lifespans
+from mcp_bindgen.runtime.session.endpoint import lifespans
 from tests.harness.checked_connections import bindings, connected
 
 

@@ -29,7 +29,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFound, Stored, ToolError
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
-from mcp_bindgen.runtime.session.service import lifespans
+from mcp_bindgen.runtime.session.endpoint import lifespans
 from tests.app.serving import client_of, served
 from tests.harness.checked_connections import STATEFUL, STATELESS, bindings, connected, refused, until
 from tests.harness.effort import each

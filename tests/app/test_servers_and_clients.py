@@ -27,7 +27,7 @@ from mcp_bindgen.app import validation as _validation
 from mcp_bindgen.runtime import Context as AnyContext
 from mcp_bindgen.runtime import Integer, Nullable, serve
 from mcp_bindgen.runtime.model.scalars import Constant
-from mcp_bindgen.runtime.session.service import lifespans
+from mcp_bindgen.runtime.session.endpoint import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.app.serving import client_of, served
 from tests.app.weather import models

@@ -15,10 +15,10 @@ import pytest
 
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp
-from mcp_bindgen.http.server.access import GuardedService
+from mcp_bindgen.http.server.access import HttpEndpoint
 from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, UnsupportedRevision, connect, handles, serve
 from mcp_bindgen.runtime.protocol.bridging import BRIDGING, MISSING
-from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.harness import checked_connections as checked
 from tests.harness.commands import ROOT, execute
@@ -429,7 +429,7 @@ class AccessPolicy:
 
 def test_scopes_are_needed_in_every_revision() -> None:
     access_policy: Any = AccessPolicy()
-    service = GuardedService([Scoped()], access_policy=access_policy)
+    service = HttpEndpoint([Scoped()], access_policy=access_policy)
     for revision in REVISIONS:
         assert service.needed_scopes(revision, [("tools/call", "x")]) == {"special"}
         assert service.needed_scopes(revision, [("tools/call", "y")]) == frozenset()
@@ -445,7 +445,7 @@ def test_subscribing_requires_the_scopes_of_listening() -> None:
             return frozenset({"access_policy"} if operation[0] == "subscriptions/listen" else ())
 
     access_policy: Any = Listening()
-    service = GuardedService([Listened()], access_policy=access_policy)
+    service = HttpEndpoint([Listened()], access_policy=access_policy)
     for revision in STATEFUL:
         assert service.needed_scopes(revision, [("resources/subscribe", "file:///x")]) == {"ears", "access_policy"}
         assert service.needed_scopes(revision, [("resources/read", "file:///x")]) == frozenset()
@@ -469,7 +469,7 @@ async def test_the_server_with_the_nearest_revision_serves_a_client() -> None:
 )
 def test_revisions_that_cannot_be_served_are_refused_by_name(wanted: list[str], words: str) -> None:
     with pytest.raises(ValueError, match=words) as caught:
-        Service([Old()], revisions=wanted)
+        Endpoint([Old()], revisions=wanted)
     assert str(caught.value).endswith(", ".join(REVISIONS))
 
 
@@ -480,7 +480,7 @@ async def test_only_configured_revisions_are_served() -> None:
 
 def test_features_missing_for_other_revisions_are_logged_at_startup(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="mcp_bindgen"):
-        Service([Old()])
+        Endpoint([Old()])
     lines = [record.getMessage() for record in caplog.records]
     foreign = [f"clients of {one}" for one in REVISIONS if one != NEWEST_STATEFUL]
     assert [line.partition(" miss of Old: ")[0] for line in lines] == foreign
@@ -493,9 +493,9 @@ def test_a_revision_is_imported_when_a_client_uses_it(tmp_path: Path) -> None:
 import json, sys
 from written_once import main, Notes
 from mcp_bindgen.runtime import Transport
-from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.http import HttpApp
-service = Service([Notes()])
+service = Endpoint([Notes()])
 assert len(service.supported) == 5
 peer = service.session(type("T", (Transport,), {})()).peer
 def loaded():
@@ -557,9 +557,9 @@ async def test_a_notification_from_a_handler_reaches_no_other_principal() -> Non
 LOADED = """
 import json, sys
 from mcp_bindgen.{package} import Server
-from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.protocol.transport import Transport
-peer = Service([Server()]).session(type("T", (Transport,), {{}})()).peer
+peer = Endpoint([Server()]).session(type("T", (Transport,), {{}})()).peer
 def loaded():
     return any(name.startswith("mcp_bindgen.bridging") for name in sys.modules)
 found = []
@@ -608,9 +608,9 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without")
 def test_a_server_without_conversion_serves_only_its_own_revision() -> None:
-    assert Service([v2025_11_25.Server()]).supported == ["2025-11-25"]
+    assert Endpoint([v2025_11_25.Server()]).supported == ["2025-11-25"]
     with pytest.raises(ValueError, match=f"1999-01-01 cannot be served; {MISSING}; there are 2025-11-25"):
-        Service([v2025_11_25.Server()], revisions=["1999-01-01", "2025-11-25"])
+        Endpoint([v2025_11_25.Server()], revisions=["1999-01-01", "2025-11-25"])
 
 
 @pytest.mark.usefixtures("without")

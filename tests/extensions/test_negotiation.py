@@ -14,7 +14,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.cluster.worker import Recorder, recorded
 from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.http.headers import HeaderMirror
-from mcp_bindgen.http.server.access import GuardedService, operations
+from mcp_bindgen.http.server.access import HttpEndpoint, operations
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import CapabilityMissing, ProtocolError, UnexpectedAnswer, connect, serve
 from mcp_bindgen.runtime.protocol.access import Operation, RequestOrigin
@@ -327,7 +327,7 @@ async def test_required_scopes_apply_to_extension_methods() -> None:
         def needed(self, operation: Operation) -> frozenset[str]:
             return frozenset({"rare"}) if operation == ("stock/get", "fig") else frozenset()
 
-    service = GuardedService([Guarded()], access_policy=Open())  # type: ignore[arg-type]
+    service = HttpEndpoint([Guarded()], access_policy=Open())  # type: ignore[arg-type]
     dispatcher = service.dispatchers["2026-07-28"]
     handler = service.guarded(dispatcher, dispatcher.routes["stock/get"])
     scope = RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(), 1)

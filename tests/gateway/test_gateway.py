@@ -19,7 +19,7 @@ from mcp_bindgen.gateway.gateway import Relay
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import ProtocolError, Transport, serve
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.session.service import lifespans
+from mcp_bindgen.runtime.session.endpoint import lifespans
 from mcp_bindgen.runtime.session.targets import Address
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.harness.checked_connections import refused, until

@@ -23,7 +23,7 @@ from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.ir import build
 from mcp_bindgen.ir.model import Object
-from mcp_bindgen.runtime.session.service import serve
+from mcp_bindgen.runtime.session.endpoint import serve
 from mcp_bindgen.runtime.transports.memory import MemoryTransport, pair
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.store import external

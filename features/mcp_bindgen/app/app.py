@@ -32,9 +32,9 @@ from mcp_bindgen.runtime import serving
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.routing import Returns, did_you_mean, place_of
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.endpoint import Served
 from mcp_bindgen.runtime.session.execution import asynchronous
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Served
 from mcp_bindgen.runtime.session.targets import RunOptions
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind

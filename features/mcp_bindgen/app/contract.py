@@ -21,9 +21,9 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session import context
+from mcp_bindgen.runtime.session.endpoint import lifespans, serve
 from mcp_bindgen.runtime.session.execution import asynchronous
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import lifespans, serve
 from mcp_bindgen.runtime.session.targets import Address, Auth
 from mcp_bindgen.runtime.transports.memory import pair
 

@@ -105,8 +105,7 @@ async def call_tool(name: str, ctx: Context, arguments: dict[str, Any] | None = 
     if name == CALL:
         raise ToolError(f"{CALL} does not call itself")
     server = ctx.server
-    if ctx.link.access is not None:
-        ctx.link.access.authorize(ctx.identity, ctx.wire_revision, [("tools/call", name)])
+    ctx.link.endpoint.authorize(ctx.identity, ctx.wire_revision, [("tools/call", name)])
     result = await server.call_tool(_Inner(name, arguments), ctx)
     found: Model = server.result("tools/call", result) if is_object(result) else result
     return found

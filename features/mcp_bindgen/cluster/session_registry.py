@@ -6,14 +6,14 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import anyio
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.http.server.access import GuardedService
+from mcp_bindgen.http.server.access import HttpEndpoint
 from mcp_bindgen.http.server.errors import STOPPING, refused
 from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.intake import ParsedBody, parse_body
@@ -29,7 +29,6 @@ from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.protocol.request_scope import is_wanted
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
 from .store import Broadcast, Delivery, SessionVersion, SharedRecord, SharedStore, StreamPosition, WorkerMessage
 from .worker import Broadcasts, ReadBroadcast, Worker, recorded
@@ -209,15 +208,15 @@ class SharedRegistry(SessionRegistry):
     """Sessions that this worker takes part in.
 
     Args:
-        service: The servers.
+        endpoint: The servers.
         store: Store of the workers.
         limits: Limits of sessions.
     """
 
     kind: type[OpenSession] = SharedSession
 
-    def __init__(self, service: GuardedService, store: SharedStore, limits: HttpLimits) -> None:
-        super().__init__(service, store, limits)
+    def __init__(self, endpoint: HttpEndpoint, store: SharedStore, limits: HttpLimits) -> None:
+        super().__init__(endpoint, store, limits)
         self._shared = store
         self._by_key: dict[str, SharedSession] = {}
         self.readers: StreamReaders = StreamReaders(store)
@@ -225,8 +224,9 @@ class SharedRegistry(SessionRegistry):
         self._drained: asyncio.Task[None] | None = None
         self._signing_keys = list(RequestStateSigner().keys)
         self.worker: Worker = Worker(store, self._handle, self._spread, self._lose_all, self._renew_keys)
-        self.broadcasts: Broadcasts = Broadcasts(service, store, self.worker, self._spawn)
-        self.around_subscription: AroundSubscription | None = self.broadcasts.continued
+        self.broadcasts: Broadcasts = Broadcasts(endpoint, store, self.worker, self._spawn)
+        self.signer: RequestStateSigner = RequestStateSigner(self._signing_keys)
+        self.is_running = False
 
     # --- beginning and finding --------------------------------------------------------------------------------
 
@@ -371,9 +371,9 @@ class SharedRegistry(SessionRegistry):
     # --- broadcasts -------------------------------------------------------------------------------------------
 
     async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> None:
-        """Notify the clients of all workers; see `Server.publish`."""
+        """Notify the clients of all workers."""
         await self.broadcasts.load()
-        for revision, method, params in await recorded(server, tell):
+        for revision, method, params in await recorded(self.endpoint, server, tell):
             self.worker.check()
             await self._shared.publish(revision, method.name, jsonrpc.notification(method, params))
 
@@ -420,7 +420,7 @@ class SharedRegistry(SessionRegistry):
 
     async def _renew_keys(self) -> None:
         """Adopt the keys of all workers for the state of requests; keep one own key until it is unused."""
-        lifetime = max((one.request_state_signer or RequestStateSigner()).lifetime for one in self.service.servers)
+        lifetime = max((one.request_state_signer or RequestStateSigner()).lifetime for one in self.endpoint.servers)
         keys = list(await self._shared.signing_keys(lifetime))
         own = [key for key in self._signing_keys if key not in keys]
         self._signing_keys[:] = [*keys, *own[:1]]
@@ -505,12 +505,7 @@ class SharedRegistry(SessionRegistry):
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Take part in the sessions of the workers while the block runs."""
-        servers = self.service.servers
-        signer = RequestStateSigner(self._signing_keys)
-        for server in servers:
-            server.publish = self.publish
-            if server.request_state_signer is Server.request_state_signer:
-                server.request_state_signer = signer
+        self.is_running = True
         self._stopping, self._drained, self.retry = False, None, None
         self._closing.clear()
         await self.worker.begin()
@@ -532,11 +527,7 @@ class SharedRegistry(SessionRegistry):
                         task.cancel()
                     await asyncio.wait(left, timeout=0.1)  # a call that waits for the store may swallow a cancellation
                 await self._shared.resign()
-            for server in servers:
-                if server.publish == self.publish:  # not of another endpoint
-                    server.publish = None
-                if server.request_state_signer is signer:
-                    del server.request_state_signer
+            self.is_running = False
 
 
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
@@ -544,6 +535,39 @@ def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bo
     agreed = session.session.negotiated
     is_wanted_here = session.session.ready and is_wanted(session.session, agreed, method, params)
     return is_wanted_here and (method is not session.revision.log or agreed.wants(params.level))
+
+
+class SharedWorkers:
+    """Workers that serve the clients of an endpoint together.
+
+    Args:
+        store: Their store.
+    """
+
+    _registry: SharedRegistry
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    def registry(self, endpoint: HttpEndpoint, limits: HttpLimits) -> SharedRegistry:
+        """Return the registry of the sessions that the workers share."""
+        self._registry = SharedRegistry(endpoint, self._store, limits)
+        return self._registry
+
+    @property
+    def signer(self) -> RequestStateSigner:
+        """The signer of all workers for the state of requests."""
+        return self._registry.signer
+
+    def continued(self, link: Any, wanted: object) -> AbstractAsyncContextManager[None]:
+        """Return the context of a subscription, which goes on where the client's previous one ended."""
+        return self._registry.broadcasts.continued(link, wanted)
+
+    async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> bool:
+        """Notify the clients of all workers; return False outside of the lifespan of the endpoint."""
+        if self._registry.is_running:
+            await self._registry.publish(server, tell)
+        return self._registry.is_running
 
 
 class RedisStore(SharedStore):
@@ -566,9 +590,9 @@ class RedisStore(SharedStore):
         ValueError: The URL has another scheme, or the client decodes responses.
     """
 
-    def registry(self, service: GuardedService, limits: HttpLimits) -> SharedRegistry:
-        """Return the registry of the sessions that the workers share."""
-        return SharedRegistry(service, self, limits)
+    def workers(self) -> SharedWorkers:
+        """Return the workers of one endpoint."""
+        return SharedWorkers(self)
 
 
 class RedisReplayCache:

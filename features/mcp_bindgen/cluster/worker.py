@@ -22,8 +22,8 @@ from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Link, Negotiated, RequestScope
+from mcp_bindgen.runtime.session.endpoint import Endpoint, original
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Service, original
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
@@ -166,10 +166,13 @@ class Recorder(Link):
         self.told.append((method, params))
 
 
-async def recorded(server: Server, tell: Callable[[Any], Awaitable[None]]) -> list[tuple[str, Notification[Any], Any]]:
+async def recorded(
+    endpoint: Endpoint, server: Server, tell: Callable[[Any], Awaitable[None]]
+) -> list[tuple[str, Notification[Any], Any]]:
     """Return the notifications of a broadcast: the revision, the method and the params of each.
 
     Args:
+        endpoint: Its endpoint.
         server: The server of the broadcast.
         tell: Notifies one client, given its context.
     """
@@ -181,8 +184,9 @@ async def recorded(server: Server, tell: Callable[[Any], Awaitable[None]]) -> li
     found: list[tuple[str, Notification[Any], Any]] = []
     for method, params in recorder.told:
         found.append((server.revision, method, params))
-        converted = ((revision, bridged.converted(method, params)) for revision, bridged in server.bridged.items())
-        found += [(revision, *one) for revision, one in converted if one is not None]
+        for bridged in endpoint.bridged(server):
+            converted = bridged.converted(method, params)
+            found += [] if converted is None else [(bridged.dispatcher.revision.name, *converted)]
     return found
 
 
@@ -217,30 +221,36 @@ class Broadcasts:
     that number.
 
     Args:
-        service: The servers.
+        endpoint: The servers.
         store: Store of the workers.
         worker: This worker.
         spawn: Runs a task beside the worker.
     """
 
     def __init__(
-        self, service: Service, store: SharedStore, worker: Worker, spawn: Callable[[Coroutine[Any, Any, None]], object]
+        self,
+        endpoint: Endpoint,
+        store: SharedStore,
+        worker: Worker,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
-        self._service, self._store, self._worker, self._spawn = service, store, worker, spawn
+        self._endpoint, self._store, self._worker, self._spawn = endpoint, store, worker, spawn
         self._is_loaded = False
 
     async def load(self) -> None:
         """Import the types of all revisions in a thread, because the first broadcast would stop the event loop."""
         if not self._is_loaded:
-            dispatchers = self._service.dispatchers.values()
+            dispatchers = self._endpoint.dispatchers.values()
             await asyncio.to_thread(lambda: [one.methods for one in dispatchers])
             self._is_loaded = True
 
     async def read(self, broadcast: Broadcast) -> ReadBroadcast | None:
         """Return a broadcast in the types of its revision; None if it is unreadable or its revision is not served."""
         await self.load()
-        server = cast(Server | None, self._service.served(broadcast.revision))  # a bridged one has its attributes
-        method = None if server is None else self._service.dispatchers[broadcast.revision].methods.get(broadcast.method)
+        server = cast(Server | None, self._endpoint.served(broadcast.revision))  # a bridged one has its attributes
+        method = (
+            None if server is None else self._endpoint.dispatchers[broadcast.revision].methods.get(broadcast.method)
+        )
         if server is not None and isinstance(method, Notification):
             with suppress(*UNREADABLE):
                 params = jsonrpc.typed_params(method, broadcast.params)
@@ -249,10 +259,10 @@ class Broadcasts:
 
     async def spread(self, found: ReadBroadcast) -> None:
         """Send a broadcast to the subscriptions and local connections of its revision."""
-        original(found.server).broadcast_count += 1
+        self._endpoint.clients.broadcasts += 1
         turn = Turn()
         local: list[Link] = []
-        for link in list(found.server.audience):
+        for link in self._endpoint.links_of(original(found.server)):
             transport = link.transport if isinstance(link, Session) else None
             if isinstance(link, Subscription):
                 if link.told < found.number and not link.is_ending:
@@ -270,10 +280,8 @@ class Broadcasts:
 
     def end(self) -> None:
         """End all subscriptions in good order: clients subscribe again and get the broadcasts that they missed."""
-        for server in self._service.servers:
-            for link in server.audience:
-                if isinstance(link, Subscription):
-                    link.end()
+        for link in self._endpoint.clients.links:
+            link.leave()
 
     @asynccontextmanager
     async def continued(self, subscription: Subscription, wanted: Any) -> AsyncGenerator[None]:
@@ -321,8 +329,7 @@ class Broadcasts:
 
 async def _notify_all(found: ReadBroadcast, links: list[Link]) -> None:
     """Send a broadcast to connections that belong to this worker alone."""
-    known = [context.link for context in found.server.connections if type(context) is found.server.context]
     async with anyio.create_task_group() as tasks:
         for link in links:
-            if link in known:
+            if link.negotiated.dispatcher.revision.name == found.server.revision:
                 tasks.start_soon(found.notify, link)

@@ -33,9 +33,9 @@ from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.session.rounds import InputRequired, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.session.targets import Address, Auth, Target
 
@@ -48,22 +48,6 @@ _OWN = frozenset({methods.INITIALIZE, methods.DISCOVER, methods.LISTEN, methods.
 
 class _LevelParams(Protocol):
     level: str
-
-
-class _Audience(list[Link]):
-    """Links to the clients of a relay, which learns when they come and go."""
-
-    def __init__(self, relay: Relay) -> None:
-        super().__init__()
-        self._relay = relay
-
-    def append(self, link: Link, /) -> None:
-        super().append(link)
-        self._relay.arrived(link)
-
-    def remove(self, link: Link, /) -> None:
-        super().remove(link)
-        self._relay.left(link)
 
 
 class Relay(KeepsHandlers, Server):
@@ -89,11 +73,6 @@ class Relay(KeepsHandlers, Server):
     @cached_property
     def _attached(self) -> set[Link]:
         return set()
-
-    @cached_property
-    def audience(self) -> list[Link]:
-        """Links to its clients: connections and subscriptions."""
-        return _Audience(self)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -129,8 +108,8 @@ class Relay(KeepsHandlers, Server):
         found = self.upstreams.of_link(link)
         if found is None:
             found = self.upstreams.begin(link, self._sender(link.negotiated, link.origin.principal))
-            context = cast("type[RelayContext] | None", self._context_in(link.negotiated.dispatcher))
-            found.link, found.context = link, context
+            server = cast(Endpoint, link.endpoint).server(link.negotiated.dispatcher)
+            found.link, found.context = link, cast("type[RelayContext]", server.context)
         return found
 
     async def _listen(self, upstream: Upstream, link: Subscription) -> None:
@@ -464,9 +443,9 @@ class Gateway(InProcess):
         """
         (server,) = self.servers()
         home = server.dispatcher.extended(type(server))
-        service = Service([server], revisions)
+        endpoint = Endpoint([server], revisions)
         offered, own = home.offered(server), server.revision
-        return {name: [] if name == own else missed(own, name, offered) for name in service.supported}
+        return {name: [] if name == own else missed(own, name, offered) for name in endpoint.supported}
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Transport]:

@@ -13,7 +13,7 @@ import anyio
 
 from mcp_bindgen.runtime import Client, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.transport import Lost, Oversized
-from mcp_bindgen.runtime.session.service import Served, all_servers, lifespans
+from mcp_bindgen.runtime.session.endpoint import Served, all_servers, lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec.json import is_array, is_object
 

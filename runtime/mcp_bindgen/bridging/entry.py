@@ -40,9 +40,7 @@ def served(servers: Sequence[Server], revisions: Collection[str] | None) -> dict
         if revision.name in found or (revision.draft if revisions is None else revision.name not in revisions):
             continue
         nearest = min(reversed(servers), key=lambda server: steps[server.revision].get(package, len(steps) << 9))
-        if revision.name not in nearest.bridged:  # every endpoint of a server uses the same one
-            nearest.bridged = {**nearest.bridged, revision.name: BridgedServer(nearest, revision)}
-        found[revision.name] = nearest.bridged[revision.name]
+        found[revision.name] = BridgedServer(nearest, revision)
     if revisions is not None:
         unknown = set(revisions) - found.keys()
         if unknown or not revisions:

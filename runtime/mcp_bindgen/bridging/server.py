@@ -148,7 +148,7 @@ class BridgedContext(Context):
             await super()._tell(theirs, converted)
             return
         for link in self.server.audience:  # a client that asks and listens does so in two requests
-            if isinstance(link, Subscription) and link.ready and self._is_same_client(link):
+            if isinstance(link, Subscription) and self._is_same_client(link):
                 await link.notify(theirs, converted)
 
     def _counterpart(self, method: Notification[Any]) -> Notification[Any] | None:

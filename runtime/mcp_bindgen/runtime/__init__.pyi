@@ -38,10 +38,10 @@ from .protocol.transport import Transport as Transport
 from .serving import run as run
 from .session.client import Client as Client
 from .session.context import Context as Context
+from .session.endpoint import lifespans as lifespans
+from .session.endpoint import serve as serve
 from .session.questions import Root as Root
 from .session.rounds import RequestStateSigner as RequestStateSigner
 from .session.server import Server as Server
-from .session.service import lifespans as lifespans
-from .session.service import serve as serve
 from .session.targets import Address as Address
 from .session.targets import Auth as Auth

@@ -40,6 +40,7 @@ from .protocol.errors import (
 from .protocol.limits import Options
 from .protocol.methods import DISCOVER, INITIALIZE
 from .protocol.peer import Peer
+from .protocol.request_scope import Endpoint, Handler
 from .protocol.revision import Dispatcher, Revision
 from .protocol.routing import Route
 from .protocol.stateless import UNSUPPORTED
@@ -296,7 +297,7 @@ async def _connected(place: Address, clients: _Clients, limit: float, failures: 
     raise NoConnection(failures, place.name)
 
 
-class _Clients:
+class _Clients(Endpoint):
     """Candidates for a connection: at most one client for each revision.
 
     Args:
@@ -351,7 +352,7 @@ class _Clients:
             self.dispatchers[revision] = client.dispatcher.extended(type(client))
         return self._by_revision[revision]
 
-    def handler(self, dispatcher: Dispatcher, route: Route) -> Any:
+    def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return the handler of a route; raises `MethodNotFound` if there is none."""
         return self.client(dispatcher.revision.name).handler(dispatcher, route)
 
@@ -410,7 +411,7 @@ class _Attempt:
                 self._failures.append(("GET" if self._way.fallback else "connecting", error))
                 yield None
                 return
-            self._session = Session(Peer("client", clients.dispatchers), transport, clients.handler, clients.limits)
+            self._session = Session(Peer("client", clients.dispatchers), transport, clients)
             self._tasks = await stack.enter_async_context(background_tasks())
             self._tasks.start_soon(self._session.run)
             stack.push_async_callback(self._session.close)

@@ -15,8 +15,8 @@ import anyio
 
 from .concurrency import leave
 from .logs import FORMATS
+from .session.endpoint import Served, all_servers, lifespans, serve
 from .session.server import Server
-from .session.service import Served, all_servers, lifespans, serve
 from .transports.stdio import StdioServerTransport
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from mcp_bindgen import v2026_07_28
 from mcp_bindgen.app import App
 from mcp_bindgen.auth import ResourceServer, StaticTokens
 from mcp_bindgen.cluster.worker import Recorder
-from mcp_bindgen.http.server.access import GuardedService, operations_named
+from mcp_bindgen.http.server.access import HttpEndpoint, operations_named
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import Identity
@@ -147,7 +147,7 @@ def test_scopes_and_handlers_of_all_spellings_are_the_same(pair: tuple[str, str]
     app.add_resource("note://{+name}", named, name="rest")
     (contract_server, *_) = app.servers()
     access_policy = ResourceServer("https://x/mcp", StaticTokens(KEYS), scopes={("resources/read", other): ["board"]})
-    service = GuardedService([contract_server], access_policy=access_policy)
+    service = HttpEndpoint([contract_server], access_policy=access_policy)
     assert anyio.run(_read, app, *pair) == ["secret", "secret"]
     for spelling in pair:
         needed = service.needed_scopes(contract_server.revision, operations_named("resources/read", {"uri": spelling}))
@@ -316,7 +316,7 @@ async def test_other_tasks_run_while_a_large_filter_is_checked() -> None:
             turns += 1
             await anyio.sleep(0)
 
-    service = GuardedService(
+    service = HttpEndpoint(
         [Slow()], access_policy=ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={})
     )
     dispatcher = service.dispatchers[STATELESS]

@@ -25,7 +25,7 @@ from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.ir import build
 from mcp_bindgen.runtime import Client
-from mcp_bindgen.runtime.session.service import serve
+from mcp_bindgen.runtime.session.endpoint import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import BadInput, Store
 from tests.contract.code.test_contract_package import (

@@ -12,8 +12,8 @@ import pytest
 
 from mcp_bindgen.extensions.tasks import SqliteTaskStore, TaskLimits, task
 from mcp_bindgen.runtime import Context, ProtocolError
+from mcp_bindgen.runtime.session.endpoint import lifespans
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.v2025_06_18 import Client as Older
 from mcp_bindgen.v2025_11_25 import Client, methods

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen import v2025_03_26, v2025_11_25
 from mcp_bindgen.http import EventStore, HttpLimits, MemoryEventStore, SqliteEventStore, StoreLimits
-from mcp_bindgen.http.server.access import GuardedService
+from mcp_bindgen.http.server.access import HttpEndpoint
 from mcp_bindgen.http.server.call import Call
 from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
@@ -121,7 +121,7 @@ class Endpoint:
     """ASGI application with sessions, and requests to it."""
 
     def __init__(self, registry: SessionRegistry, **options: Any) -> None:
-        self.intake = Intake(registry.service, HttpLimits(message=10_000_000))
+        self.intake = Intake(registry.endpoint, HttpLimits(message=10_000_000))
         self.sessions = HttpSessions(registry, self.intake, **options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -218,7 +218,7 @@ async def served(*servers: Any, store: EventStore | None = None, **options: Any)
     """Run an endpoint that serves the revisions of its servers only; options may be limits."""
     servers = servers or (Tools(),)
     others = {name: options.pop(name) for name in ("keep_alive", "quick", "retry") if name in options}
-    registry = SessionRegistry(GuardedService(servers, revisions=own(*servers)), store, HttpLimits(**options))
+    registry = SessionRegistry(HttpEndpoint(servers, revisions=own(*servers)), store, HttpLimits(**options))
     async with registry.running():
         yield Endpoint(registry, **others)
 
@@ -599,7 +599,7 @@ async def test_idle_sessions_end() -> None:
 
 async def test_sessions_work_without_running_the_registry() -> None:
     before = asyncio.all_tasks()
-    endpoint = Endpoint(SessionRegistry(GuardedService([Tools()]), None, LIMITS))
+    endpoint = Endpoint(SessionRegistry(HttpEndpoint([Tools()]), None, LIMITS))
     peer = await endpoint.begin()
     assert (await peer.text("wait", seconds=0.1), await peer.delete()) == ("xxxx", 204)
     await until(lambda: len(asyncio.all_tasks() - before) == 1)

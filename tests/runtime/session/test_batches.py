@@ -17,7 +17,7 @@ from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import Identity, Limits
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session.service import serve
+from mcp_bindgen.runtime.session.endpoint import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.harness import checked_connections as checked
 from tests.harness.http_wires import wires

@@ -20,7 +20,7 @@ from mcp_bindgen import runtime
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime.protocol.errors import SessionLost
 from mcp_bindgen.runtime.protocol.transport import Lost, Transport
-from mcp_bindgen.runtime.session.service import lifespans
+from mcp_bindgen.runtime.session.endpoint import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as Latest
 from mcp_bindgen.v2025_11_25 import Context, errors, methods

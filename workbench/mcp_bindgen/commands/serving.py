@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mcp_bindgen.runtime import serving
-from mcp_bindgen.runtime.session.service import Served
+from mcp_bindgen.runtime.session.endpoint import Served
 from mcp_bindgen.runtime.session.targets import RunOptions
 from mcp_bindgen.spec import BadInput
 

@@ -223,14 +223,12 @@ class ServerEngine(Server):
             StoreUnavailable: The task store is unreachable.
         """
         record = await self.all_tasks.read(id, ctx.origin.principal or "")
-        if ctx.link.access is not None:
-            ctx.link.access.authorize(ctx.identity, record.revision, self._operations(record))
+        ctx.link.endpoint.authorize(ctx.identity, record.revision, self._operations(record))
         return record
 
     def may_see(self, record: TaskRecord, link: Link, identity: Identity | None) -> bool:
         """Return True if an identity has the scopes that the endpoint of a link asks for the request of a task."""
-        access = link.access
-        return access is None or access.allows(identity, record.revision, self._operations(record))
+        return link.endpoint.allows(identity, record.revision, self._operations(record))
 
     def _operations(self, record: TaskRecord) -> Sequence[Operation]:
         return operations(self.dispatcher.revision.request(record.method), record.params)
@@ -277,7 +275,7 @@ class ServerEngine(Server):
     def _notify(self, id: str | None) -> None:
         """Notify subscribers that a task has changed; `None` stands for all tasks."""
         for link in self.audience:
-            if isinstance(link, Subscription) and link.ready and (ids := _followed(link.agreed)):
+            if isinstance(link, Subscription) and (ids := _followed(link.agreed)):
                 self._subscribers.add(link, ids if id is None else [id] if link.follows(_FILTER, id) else ())
 
     @cached_property

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
-from functools import cache, wraps
+from collections.abc import Collection, Hashable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeAlias, cast
 
-from mcp_bindgen.runtime.concurrency import Turn, resolved
+from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.model.base import optional, wire_fields
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.access import Identity, InsufficientScope, Operation, followed_by, report_refusal
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_bindgen.runtime.protocol.events import Event, Notified, Requested
 from mcp_bindgen.runtime.protocol.methods import COMPLETE, LISTEN, SUBSCRIBE, Method
-from mcp_bindgen.runtime.protocol.request_scope import Handler, RequestScope
-from mcp_bindgen.runtime.protocol.revision import Dispatcher
-from mcp_bindgen.runtime.protocol.routing import Route
-from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.protocol.uris import MAX_URI_CHARACTERS, canonical
-from mcp_bindgen.runtime.session.execution import FindHandler
+from mcp_bindgen.runtime.session.endpoint import Endpoint, original
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Service, original
-from mcp_bindgen.runtime.session.session import Session
 
 Scopes: TypeAlias = (
     Mapping[str, Collection[str]]
@@ -29,8 +25,6 @@ Scopes: TypeAlias = (
     | Mapping[Sequence[str], Collection[str]]  # which mypy infers for a literal with both kinds of keys
 )
 """Method, or method and name -> the scopes that it needs; `*` stands for every request."""
-
-_MAX_CHECKED_AT_ONCE = 10  # operations of a request
 
 
 class HttpRequest(Protocol):
@@ -150,57 +144,18 @@ def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
     return wire.get("name"), wire.get("uri")
 
 
-class GuardedService(Service):
-    """Servers of an HTTP endpoint, whose handlers run after a check of the scopes of each request.
+@dataclass(frozen=True, eq=False)
+class HttpEndpoint(Endpoint):
+    """Endpoint whose messages may carry tokens. Scopes are compared once for each request, before it is handled.
 
     Args:
-        servers: The servers.
-        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         access_policy: Returns the scopes of operations; `None` where messages carry no tokens, and nothing is checked.
 
-    Attributes:
-        access_policy: See above.
-        access: Access control of links to clients; `None` where messages carry no tokens.
-
     Raises:
-        ValueError: See `Service`.
+        ValueError: See `Endpoint`.
     """
 
-    def __init__(
-        self,
-        servers: Sequence[Server],
-        revisions: Sequence[str] | None = None,
-        access_policy: AccessPolicy | None = None,
-    ) -> None:
-        super().__init__(servers, revisions)
-        self.access_policy: AccessPolicy | None = access_policy
-        self.access: GuardedService | None = None if access_policy is None else self
-        if access_policy is not None:
-            self.find: FindHandler = self.guarded
-
-    def session(self, transport: Transport) -> Session:
-        """Return a session for a new connection."""
-        session = super().session(transport)
-        session.access = self.access
-        return session
-
-    def guarded(self, dispatcher: Dispatcher, route: Route) -> Handler:
-        """Return the handler of a route, after a check of the request's scopes."""
-        handler = self.handler(dispatcher, route)
-
-        async def checked_in_turns(scope: RequestScope, params: object, asked: Sequence[Operation]) -> Any:
-            await self.authorize_all(scope.origin.identity, dispatcher.revision.name, asked)
-            return await resolved(handler(scope, params))
-
-        @wraps(handler)
-        def checked(scope: RequestScope, params: object) -> Any:
-            asked = operations(route.method, params)
-            if len(asked) > _MAX_CHECKED_AT_ONCE:
-                return checked_in_turns(scope, params, asked)
-            self.authorize(scope.origin.identity, dispatcher.revision.name, asked)
-            return handler(scope, params)
-
-        return checked
+    access_policy: AccessPolicy | None = None
 
     def needed_scopes(self, revision: str | None, operations: Sequence[Operation]) -> frozenset[str]:
         """Return the scopes that operations need together.
@@ -233,13 +188,24 @@ class GuardedService(Service):
         needed = self.needed_scopes(revision, operations)
         return not needed or (identity is not None and identity.has(*needed))
 
-    async def authorize_all(self, identity: Identity | None, revision: str | None, asked: Sequence[Operation]) -> None:
-        """Check the operations of a message or batch as `authorize` does; other tasks run in between."""
+    async def admit(self, identity: Identity | None, events: Iterable[Event]) -> None:
+        """Check that a token allows all messages of a request; other tasks run in between.
+
+        Raises:
+            InsufficientScope: A scope is missing; the error lists all needed scopes.
+        """
         if self.access_policy is None:
             return
         needed: frozenset[str] = frozenset()
+        asked: list[Operation] = []
         turn = Turn()
-        for one in asked:
-            await turn.give_way()
-            needed |= self.needed_scopes(revision, [one])
+        for event in events:
+            revision: str | None = None
+            found: list[Operation] = [("an answer", None)]
+            if isinstance(event, Requested | Notified):
+                revision, found = event.dispatcher.revision.name, operations(event.route.method, event.params)
+            for one in found:
+                await turn.give_way()
+                needed |= self.needed_scopes(revision, [one])
+            asked += found
         check(identity, needed, asked)

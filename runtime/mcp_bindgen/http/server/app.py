@@ -24,22 +24,23 @@ from mcp_bindgen.runtime.logs import log, requests
 from mcp_bindgen.runtime.protocol.access import InsufficientScope
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.request_scope import Step
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.stateless import may_state_version, stated_version
+from mcp_bindgen.runtime.session.endpoint import Served, Workers, all_servers, lifespans
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Served, all_servers, lifespans
 
-from .access import AccessPolicy, GuardedService
+from .access import AccessPolicy, HttpEndpoint
 from .call import JSON, TEXT, VERSION, Call
 from .errors import STOPPING, ClientDisconnected, HttpError, not_stored, unavailable
 from .event_store import EventStore, MemoryEventStore, RemoteStore, StoreUnavailable
 from .intake import Intake
 from .limits import LIMITS, Budgets, HttpLimits
+from .mirrored_headers import mirrored
 from .origin_policy import OriginPolicy
 from .request_log import RequestRecord
-from .sessionless import Sessionless
-from .sessions import SESSION, HttpSessions, RegistryFactory, SessionRegistry
-from .stateless import StatelessRequests
+from .sessions import SESSION, HttpSessions, SessionRegistry, SharedByWorkers
+from .stateless import Sessionless, StatelessRequests, remembered
 
 knows_stop: ContextVar[bool] = ContextVar("knows_stop", default=False)
 """True if the server in this context calls `leave` of its application itself."""
@@ -85,6 +86,9 @@ def _handle(number: int, frame: FrameType | None) -> None:
         leave()
     _handlers[number](number, frame)
 
+
+STEPS: Sequence[Step] = (mirrored, remembered)
+"""Work around the handlers of messages over HTTP, the outermost first."""
 
 _MAX_HEADER_BYTES = 64 * 1024
 _CORS: dict[str, Any] = {
@@ -224,6 +228,8 @@ class AsgiApp(ABC):
         keep_alive: float = 15.0,
         principal: Callable[[Scope], str | None] = authenticated_user,
         auth: AccessPolicy | None = None,
+        sessions: bool = True,
+        workers: Workers | None = None,
     ) -> None:
         self.servers: list[Server] = all_servers(servers)
         self.limits: HttpLimits = limits
@@ -236,17 +242,19 @@ class AsgiApp(ABC):
             if type(server).required_scopes is not Server.required_scopes:
                 name = type(server).__name__
                 raise ValueError(f"{name} needs scopes, and tokens are not verified: pass auth=ResourceServer(...)")
-        self.service: GuardedService = GuardedService(self.servers, revisions, auth)
-        self.intake: Intake = Intake(self.service, limits)
+        self.endpoint: HttpEndpoint = HttpEndpoint(
+            self.servers, revisions, has_sessions=sessions, workers=workers, steps=STEPS, access_policy=auth
+        )
+        self.intake: Intake = Intake(self.endpoint, limits)
         self.probes: Probes = Probes(lambda: not self.is_leaving)
 
     @abstractmethod
     async def handle(self, call: Call) -> None:
         """Respond to a request; raises `HttpError` to refuse it."""
 
-    @abstractmethod
     def end(self) -> None:
         """End open streams in good order."""
+        self.endpoint.clients.leave()
 
     def leave(self) -> None:
         """End open streams in good order; call it when the process is about to stop.
@@ -267,7 +275,7 @@ class AsgiApp(ABC):
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; end all open streams and sessions with them."""
-        self.is_leaving = False
+        self.is_leaving = self.endpoint.clients.are_leaving = False
         async with lifespans(self.servers), self.running():
             try:
                 with leaving_on_stop(self.leave):
@@ -386,12 +394,13 @@ class HttpApp(AsgiApp):
         sessions: bool = True,
         **options: Unpack[AppOptions],
     ) -> None:
-        super().__init__(servers, **options)
         if store is not None and not sessions:
             raise ValueError("a store is for sessions: leave it out, or sessions=False")
+        workers = store.workers() if isinstance(store, SharedByWorkers) else None
+        super().__init__(servers, sessions=sessions, workers=workers, **options)
         self._path = path
-        service, limits = self.service, self.limits
-        served = [dispatcher.revision for dispatcher in service.dispatchers.values()]
+        endpoint, limits = self.endpoint, self.limits
+        served = [dispatcher.revision for dispatcher in endpoint.dispatchers.values()]
         self._stateless = {revision.name.encode(): revision for revision in served if revision.era.is_stateless}
         self._newest = next(iter(self._stateless.values()), None)
         self._is_modern = len(self._stateless) == len(served)
@@ -399,29 +408,27 @@ class HttpApp(AsgiApp):
         can_store = store.ready if isinstance(store, RemoteStore) else None
         self.probes: Probes = Probes(lambda: not self.is_leaving, can_store)
         self._registry: SessionRegistry | None = None
-        if isinstance(store, RegistryFactory):
-            self._registry = store.registry(service, limits)
+        if workers is not None:
+            self._registry = workers.registry(endpoint, limits)
         elif sessions and not self._is_modern:
-            self._registry = SessionRegistry(service, store or MemoryEventStore(), limits)
-        around = None if self._registry is None else self._registry.around_subscription
-        self._requester = StatelessRequests(service, self.keep_alive, limits.write_timeout, around)
+            self._registry = SessionRegistry(endpoint, store or MemoryEventStore(), limits)
+        self._requester = StatelessRequests(endpoint, self.keep_alive, limits.write_timeout)
         self._sessions: HttpSessions | None = None
         self._sessionless: Sessionless | None = None
         if not self._is_modern and self._registry is not None:
             self._sessions = HttpSessions(self._registry, self.intake, self.keep_alive)
         elif not self._is_modern:
-            self._sessionless = Sessionless(service, self.intake, self.keep_alive, limits.write_timeout)
+            self._sessionless = Sessionless(endpoint, self.keep_alive, limits.write_timeout, self.intake)
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Return the context in which sessions run."""
-        self._requester.is_leaving = False
         return nullcontext() if self._registry is None else self._registry.running()
 
     def end(self) -> None:
         """End sessions and subscriptions in good order."""
         if self._registry is not None:
             self._registry.leave()
-        self._requester.leave()
+        super().end()
 
     async def handle(self, call: Call) -> None:
         """Respond to a request: read the body of a POST once, and give it to the lifecycle of its revision."""
@@ -456,7 +463,7 @@ class HttpApp(AsgiApp):
             budget.add(-1)
 
     async def _handle_other(self, call: Call, method: str) -> None:
-        self.service.authorize(call.identity, None, [(method, None)])
+        self.endpoint.authorize(call.identity, None, [(method, None)])
         if method == "GET" and self._sessions is not None:
             await self._sessions.get(call)
         elif method == "DELETE" and self._sessions is not None:

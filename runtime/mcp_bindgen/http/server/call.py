@@ -53,19 +53,26 @@ async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
 class PublicHeaders(Mapping[str, str]):
     """View of HTTP headers without credentials."""
 
-    _headers: Mapping[bytes, bytes]
+    raw: Mapping[bytes, bytes]
+    """The headers with credentials, names in lower case."""
 
     def __getitem__(self, name: str) -> str:
         key = name.lower().encode("latin-1", "replace")
         if key in _CREDENTIALS:
             raise KeyError(name)
-        return self._headers[key].decode("latin-1")
+        return self.raw[key].decode("latin-1")
 
     def __iter__(self) -> Iterator[str]:
-        return (name.decode("latin-1") for name in self._headers if name not in _CREDENTIALS)
+        return (name.decode("latin-1") for name in self.raw if name not in _CREDENTIALS)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def header_text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    """Return a header by its name in lower case, without blanks around it; None if it was not sent."""
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1").strip(" \t")
 
 
 @dataclass(slots=True, eq=False)
@@ -115,8 +122,7 @@ class Call:
 
     def header(self, name: bytes) -> str | None:
         """Return a header by its name in lower case, without blanks around it; None if it was not sent."""
-        value = self.headers.get(name)
-        return None if value is None else value.decode("latin-1").strip(" \t")
+        return header_text(self.headers, name)
 
     def accepts(self, *kinds: bytes) -> bool:
         """Return True if the client accepts all media types (RFC 9110, section 12.5.1); it must send `Accept`."""

@@ -20,10 +20,12 @@ from mcp_bindgen.runtime.protocol.envelope import (
     request_id,
 )
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.events import Event, Rejected
 from mcp_bindgen.runtime.protocol.methods import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
+from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.revision import Revision
 
-from .access import GuardedService, operations_named
+from .access import HttpEndpoint, operations_named
 from .call import EVENTS, JSON, Call
 from .errors import ClientDisconnected, HttpError, refused, too_many
 from .limits import Budget, Budgets, HttpLimits
@@ -35,12 +37,12 @@ class Intake:
     """Intake of the bodies that arrive at an endpoint, or are being answered there.
 
     Args:
-        service: The servers.
+        endpoint: The servers.
         limits: Limits for the bytes of bodies.
     """
 
-    def __init__(self, service: GuardedService, limits: HttpLimits) -> None:
-        self._service, self._limits = service, limits
+    def __init__(self, endpoint: HttpEndpoint, limits: HttpLimits) -> None:
+        self._endpoint, self._limits = endpoint, limits
         all_bodies, of_principal = (max(limit, limits.message) for limit in (limits.bodies, limits.bodies_of_principal))
         self._budgets = Budgets(all_bodies, of_principal, "the messages{} are too large together")
         self._arriving: dict[Call, asyncio.Timeout] = {}
@@ -116,6 +118,22 @@ class Intake:
         finally:
             self._arriving.pop(call, None)
 
+    def events(self, call: Call, peer: Peer, body: bytes) -> list[Event]:
+        """Read the messages in a body of a stateful revision.
+
+        Raises:
+            HttpError: The client does not accept both kinds of responses, or a message is malformed. Its error would
+                have no id, and belongs to no stream.
+        """
+        if not call.accepts(JSON, EVENTS):
+            raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
+        events = list(peer.read(body))
+        for one in events:
+            if isinstance(one, Rejected) and one.reply and one.id is None:
+                peer.take_back(events)
+                raise HttpError(413 if isinstance(one.error, BatchTooLarge) else 400, one.error)
+        return events
+
     def parse(self, call: Call, body: bytes) -> ParsedBody:
         """Parse a body of a stateful revision.
 
@@ -126,7 +144,7 @@ class Intake:
         if not call.accepts(JSON, EVENTS):
             raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
         try:
-            return parse_body(body, self._service.limits.batch_members)
+            return parse_body(body, self._endpoint.limits.batch_members)
         except BatchTooLarge as error:
             raise HttpError(413, error) from None
         except ProtocolError as error:
@@ -144,13 +162,13 @@ class Intake:
             InsufficientScope: A scope is missing.
             HttpError: A URI in the body is too long.
         """
-        if self._service.access_policy is None:
+        if self._endpoint.access_policy is None:
             return
         try:
             operations = parsed.operations()
         except ProtocolError as error:
             raise HttpError(400, error) from None
-        await self._service.authorize_all(call.identity, revision, operations)
+        self._endpoint.authorize(call.identity, revision, operations)
 
 
 def has_more_values(body: bytes, limit: int) -> bool:

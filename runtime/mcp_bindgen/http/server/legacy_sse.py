@@ -20,8 +20,8 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, incoming
+from mcp_bindgen.runtime.session.endpoint import Served
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Served
 
 from ..event_stream import encode
 from .app import AppOptions, AsgiApp
@@ -110,7 +110,7 @@ class SseApp(AsgiApp):
     ) -> None:
         super().__init__(servers, **options)
         self._path, self._messages = path, messages
-        self._registry = SseRegistry(self.service, None, self.limits)
+        self._registry = SseRegistry(self.endpoint, None, self.limits)
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Return the context in which sessions run."""
@@ -119,6 +119,7 @@ class SseApp(AsgiApp):
     def end(self) -> None:
         """End all sessions, once their clients have read the messages."""
         self._registry.leave()
+        super().end()
 
     async def handle(self, call: Call) -> None:
         """Open a stream, or take a message. Raises `HttpError`."""
@@ -127,7 +128,7 @@ class SseApp(AsgiApp):
             raise HttpError(404, f"nothing is served here; this server answers at {call.url_path(self._path)}")
         await self.authenticate(call)
         if path == self._path and method in ("GET", "HEAD"):
-            self.service.authorize(call.identity, None, [(method, None)])
+            self.endpoint.authorize(call.identity, None, [(method, None)])
             writer = EventWriter(call, self.limits.write_timeout, self.keep_alive)
             if method == "GET":
                 await self._serve(call, writer)
@@ -177,6 +178,6 @@ class SseApp(AsgiApp):
     def _parsed(self, body: bytes) -> ParsedBody:
         """Parse a body; the session answers a malformed message, so it counts as an answer here."""
         try:
-            return parse_body(body, self.service.limits.batch_members)
+            return parse_body(body, self.endpoint.limits.batch_members)
         except ProtocolError:
             return ParsedBody(body, (), False)

@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, Transport
-from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.session.session import Session
 
 from .errors import HttpError, StoreFull, too_many
@@ -164,11 +164,11 @@ class OpenSession(Transport):
             "subscriptions": sorted(agreed.subscriptions or ()),
         }
 
-    def resume(self, service: Service, snapshot: Mapping[str, Any]) -> None:
+    def resume(self, endpoint: Endpoint, snapshot: Mapping[str, Any]) -> None:
         """Resume a session of another process; late responses to requests of that process are ignored.
 
         Args:
-            service: The servers.
+            endpoint: The servers.
             snapshot: The result of `snapshot` there; its revision is served.
         """
         agreed, end = self.session.negotiated, self.session.peer
@@ -176,7 +176,7 @@ class OpenSession(Transport):
         agreed.dispatcher = end.dispatcher
         agreed.peer_info = self.revision.types.Implementation.model_validate(snapshot["clientInfo"])
         agreed.declared["client"] = snapshot["capabilities"]
-        agreed.declared["server"] = declared(service.server(agreed.dispatcher), agreed.dispatcher)
+        agreed.declared["server"] = declared(endpoint.server(agreed.dispatcher), agreed.dispatcher)
         self.update(snapshot)
 
     def update(self, snapshot: Mapping[str, Any]) -> None:

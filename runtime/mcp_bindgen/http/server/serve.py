@@ -17,8 +17,8 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_bindgen.runtime.log_format import announce, use_format
+from mcp_bindgen.runtime.session.endpoint import Served, all_servers
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Served, all_servers
 
 from .app import AppOptions, AsgiApp, HttpApp, knows_stop
 from .event_store import EventStore

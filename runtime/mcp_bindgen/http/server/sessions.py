@@ -22,9 +22,9 @@ from mcp_bindgen.runtime.concurrency import scheduled
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
-from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
+from mcp_bindgen.runtime.session.endpoint import Workers
 
-from .access import GuardedService
+from .access import HttpEndpoint
 from .call import EVENTS, VERSION, Call, EventWriter, check_version
 from .errors import RETRY_SOON, STOPPING, HttpError, refused, too_many, unavailable
 from .event_store import EventStore, StoredSession, StoreUnavailable
@@ -45,24 +45,22 @@ class SessionRegistry:
     """Open sessions of an endpoint.
 
     Args:
-        service: The servers.
+        endpoint: The servers.
         store: Store of events and records; a durable store outlives the process.
         limits: Limits of the endpoint.
 
     Attributes:
         kind: Class of the sessions.
         retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
-        around_subscription: Context of each subscription of a stateless revision; None if it has none.
-        service: The servers.
+        endpoint: The servers.
         limits: Limits of the endpoint.
     """
 
     kind: type[OpenSession] = OpenSession
     retry: int | None = None
-    around_subscription: AroundSubscription | None = None
 
-    def __init__(self, service: GuardedService, store: EventStore | None, limits: HttpLimits) -> None:
-        self.service: GuardedService = service
+    def __init__(self, endpoint: HttpEndpoint, store: EventStore | None, limits: HttpLimits) -> None:
+        self.endpoint: HttpEndpoint = endpoint
         self.limits: HttpLimits = limits
         self._store = store
         self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
@@ -112,7 +110,7 @@ class SessionRegistry:
     async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> OpenSession | None:
         """Start a stored session; return None if it belongs to another principal, or its revision is not served."""
         record = from_json(stored.record)
-        if record["principal"] != principal or record["memory"]["revision"] not in self.service.dispatchers:
+        if record["principal"] != principal or record["memory"]["revision"] not in self.endpoint.dispatchers:
             return None
         await self._make_room(principal)
         session = self._revived(id_, principal, stored, record)
@@ -132,14 +130,14 @@ class SessionRegistry:
         session = self.kind(
             id_, key_of(id_), self.limits, budget, queue, self._store, worker_epoch, last, principal, saved
         )
-        session.session = self.service.session(session)
+        session.session = self.endpoint.session(session)
         return session
 
     def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> OpenSession:
         """Make a session from its stored state."""
         last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
         session = self._made(id_, principal, stored.worker_epoch, last, stored.record)
-        session.resume(self.service, record["memory"])
+        session.resume(self.endpoint, record["memory"])
         return session
 
     async def _make_room(self, principal: str | None) -> None:
@@ -231,7 +229,7 @@ class SessionRegistry:
     async def _run(self, session: OpenSession) -> None:
         try:
             try:
-                await self.service.run(session.session)
+                await self.endpoint.run(session.session)
             except Exception:
                 log.exception("a session failed")
             await self._wind_up(session)
@@ -326,12 +324,20 @@ class SessionRegistry:
                 await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-@runtime_checkable
-class RegistryFactory(Protocol):
-    """Event store that several workers share; it makes the registry of their sessions."""
+class RegistryOfWorkers(Workers, Protocol):
+    """Workers that also share the sessions of an endpoint."""
 
-    def registry(self, service: GuardedService, limits: HttpLimits) -> SessionRegistry:
-        """Return the registry of an endpoint."""
+    def registry(self, endpoint: HttpEndpoint, limits: HttpLimits) -> SessionRegistry:
+        """Return the registry of an endpoint, which is made for these workers."""
+        ...
+
+
+@runtime_checkable
+class SharedByWorkers(Protocol):
+    """Event store that several workers share."""
+
+    def workers(self) -> RegistryOfWorkers:
+        """Return the workers of one endpoint."""
         ...
 
 
@@ -359,7 +365,7 @@ class HttpSessions:
     ) -> None:
         self.registry: SessionRegistry = registry
         self._intake = intake
-        self._limits, self._dispatchers = registry.limits, registry.service.dispatchers
+        self._limits, self._dispatchers = registry.limits, registry.endpoint.dispatchers
         self._keep_alive, self._quick, self._retry = keep_alive, quick, retry
         self._stateful = [name for name, one in self._dispatchers.items() if not one.revision.era.is_stateless]
         self._versions = {None, *(name.encode() for name in self._stateful)}
@@ -395,7 +401,7 @@ class HttpSessions:
             session: Its session, which was found before the body was read; None if it names none.
         """
         parsed = self._intake.parse(call, body)
-        if self.registry.service.access_policy is not None:
+        if self.registry.endpoint.access_policy is not None:
             await self._intake.authorize(call, parsed, None if session is None else session.revision.name)
         is_new = session is None and parsed.is_initialize
         if is_new:

@@ -1,56 +1,46 @@
-"""Stateless requests over HTTP (MCP 2026-07-28, "Streamable HTTP"): each response is the only stream of its request.
+"""Requests that belong to no session: each response is the only stream of its request.
 
-A handler that finishes without a notification is answered with JSON; a notification turns the response into a stream
-of events. A client that disconnects cancels the request.
+MCP 2026-07-28, "Streamable HTTP"; MCP 2025-03-26 to 2025-11-25, "Transports": Session Management, which is optional for
+servers. A handler that finishes without a notification is answered with JSON; a notification turns the response into a
+stream of events. A client that disconnects cancels the request.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
-from functools import partial
-from time import monotonic
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from anyio import CapacityLimiter
-
-from mcp_bindgen.runtime.concurrency import begin, resolved
-from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.base import wire_name
+from mcp_bindgen.runtime.concurrency import Turn, begin, resolved
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
+from mcp_bindgen.runtime.protocol.capabilities import declared, is_declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
-from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, ProtocolError
-from mcp_bindgen.runtime.protocol.events import Notified, Rejected, Requested
-from mcp_bindgen.runtime.protocol.methods import HeaderParams, Notification, Request
+from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, ProtocolError, SessionRequired
+from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
+from mcp_bindgen.runtime.protocol.methods import INITIALIZE, SET_LEVEL, Notification, Path, Request
 from mcp_bindgen.runtime.protocol.peer import Peer
-from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, RequestScope
+from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.protocol.stateless import stated_version
-from mcp_bindgen.runtime.session.context import Caller
+from mcp_bindgen.runtime.session.endpoint import Endpoint, raising
 from mcp_bindgen.runtime.session.execution import execute
-from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscription
 
-from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params, decode
-from .access import GuardedService, operations
-from .call import VERSION, Call, EventWriter, event, within
-from .errors import RawHeaders
-
-_VAIN_SECONDS = 1.0  # for which a list is not read again after it was read in vain
-_PLAIN = re.compile(rb"(?!=\?)[!-~]+")
-_PARAM = PREFIX.lower().encode()
+from .access import HttpEndpoint, operations
+from .call import VERSION, Call, EventWriter, check_version, event, within
+from .errors import HttpError, RawHeaders, refused
+from .intake import Intake
+from .mirrored_headers import mismatch
 
 
 class Exchange(EventWriter, Link):
-    """Link to the client of one request: its response.
+    """Link to the client of a request that belongs to no session: its response.
 
     Args:
         call: The request.
-        service: The servers.
+        endpoint: The servers.
         write_timeout: Seconds for the client to read an event.
         keep_alive: Seconds between comments on an idle stream.
 
@@ -58,16 +48,10 @@ class Exchange(EventWriter, Link):
         origin: Origin of the request.
     """
 
-    def __init__(self, call: Call, service: GuardedService, write_timeout: float, keep_alive: float) -> None:
+    def __init__(self, call: Call, endpoint: HttpEndpoint, write_timeout: float, keep_alive: float) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
-        self.access = service.access
-        self._service = service
-
-    def thread_limit(self) -> CapacityLimiter | None:
-        """Return the limit of threads for blocking handlers of the sender, if known."""
-        principal = self.origin.principal
-        return None if principal is None else self._service.threads_of(principal)
+        self.endpoint = endpoint
 
     async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification on the stream that the response becomes.
@@ -89,53 +73,28 @@ class Exchange(EventWriter, Link):
             await self._call.respond(status, data, headers=headers)
 
 
-@dataclass(eq=False, repr=False)
 class StatelessRequests:
     """Requests of stateless revisions.
 
     Args:
-        service: The servers.
+        endpoint: The servers.
         keep_alive: Seconds between comments on an idle stream.
         write_timeout: Seconds for a client to read an event.
-        around: Context of each subscription, where several workers serve subscriptions.
 
     Attributes:
-        is_leaving: True if a subscription that begins now ends at once.
+        is_stateless: True for stateless revisions.
     """
 
-    service: GuardedService
-    keep_alive: float
-    write_timeout: float
-    around: AroundSubscription | None
-    is_leaving: bool = False
+    is_stateless: bool = True
 
-    def __post_init__(self) -> None:
-        self._subscriptions: set[Subscription] = set()
-        dispatchers, supported = self.service.dispatchers, self.service.supported
-        stateless = {name: one for name, one in dispatchers.items() if one.revision.era.is_stateless}
-        self._peer = Peer("server", stateless or dispatchers, supported)
-        self._schemas = ArgumentSchemas(self.service)
-
-    def leave(self) -> None:
-        """End all subscriptions in good order, including subscriptions that begin later."""
-        self.is_leaving = True
-        for subscription in self._subscriptions:
-            subscription.end()
-
-    @asynccontextmanager
-    async def _listening(self, subscription: Subscription, wanted: object) -> AsyncGenerator[None]:
-        """Run a subscription with its filter."""
-        async with nullcontext() if self.around is None else self.around(subscription, wanted):
-            self._subscriptions.add(subscription)
-            try:
-                if self.is_leaving:
-                    subscription.end()
-                yield
-            finally:
-                self._subscriptions.discard(subscription)
+    def __init__(self, endpoint: HttpEndpoint, keep_alive: float, write_timeout: float) -> None:
+        self._endpoint, self._keep_alive, self._write_timeout = endpoint, keep_alive, write_timeout
+        dispatchers = endpoint.dispatchers
+        served = {name: one for name, one in dispatchers.items() if one.revision.era.is_stateless is self.is_stateless}
+        self._peer = Peer("server", served or dispatchers, endpoint.supported)
 
     async def post(self, call: Call, body: bytes) -> None:
-        """Answer one message."""
+        """Answer the message in the body of a request. Raises `HttpError`."""
         peer = self._peer.another()
         found = next(iter(peer.read(body)), None)
         if isinstance(found, Requested):
@@ -146,179 +105,189 @@ class StatelessRequests:
             reply = found.reply if error is found.error else jsonrpc.failure(found.id if found.reply else None, error)
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         elif isinstance(found, Notified):
-            await self._authorize(call, found)
-            exchange = Exchange(call, self.service, self.write_timeout, 0)
+            await self._endpoint.admit(call.identity, [found])
+            exchange = Exchange(call, self._endpoint, self._write_timeout, 0)
             await exchange.answer(202, b"")
-            await execute(self.service.handler, peer, exchange, found)
+            await execute(self._endpoint, peer, exchange, found)
         else:
             error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; if it has to wait, it is cancelled when the client disconnects."""
-        exchange = Exchange(call, self.service, self.write_timeout, self.keep_alive)
-        exchange.around_subscription = self._listening
+        exchange = Exchange(call, self._endpoint, self._write_timeout, self._keep_alive)
         revision, method = asked.dispatcher.revision, asked.route.method
-        find = self.service.handler
         try:
-            if self.service.access_policy is not None:
-                await self._authorize(call, asked)
-            if isinstance(method, Request):
-                _check_headers(call, revision, method, asked.params)
-                rule = method.header_params
-                if rule is not None and not self._schemas.is_met(rule, asked.params, call.headers):
-                    find = partial(self._checked, call, rule)
+            if self._endpoint.access_policy is not None:
+                await self._endpoint.admit(call.identity, [asked])
         except InsufficientScope as missing:
             await self._challenge(exchange, missing, peer.fail(asked.id, missing))
             return
-        except (HeaderMismatch, ProtocolError) as refused:
-            error = refused if isinstance(refused, ProtocolError) else _mismatch(revision, str(refused))
-            await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
-            return
-        answered, rest = begin(execute(find, peer, exchange, asked))
+        answered, rest = begin(execute(self._endpoint, peer, exchange, asked))
         if rest is not None:
             answered = await exchange.while_connected(rest)
         data, failed = answered or (b"", None)
         if isinstance(failed, InsufficientScope) and not exchange.is_streaming:
-            needed = self.service.needed_scopes(revision.name, operations(method, asked.params))
+            needed = self._endpoint.needed_scopes(revision.name, operations(method, asked.params))
             await self._challenge(exchange, InsufficientScope(sorted(needed.union(failed.scopes))), data)
         elif failed is not None or data:
             await exchange.answer(200 if failed is None else _status(revision, failed, 200), data)
 
-    async def _authorize(self, call: Call, event: Requested | Notified) -> None:
-        if self.service.access_policy is not None:
-            asked = operations(event.route.method, event.params)
-            await self.service.authorize_all(call.identity, event.dispatcher.revision.name, asked)
-
     async def _challenge(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client needs."""
-        policy = self.service.access_policy
+        policy = self._endpoint.access_policy
         await exchange.answer(403, data, () if policy is None else policy.challenge(missing))
 
-    def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:
-        """Return a handler that reads the wanted headers again before the handler of the route runs."""
-        handler = self.service.handler(dispatcher, route)
 
-        async def checked(scope: RequestScope, params: Any) -> Any:
-            try:
-                schema = await self._schemas.read(rule, dispatcher, scope, params)
-                if schema is not None:
-                    check_params(schema, getattr(params, rule.arguments), call.headers)
-            except HeaderMismatch as error:
-                raise _mismatch(dispatcher.revision, str(error)) from None
-            return await resolved(handler(scope, params))
+class _Unremembered(Negotiated):
+    """Negotiated features of a request from an unknown client."""
 
-        return checked
+    def __init__(self, dispatcher: Dispatcher, offers: Mapping[str, Any], all_offers: Mapping[str, Any]) -> None:
+        super().__init__(dispatcher)
+        self.declared["server"] = offers
+        self._all_offers = all_offers
+
+    def missing_capability_error(self, method: str, capability: Path) -> Exception:
+        """Return the error for a message that needs a missing capability, which a session might have."""
+        owner, *path = capability
+        if owner == "client" or is_declared(self._all_offers, *path):
+            return SessionRequired(method)
+        return super().missing_capability_error(method, capability)
 
 
-class ArgumentSchemas:
-    """JSON Schemas of tools that repeat arguments in headers.
+class _Reply(Exchange):
+    """Link to the client of a POST: its response alone."""
 
-    MCP 2026-07-28, "Streamable HTTP": Custom Headers from Tool Parameters.
+    peer: Peer
 
-    The server's own list has the schemas. It is read at the first call, and again when a call does not match it or
-    names a tool that is not in it. If that was in vain, because the list is the same or lacks the tool, it is not read
-    again for a second, except for a client that may get another list, or after a broadcast.
+    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+        """Refuse: any worker could get the answer."""
+        raise SessionRequired(method.name)
+
+    async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
+        """Send a notification on the response; raises `SessionRequired` when it is over."""
+        if self.has_ended:
+            raise SessionRequired(f"{method.name} after the end of its request")
+        await super().notify(method, params, related=related)
+
+
+class Sessionless(StatelessRequests):
+    """Requests of stateful revisions where there are no sessions: any worker can take each POST.
+
+    The header of a message names its revision; without it, the revision that the specification names applies. The
+    capabilities of the client are unknown, and no state is kept: capabilities that need state are not declared, and
+    requests for them are refused.
 
     Args:
-        service: The servers.
+        endpoint: The servers.
+        keep_alive: Seconds between comments on an idle stream.
+        write_timeout: Seconds for a client to read an event.
+        intake: Reads the messages in bodies.
     """
 
-    def __init__(self, service: GuardedService) -> None:
-        self._service = service
-        self._known: dict[HeaderParams, dict[str, Any]] = {}
-        self._unlisted: set[HeaderParams] = set()
-        self._read_in_vain: tuple[object, ...] = ()  # the facts that decided about the list
-        self._read_at = 0.0
+    is_stateless = False
 
-    def is_met(self, rule: HeaderParams, params: object, headers: Mapping[bytes, bytes]) -> bool:
-        """Return True if the headers of a call are known to match its arguments; if not, `read` the schemas."""
-        if rule in self._unlisted:
-            return True
-        known, name = self._known.get(rule, {}), getattr(params, rule.name)
-        if name not in known:
-            return False
-        if known[name] is None:
-            return _PARAM not in b"\n".join(headers)  # also false inside of a name
-        try:
-            check_params(known[name], getattr(params, rule.arguments), headers)
-        except (HeaderMismatch, ValueError):
-            return False
-        return True
+    def __init__(self, endpoint: HttpEndpoint, keep_alive: float, write_timeout: float, intake: Intake) -> None:
+        super().__init__(endpoint, keep_alive, write_timeout)
+        self._intake = intake
+        self._peer.max_batch_members = endpoint.limits.batch_members
+        stateful = self._peer.dispatchers
+        self._unnamed = next((name for name, one in stateful.items() if one.revision.unnamed_over_http), None)
+        self._offers: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        for name, dispatcher in stateful.items():
+            offers = declared(endpoint.server(dispatcher), dispatcher)
+            self._offers[name] = _without_flags(offers, dispatcher.revision), offers
 
-    async def read(self, rule: HeaderParams, dispatcher: Dispatcher, scope: RequestScope, params: Any) -> Any:
-        """Read the schemas again if they may differ; return the schema for a call, `None` if it asks for no headers.
+    async def post(self, call: Call, body: bytes) -> None:
+        """Answer the messages of a POST. Raises `HttpError`."""
+        peer = self._peer.another()
+        if not _begins_session(body):
+            peer.resume(self._revision(call), 1)
+        else:
+            check_version(call, self._endpoint.dispatchers)
+        events = self._intake.events(call, peer, body)
+        await self._endpoint.admit(call.identity, events)
+        if not any(isinstance(one, Requested | Notified | Rejected) for one in events):
+            raise HttpError(400, SessionRequired("an answer"))
+        reply = _Reply(call, self._endpoint, self._write_timeout, self._keep_alive)
+        reply.peer, reply.negotiated = (
+            peer,
+            _Unremembered(peer.dispatcher, *self._offers[peer.dispatcher.revision.name]),
+        )
+        if not any(isinstance(one, Requested | Rejected) for one in events):
+            await reply.answer(202, b"")
+            await self._answer(peer, reply, events)
+            return
+        answered, rest = begin(self._answer(peer, reply, events))
+        if rest is not None:
+            answered = await reply.while_connected(rest)
+        data, error = answered or (b"", None)
+        if isinstance(error, InsufficientScope) and not call.begun:
+            raise error
+        if data:
+            await reply.answer(200, data)
 
-        Args:
-            rule: The fields with the arguments and their schema.
-            dispatcher: The revision of the call.
-            scope: The scope of the call.
-            params: The params of the call.
-        """
-        meta, broadcasts = scope.meta or params.meta, self._service.server(dispatcher).broadcast_count
-        view = rule, dispatcher, broadcasts, scope.origin.principal, _of_the_client(dispatcher, meta)
-        name = getattr(params, rule.name)
-        if self._read_in_vain != view or monotonic() > self._read_at + _VAIN_SECONDS:
-            before, known = self._known.get(rule), await self._listed(rule, dispatcher, scope.link, meta)
-            is_in_vain = known == before or name not in known
-            self._read_in_vain, self._read_at = view if is_in_vain else (), monotonic()
-            self._known[rule] = known
-        return self._known[rule].get(name)
+    def _revision(self, call: Call) -> str:
+        """Return the revision of a message; raises `HttpError` where it is not served."""
+        supported = list(self._offers)
+        check_version(call, supported)
+        revision = call.header(VERSION) or self._unnamed
+        if revision is None:
+            raise refused(400, f"MCP-Protocol-Version is missing; supported are {', '.join(supported)}")
+        return revision
 
-    async def _listed(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: object) -> dict[str, Any]:
-        """Return name -> JSON Schema, None for a schema that asks for no headers."""
-        route = dispatcher.routes[rule.listed_by]
-        found: dict[str, Any] = {}
-        if not self._service.is_handled(dispatcher, route):
-            self._unlisted.add(rule)
-            return found
-        handler = self._service.handler(dispatcher, route)
-        wire: dict[str, Any] = {"_meta": _of_the_client(dispatcher, meta)}
-        items, name, schema = map(wire_name, (rule.items, rule.name, rule.schema))
-        asked: list[dict[str, Any]] = []
-
-        async def page(cursor: str | None) -> dict[str, Any]:
-            asked.append(wire if cursor is None else {**wire, "cursor": cursor})
-            text: bytes = await handler(RequestScope.of(link), jsonrpc.typed_params(route.method, asked[-1]))
-            asked.clear()
-            read: dict[str, Any] = parse(text)
-            asks = ANNOTATION.encode() in text
-            found.update({item[name]: item[schema] if asks else None for item in read[items]})
-            return read
-
-        try:
-            async for _ in Caller(link).pages(page):
-                pass
-        except ProtocolError as error:
-            if asked:  # the handler has failed
-                raise
-            log.error("%s is not read to its end: %s", rule.listed_by, error)
-        return found
+    async def _answer(self, peer: Peer, reply: _Reply, events: Iterable[Event]) -> tuple[bytes, ProtocolError | None]:
+        """Handle the messages one after the other; the last answer answers a whole batch."""
+        data, error = b"", None
+        turn = Turn()
+        for one in events:
+            await turn.give_way()
+            if isinstance(one, Rejected):
+                data = one.reply
+            elif isinstance(one, Requested | Notified):
+                data, error = await execute(self._endpoint, peer, reply, one)
+        return data, error
 
 
-def _of_the_client(dispatcher: Dispatcher, meta: object) -> dict[str, Any]:
-    """Return the `_meta` of a request without the members that concern this request only."""
-    of_the_call = ("progressToken", "traceparent", "tracestate", dispatcher.revision.meta_keys.get("log_level"))
-    return {key: value for key, value in jsonrpc.plain(meta).items() if key not in of_the_call}
+def _begins_session(body: bytes) -> bool:
+    """Return True if a body is the request `initialize`."""
+    name = jsonrpc.peek_method(body)
+    if name is None:
+        with suppress(ProtocolError):
+            message = parse(body)
+            name = message.get("method") if is_object(message) else None
+    return name == INITIALIZE
 
 
-def _check_headers(call: Call, revision: Revision, method: Request[Any, Any], params: object) -> None:
-    """Check that the headers agree with the body: intermediaries may have read the headers alone."""
-    headers = call.headers
-    for header, wanted in ((VERSION, revision.name), (b"mcp-method", method.name)):
-        if headers.get(header) != wanted.encode() and (found := call.header(header)) != wanted:
-            shown = header.decode().title()
-            raise HeaderMismatch(f"{shown} is missing" if found is None else f"{shown} differs from the body")
-    if method.named_by is not None:
-        name, sent = getattr(params, method.named_by), headers.get(b"mcp-name")
-        if sent is None:
-            raise HeaderMismatch("Mcp-Name is missing")
-        if not (sent == name.encode() and _PLAIN.fullmatch(sent)) and decode(sent.decode("latin-1")) != name:
-            raise HeaderMismatch("Mcp-Name differs from the body")
+def remembered(endpoint: Endpoint, dispatcher: Dispatcher, route: Route, handler: Handler) -> Handler:
+    """Refuse requests that a server without sessions must remember, and declare no capability that needs a session."""
+    method, revision = route.method, dispatcher.revision
+    if endpoint.has_sessions or revision.era.is_stateless:
+        return handler
+    subscribes = method.kind == "request" and method.capabilities.get("client") in revision.flags
+    if subscribes or (method.name == SET_LEVEL and not endpoint.is_handled(dispatcher, route)):
+        return raising(SessionRequired(method.name))
+    if method.name != INITIALIZE:
+        return handler
+
+    async def initialize(scope: RequestScope, params: object) -> Any:
+        wire = jsonrpc.plain(await resolved(handler(scope, params)))
+        return {**wire, "capabilities": _without_flags(wire["capabilities"], revision)}
+
+    return initialize
 
 
-def _mismatch(revision: Revision, reason: str, data: object = None) -> ProtocolError:
-    return ProtocolError(revision.errors["HEADER_MISMATCH"], f"Header mismatch: {reason}", data)
+def _without_flags(tree: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return capabilities of a server without the flags, which promise messages that no request asked for."""
+
+    def kept(path: Path, node: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: kept((*path, name), value) if is_object(value) else value
+            for name, value in node.items()
+            if (*path, name) not in revision.flags
+        }
+
+    return kept(("server",), tree)
 
 
 def _status(revision: Revision, error: ProtocolError, other: int) -> int:
@@ -336,6 +305,6 @@ def _header_error(revision: Revision, call: Call, body: bytes, error: ProtocolEr
     except ProtocolError:
         return error
     if header is None:
-        return _mismatch(revision, "MCP-Protocol-Version is missing", error.data if is_object(error.data) else None)
+        return mismatch(revision, "MCP-Protocol-Version is missing", error.data if is_object(error.data) else None)
     stated = stated_version(revision, message)
-    return _mismatch(revision, "the versions differ") if isinstance(stated, str) and header != stated else error
+    return mismatch(revision, "the versions differ") if isinstance(stated, str) and header != stated else error

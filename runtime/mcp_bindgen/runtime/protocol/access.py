@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from pydantic_core import to_json
 
@@ -111,17 +111,6 @@ def report_refusal(identity: Identity | None, reason: str, operation: str, level
         who = f"issuer={identity.issuer!r} subject={identity.subject!r} client={identity.client!r}"
         fields |= {"issuer": identity.issuer, "subject": identity.subject, "client": identity.client or ""}
     audit.log(level, "refused: %s; %s; %s", reason, operation, who, extra={"fields": fields})
-
-
-class Access(Protocol):
-    """Access control of one endpoint."""
-
-    def authorize(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> None:
-        """Check that an identity has the scopes of operations; raises `InsufficientScope`."""
-
-    def allows(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> bool:
-        """Return True if an identity has the scopes of operations."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

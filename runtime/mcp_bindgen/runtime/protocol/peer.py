@@ -498,6 +498,14 @@ class Peer:
             raise ValueError(f"{trigger} is impossible for a {self.role} in the state {self.state.name}")
         self.state = state
 
+    def take_back(self, events: Iterable[Event]) -> None:
+        """Restore the state before messages that are refused as a whole: nothing was received."""
+        for event in events:
+            if isinstance(event, Requested):
+                self.handling.pop(event.id, None)
+            elif isinstance(event, Answered):
+                self.pending[event.pending.id] = event.pending
+
     def lose(self, id_: RequestId | None, error: Exception) -> list[Event]:
         """Return the events that follow when the answer to a request of ours will not come."""
         pending = self.pending.pop(own_id(id_), None)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 from anyio import CapacityLimiter
 
-from .access import UNKNOWN_ORIGIN, Access, RequestOrigin
+from .access import UNKNOWN_ORIGIN, Identity, Operation, RequestOrigin
 from .capabilities import is_declared
 from .envelope import RequestId
 from .errors import CapabilityMissing, MethodNotFound
+from .limits import Limits, Options
 from .methods import SUBSCRIBE, UPDATED, Method, Notification, Params, Path, Request, Role
 from .revision import Dispatcher
+from .routing import Route
 
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """A severity of log messages (RFC 5424)."""
@@ -62,6 +64,57 @@ class Negotiated:
 Answer = TypeVar("Answer")
 
 
+class Endpoint:
+    """This side of connections: what handles their messages, and within which limits; it never changes.
+
+    By default it handles nothing, and allows everything.
+
+    Attributes:
+        limits: Limits of each connection.
+        options: Options of requests to the other side.
+        has_sessions: False if stateful clients are served without sessions, so that they can only be answered.
+    """
+
+    limits: Limits = Limits()
+    options: Options = Options()
+    has_sessions: bool = True
+
+    def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
+        """Return the handler of a route of a revision; raises `MethodNotFound` if there is none."""
+        raise MethodNotFound(route.method.name)
+
+    def authorize(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> None:
+        """Check that an identity has the scopes of operations; raises `InsufficientScope`."""
+
+    def allows(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> bool:
+        """Return True if an identity has the scopes of operations."""
+        return True
+
+    def thread_limit(self, principal: str) -> CapacityLimiter | None:
+        """Return the limit of threads for blocking handlers of a principal; `None` for no limit of its own."""
+        return None
+
+    def around_subscription(self, link: Any, wanted: object) -> AbstractAsyncContextManager[None]:
+        """Return the context of a subscription, given the filter of its client."""
+        return nullcontext()
+
+    def joined(self, link: Link) -> AbstractContextManager[None]:
+        """Notify a client of broadcasts while a block lasts."""
+        return nullcontext()
+
+    def links_of(self, server: object) -> Sequence[Link]:
+        """Return the clients of a server that can be notified."""
+        return ()
+
+    def connections(self, server: object) -> Sequence[Any]:
+        """Return a context for each of these clients."""
+        return ()
+
+    async def publish(self, server: object, tell: Callable[[Any], Awaitable[None]]) -> bool:
+        """Notify the clients of all processes; return False if only those of this process can be notified."""
+        return False
+
+
 class Link(Protocol):
     """The way to the other side. Inherit from it: only `notify` is required.
 
@@ -71,20 +124,22 @@ class Link(Protocol):
         origin: Origin of the newest message.
         negotiated: Agreement of both sides, a `Negotiated`; `None` if each request makes its own.
         meta: Members of the `_meta` of every request to the other side (stateless revisions).
-        access: Access control of the endpoint; `None` where messages carry no tokens.
-        around_subscription: Surrounds each subscription on this link; `None` for nothing.
+        endpoint: This side.
     """
 
+    endpoint: Endpoint = Endpoint()
     origin: RequestOrigin = UNKNOWN_ORIGIN
     negotiated: Any = None
     meta: Mapping[str, Any] = {}
-    access: Access | None = None
-    around_subscription: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None
 
     @property
     def ready(self) -> bool:
         """True if the peer can get notifications that belong to no request now."""
         return False
+
+    def leave(self) -> None:
+        """End a subscription in good order; do nothing for any other link."""
+        return None  # noqa: RET501
 
     def ending(self, end: Callable[[], object]) -> AbstractContextManager[None]:
         """Call `end` if the peer's input ends while a block runs that would never end by itself."""
@@ -104,7 +159,7 @@ class Link(Protocol):
 
     def thread_limit(self) -> CapacityLimiter | None:
         """Return the limit of threads for blocking handlers; `None` for the process's limit only."""
-        return None
+        return None if self.origin.principal is None else self.endpoint.thread_limit(self.origin.principal)
 
     def is_over(self, id_: RequestId) -> bool:
         """Return whether a request of the peer was answered or cancelled while the connection goes on."""
@@ -116,12 +171,10 @@ class Link(Protocol):
 
     def allows_resource(self, uri: str) -> bool:
         """Return whether the token of the newest message permits notifications about a resource."""
-        if self.access is None:
-            return True
         from .uris import canonical  # only for servers with tokens
 
         revision = self.negotiated.dispatcher.revision.name
-        return self.access.allows(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
+        return self.endpoint.allows(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
 
 
 class RequestScope(NamedTuple):
@@ -179,6 +232,9 @@ def is_wanted(link: Link, agreed: Negotiated, method: Method, params: Any) -> bo
 
 Handler: TypeAlias = Callable[[RequestScope, Any], Any]
 """Takes the scope of a message and its params; returns the result or an awaitable."""
+
+Step: TypeAlias = Callable[[Any, Dispatcher, Route, Handler], Handler]
+"""Returns what an `Endpoint` does around a handler of a route, or the handler itself where it has nothing to do."""
 
 Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 """Takes the params and the context of a message, and returns its result."""

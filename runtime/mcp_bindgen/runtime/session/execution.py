@@ -16,19 +16,16 @@ from ..protocol.events import Notified, Requested
 from ..protocol.methods import OTHER_ROLE, Method, Request, result_type
 from ..protocol.observation import Observed
 from ..protocol.peer import Peer
-from ..protocol.request_scope import Handle, Handler, Link, RequestScope
+from ..protocol.request_scope import Endpoint, Handle, Link, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route, WrongResult
-
-FindHandler = Callable[[Dispatcher, Route], Handler]
-"""Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""
 
 Answer = tuple[bytes, ProtocolError | None]
 """The bytes of an answer, empty where none is to be sent, and the error that is in them."""
 
 
 async def execute(
-    find: FindHandler, peer: Peer, link: Link, event: Requested | Notified, seen: Observed | None = None
+    endpoint: Endpoint, peer: Peer, link: Link, event: Requested | Notified, seen: Observed | None = None
 ) -> Answer:
     """Run the handler of a message, and answer it.
 
@@ -38,7 +35,7 @@ async def execute(
     wrong, and nothing about any other failure.
 
     Args:
-        find: Finds the handler.
+        endpoint: This side.
         peer: The protocol's state, which writes the answer.
         link: The way to the other side.
         event: The message.
@@ -46,13 +43,13 @@ async def execute(
     """
     if seen is None and observation.current is not None:
         with observation.current.handling(peer.role, link, event) as seen:
-            answered = await execute(find, peer, link, event, seen)
+            answered = await execute(endpoint, peer, link, event, seen)
             seen.finished(answered[1])
             return answered
     id_, meta = (event.id, event.meta) if isinstance(event, Requested) else (None, None)
     method = event.route.method
     try:
-        handler = find(event.dispatcher, event.route)
+        handler = endpoint.handler(event.dispatcher, event.route)
         scope = RequestScope(link, event.origin or link.origin, id_, link.negotiated, meta)
         answer = handler(scope, event.params)
         if inspect.isawaitable(answer):

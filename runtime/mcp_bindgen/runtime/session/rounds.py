@@ -187,6 +187,10 @@ class RequestStateSigner:
         return hmac.digest(key, bound + body, "sha256")
 
 
+PROCESS_SIGNER = RequestStateSigner()
+"""Signer of this process."""
+
+
 def _refused() -> ProtocolError:
     return ProtocolError(INVALID_PARAMS, "requestState is not valid for this request")
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import cached_property
-from types import MappingProxyType
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -17,13 +15,11 @@ from ..protocol.errors import ConnectionClosed, SessionRequired
 from ..protocol.extension import definers
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import Method
-from ..protocol.request_scope import Handle, Link, RequestScope
-from ..protocol.revision import Dispatcher
+from ..protocol.request_scope import Endpoint, Handle, Link
 from ..protocol.routing import Returns
 from .context import Context
 
 if TYPE_CHECKING:
-    from ..protocol.bridging import BridgedServer
     from .rounds import RequestStateSigner
 
 _MAX_TOLD_AT_ONCE = 100  # clients of a broadcast
@@ -38,12 +34,7 @@ class Server(Side):
         options: Options of the server's own requests.
         limits: Limits of one client's connection.
         request_state_signer: Signs the state that a client carries between rounds of a request (stateless revisions);
-            by default the signer of this process. Processes that serve the same clients need the same keys; a shared
-            store provides them.
-        publish: Notifies the clients of all processes, given the server and `tell` of `broadcast`; set by the endpoint
-            that shares a store.
-        broadcast_count: Number of broadcasts so far; lists may have changed since the last one.
-        bridged: Revision -> server, of the other revisions in which this server was served so far.
+            by default the signer of this process, or of all processes that share a store.
     """
 
     context: ClassVar[type[Context]]
@@ -51,9 +42,6 @@ class Server(Side):
     options: Options = Options(timeout=None)
     limits: Limits = Limits()
     request_state_signer: RequestStateSigner | None = None
-    publish: Callable[[Server, Callable[[Any], Awaitable[None]]], Awaitable[None]] | None = None
-    broadcast_count: int = 0
-    bridged: Mapping[str, BridgedServer] = MappingProxyType({})
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -62,20 +50,11 @@ class Server(Side):
             if not all(issubclass(cls.context, one) for one in contexts):
                 cls.context = type("Context", contexts, {"__doc__": Context.__doc__, "__module__": cls.__module__})
 
-    @cached_property
-    def audience(self) -> list[Link]:
-        """Links to its clients: connections and subscriptions."""
-        return []
-
-    @cached_property
-    def session_modes(self) -> WeakKeyDictionary[object, bool]:
-        """Endpoint -> True if it has sessions; each endpoint sets its own."""
-        return WeakKeyDictionary()
-
     @property
     def has_sessions(self) -> bool:
         """True if clients can be asked and notified; False if all endpoints are of `HttpApp(..., sessions=False)`."""
-        return not self.session_modes or any(self.session_modes.values())
+        found = serving(self)
+        return not found or self.dispatcher.revision.era.is_stateless or any(one.has_sessions for one in found)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -137,21 +116,24 @@ class Server(Side):
     def begin_subscription(self, link: Any) -> None:
         """Called when a client begins to listen and gets broadcasts (stateless revisions)."""
 
+    def arrived(self, link: Link) -> None:
+        """Called when a client begins to get broadcasts: a connection, or a subscription."""
+
+    def left(self, link: Link) -> None:
+        """Called when a client that has `arrived` gets no more broadcasts."""
+
+    @property
+    def audience(self) -> list[Link]:
+        """Links to the clients that can be notified: connections and subscriptions."""
+        return [link for endpoint in serving(self) for link in endpoint.links_of(self)]
+
     @property
     def connections(self) -> list[Context]:
         """Context for each client that can be notified now: connected clients, and clients that listen.
 
         Where several processes share a store, these are the clients of this process: use `broadcast`.
         """
-        found = [(self._context_in(link.negotiated.dispatcher), link) for link in self.audience if link.ready]
-        return [context(RequestScope.of(link)) for context, link in found if context is not None]
-
-    def _context_in(self, dispatcher: Dispatcher) -> type[Context] | None:
-        """Return the context of this server's handlers for clients of a revision; `None` where another serves it."""
-        if dispatcher.revision.name == self.revision:
-            return self.context
-        bridged = self.bridged.get(dispatcher.revision.name)
-        return bridged.context if bridged is not None and bridged.dispatcher is dispatcher else None
+        return [context for endpoint in serving(self) for context in endpoint.connections(self)]
 
     async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
         """Notify all clients: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
@@ -168,29 +150,26 @@ class Server(Side):
         Raises:
             SessionRequired: No client can be notified, because stateful clients are served without sessions.
         """
-        self.broadcast_count += 1
         if not self.has_sessions and not self.connections:
             raise SessionRequired("broadcast")
-        if self.publish is not None:
-            await self.publish(self, tell)
-            return
 
         async def one(context: Context) -> None:
             with suppress(ConnectionClosed):
                 await tell(context)
 
         async with anyio.create_task_group() as tasks:
-            for number, context in enumerate(self.connections, 1):
-                tasks.start_soon(one, context)
-                if number % _MAX_TOLD_AT_ONCE == 0:  # requests are handled in between
-                    await checkpoint()
+            for endpoint in list(serving(self)):
+                if await endpoint.publish(self, tell):
+                    continue
+                for number, context in enumerate(endpoint.connections(self), 1):
+                    tasks.start_soon(one, context)
+                    if number % _MAX_TOLD_AT_ONCE == 0:  # requests are handled in between
+                        await checkpoint()
 
 
-@contextmanager
-def attached(server: Server, link: Link) -> Generator[None]:
-    """Add a link to the audience while a block lasts."""
-    server.audience.append(link)
-    try:
-        yield
-    finally:
-        server.audience.remove(link)
+_serving: WeakKeyDictionary[Server, WeakSet[Endpoint]] = WeakKeyDictionary()
+
+
+def serving(server: Server) -> WeakSet[Endpoint]:
+    """Return the endpoints that serve a server, to whose clients it broadcasts."""
+    return _serving.setdefault(server, WeakSet())

@@ -27,9 +27,9 @@ from ..protocol.events import Answered, CancelRequested, Event, Notified, Pendin
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Params, Request
 from ..protocol.peer import Peer, State
-from ..protocol.request_scope import Answer, Link, Negotiated
+from ..protocol.request_scope import Answer, Endpoint, Link, Negotiated
 from ..protocol.transport import Lost, Outgoing, Oversized, Transport
-from .execution import FindHandler, execute
+from .execution import execute
 
 _MAX_UNREPORTED = 1000  # progress notifications of a request that wait for its callback
 
@@ -217,36 +217,31 @@ class Session(Link):
     Args:
         peer: The protocol's state.
         transport: How messages travel.
-        find: Finds the handler of a route of a revision.
-        limits: How much of the other side's is taken at once.
-        options: How requests are sent unless they say otherwise.
+        endpoint: This side.
 
     Attributes:
         negotiated: Agreement of both sides.
         headers: Returns the HTTP headers of a message; `None` if it needs none.
-        threads: Limit of threads that several connections share; by default each has its own.
         introductions: How often this side has introduced itself again, because the other one forgot it.
         lasting: Key -> request that the other side answered, with its params, whose effect ends with the HTTP session.
         closed: Set when the connection is over.
     """
 
-    def __init__(
-        self, peer: Peer, transport: Transport, find: FindHandler, limits: Limits, options: Options | None = None
-    ) -> None:
+    def __init__(self, peer: Peer, transport: Transport, endpoint: Endpoint) -> None:
         self.peer = peer
         self.transport = transport
-        self.options: Options = options or Options()
-        self.limits: Limits = limits
+        self.endpoint = endpoint
+        self.options: Options = endpoint.options
+        self.limits: Limits = endpoint.limits
         peer.max_batch_members = self.limits.batch_members
         self.negotiated: Negotiated = Negotiated(peer.dispatcher)
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
         self.origin: RequestOrigin = transport.origin
-        self.threads: anyio.CapacityLimiter | None = None
+        self._threads: anyio.CapacityLimiter | None = None
         self.introductions = 0
         self.lasting: dict[str, tuple[Request[Any, Any], Any]] = {}
         self._endless: set[Callable[[], object]] = set()
         self.closed: anyio.Event = anyio.Event()
-        self._find = find
         self._events: Iterator[Event] = iter(())
         self._backlog: deque[bytes | Oversized | Lost] = deque()
         self._message: bytes | Oversized | Lost = b""
@@ -263,9 +258,9 @@ class Session(Link):
 
     def thread_limit(self) -> anyio.CapacityLimiter:
         """Return the limit of threads for blocking handlers."""
-        if self.threads is None:
-            self.threads = anyio.CapacityLimiter(self.limits.threads)
-        return self.threads
+        if self._threads is None:
+            self._threads = super().thread_limit() or anyio.CapacityLimiter(self.limits.threads)
+        return self._threads
 
     @property
     def ready(self) -> bool:
@@ -388,7 +383,7 @@ class Session(Link):
     def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
         """Start a handler; return the rest of its work if it has to wait, else queue its response."""
         self.origin = event.origin or self.origin
-        answered, rest = begin(execute(self._find, self.peer, self, event), copy_context())
+        answered, rest = begin(execute(self.endpoint, self.peer, self, event), copy_context())
         if rest is None and answered[0]:
             self._reply(answered[0], event.id if isinstance(event, Requested) else None)
         return rest

@@ -5,9 +5,9 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property, reduce
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json
 
@@ -26,19 +26,20 @@ from .rounds import Questions, RequestStateSigner, asks_for_input, other_than_re
 from .server import Server
 from .subscriptions import listen
 
+if TYPE_CHECKING:
+    from .endpoint import Endpoint
+
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
-_SIGNER = RequestStateSigner()  # of this process
 
-
-def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Callable[[], Sequence[str]]) -> Handler:
+def handler(endpoint: Endpoint, server: Server, dispatcher: Dispatcher, route: Route) -> Handler:
     """Return the handler of a route: the server's own, else the runtime's.
 
     Args:
-        server: The server.
-        dispatcher: Its dispatcher.
+        endpoint: The endpoint.
+        server: Its server of the revision.
+        dispatcher: Dispatcher of the server.
         route: The route.
-        supported: Returns the names of the served revisions, the best first.
 
     Raises:
         MethodNotFound: There is neither.
@@ -55,7 +56,7 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Cal
         if method.extension is not None:  # notifications do not repeat the capabilities of their sender
             agreement.declared["client"], agreement.declared["server"] = {"extensions": {method.extension: {}}}, offers
         return lambda scope, params: take(params, context(scope._replace(negotiated=agreement), params))
-    work = _work(server, dispatcher, route, supported, offers)
+    work = _work(endpoint, server, dispatcher, route, offers)
     asks = any(asks_for_input(kind) for kind in method.alternatives)
     signature = to_json(introduction(server, revision).model_dump())
     envelope = {**jsonrpc.filled_in(optional(revision.types, "Result")), **jsonrpc.filled_in(method.result)}
@@ -68,7 +69,7 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Cal
         scope = RequestScope(scope.link, scope.origin, scope.request_id, agreed, meta)
         try:
             if asks:
-                answer = await _round(server, method, work, scope, params)
+                answer = await _round(endpoint.signer(server), server, method, work, scope, params)
             else:
                 answer = await work(params, context(scope, params))
                 if asks_for_input(type(answer)):
@@ -100,9 +101,7 @@ def single_errors(error: Exception) -> Iterator[Any]:
         yield from single_errors(one)
 
 
-def _work(
-    server: Server, dispatcher: Dispatcher, route: Route, supported: Callable[[], Sequence[str]], offers: dict[str, Any]
-) -> Handle:
+def _work(endpoint: Endpoint, server: Server, dispatcher: Dispatcher, route: Route, offers: dict[str, Any]) -> Handle:
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
     if dispatcher.is_handled(route, server):
@@ -113,13 +112,20 @@ def _work(
         return empty_list(dispatcher, route, server)
 
     async def discover(params: object, context: object) -> Any:
-        wire = {"supportedVersions": list(supported()), "capabilities": offers, "instructions": server.instructions}
+        wire = {"supportedVersions": endpoint.supported, "capabilities": offers, "instructions": server.instructions}
         return {key: value for key, value in wire.items() if value is not None}  # `_signed` adds the rest
 
     return discover
 
 
-async def _round(server: Server, method: Request[Any, Any], work: Handle, scope: RequestScope, params: Any) -> Any:
+async def _round(
+    signer: RequestStateSigner,
+    server: Server,
+    method: Request[Any, Any],
+    work: Handle,
+    scope: RequestScope,
+    params: Any,
+) -> Any:
     """Run one round of a handler that may ask the client."""
     agreed = scope.negotiated
     assert agreed is not None
@@ -130,7 +136,7 @@ async def _round(server: Server, method: Request[Any, Any], work: Handle, scope:
         name = introduction(server, agreed.dispatcher.revision).name
         return [server.revision, name, method.name, arguments, scope.origin.principal]
 
-    revision, signer = agreed.dispatcher.revision, server.request_state_signer or _SIGNER
+    revision = agreed.dispatcher.revision
     own_params: Any = params
     answers: dict[str, Any] = params.input_responses or {}
     if params.request_state is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
 import anyio.lowlevel
@@ -18,11 +18,11 @@ from ..protocol.capabilities import is_offered
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed
 from ..protocol.methods import ACKNOWLEDGED, UPDATED, Notification, filtered
-from ..protocol.request_scope import Link, Negotiated
+from ..protocol.request_scope import Endpoint, Link, Negotiated
 from ..protocol.revision import Revision
 from ..protocol.uris import followed_key
 from .context import Context
-from .server import Server, attached
+from .server import Server
 
 _MAX_WAITING = 1000  # notifications for a client that reads slowly
 
@@ -48,6 +48,7 @@ class Subscription(Link):
     told = 0
 
     def __init__(self, context: Context, agreed: Any) -> None:
+        self.endpoint: Endpoint = context.link.endpoint
         self.negotiated: Negotiated = context.agreed
         self.origin: RequestOrigin = context.origin
         self._context = context
@@ -128,14 +129,11 @@ class Subscription(Link):
         wire["_meta"] = {**wire.get("_meta", {}), self._key: id_}
         await self._context.link.notify(method, jsonrpc.typed_params(method, wire), related=id_)
 
-    def end(self) -> None:
+    def leave(self) -> None:
         """End the subscription after the waiting notifications."""
         self.is_ending = True
         self._news.set()
 
-
-AroundSubscription: TypeAlias = Callable[[Subscription, Any], AbstractAsyncContextManager[None]]
-"""Surrounds a subscription, given the filter of its client; entered before the subscription begins."""
 
 Follow: TypeAlias = Callable[[Subscription, list[str]], AbstractAsyncContextManager[list[str]]]
 """Follows resources for a subscription while a block lasts; yields the followed ones."""
@@ -169,18 +167,16 @@ async def listen(server: Server, offers: Mapping[str, Any], params: Any, ctx: Co
     answer = server.agree(type(wanted)(**agreed), ctx)
     identity, link = ctx.origin.identity, ctx.link
     subscription = Subscription(ctx, await answer if inspect.isawaitable(answer) else answer)
-    subscription.access = link.access
     resources = _resources(revision, subscription.agreed)
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
-    around = link.around_subscription
     session_expires_at = None if identity is None else identity.session_expires_at
-    with link.ending(subscription.end):
+    with link.ending(subscription.leave):
         async with follow(subscription, optional(subscription.agreed, resources) or []) as followed:
             if resources:
                 subscription.agree(subscription.agreed.model_copy(update={resources: followed}))
             # Broadcasts from now on are sent after the acknowledgement. A client whose token expires listens again.
-            async with nullcontext() if around is None else around(subscription, wanted):
-                with attached(server, subscription), scheduled(session_expires_at, subscription.end):
+            async with link.endpoint.around_subscription(subscription, wanted):
+                with link.endpoint.joined(subscription), scheduled(session_expires_at, subscription.leave):
                     server.begin_subscription(subscription)
                     await subscription.serve(acknowledged)
     return {"_meta": {revision.meta_keys["subscription_id"]: ctx.request_id}}
