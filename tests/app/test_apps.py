@@ -959,9 +959,6 @@ async def test_a_failed_broadcast_is_logged_and_does_not_stop_notifications(capl
     caller = client_of(STATEFUL[3], Listening)
     async with lifespans(servers), connected(caller, *servers) as connection:
         client = connection.client
-        for server in servers:
-            for endpoint in server.session_modes:
-                server.session_modes[endpoint] = False  # as behind an HTTP endpoint without sessions
 
         async def fails(tell: Any) -> None:
             raise OSError("the store is gone")

@@ -233,7 +233,7 @@ async def test_the_loss_of_its_subscription_is_a_change_for_a_client() -> None:
         await client.subscribe(URI)
         for link in server.audience:
             if isinstance(link, Subscription):
-                link.end()
+                link.leave()
         await until(lambda: client.changes)
     assert client.told == []
 

@@ -496,7 +496,7 @@ from mcp_bindgen.runtime import Transport
 from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.http import HttpApp
 service = Endpoint([Notes()])
-assert len(service.supported) == 5
+assert len(service.dispatchers.supported) == 5
 peer = service.session(type("T", (Transport,), {})()).peer
 def loaded():
     return sorted(n for n in sys.modules if n.startswith("mcp_bindgen.") and n.endswith((".types", "_to_v2025_11_25")))
@@ -608,7 +608,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without")
 def test_a_server_without_conversion_serves_only_its_own_revision() -> None:
-    assert Endpoint([v2025_11_25.Server()]).supported == ["2025-11-25"]
+    assert Endpoint([v2025_11_25.Server()]).dispatchers.supported == ["2025-11-25"]
     with pytest.raises(ValueError, match=f"1999-01-01 cannot be served; {MISSING}; there are 2025-11-25"):
         Endpoint([v2025_11_25.Server()], revisions=["1999-01-01", "2025-11-25"])
 

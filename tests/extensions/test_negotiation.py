@@ -11,14 +11,15 @@ from typing import Any, ClassVar
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.cluster.worker import Recorder, recorded
+from mcp_bindgen.cluster.worker import recorded
 from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.http.headers import HeaderMirror
 from mcp_bindgen.http.server.access import HttpEndpoint, operations
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import CapabilityMissing, ProtocolError, UnexpectedAnswer, connect, serve
-from mcp_bindgen.runtime.protocol.access import Operation, RequestOrigin
-from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
+from mcp_bindgen.runtime.protocol.access import Operation
+from mcp_bindgen.runtime.protocol.events import Requested
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2026_07_28 import types as mcp
@@ -329,12 +330,11 @@ async def test_required_scopes_apply_to_extension_methods() -> None:
 
     service = HttpEndpoint([Guarded()], access_policy=Open())  # type: ignore[arg-type]
     dispatcher = service.dispatchers["2026-07-28"]
-    handler = service.guarded(dispatcher, dispatcher.routes["stock/get"])
-    scope = RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(), 1)
-    pear, fig = (stock_params(item) for item in ("pear", "fig"))
-    await handler(scope, pear)
+    route = dispatcher.routes["stock/get"]
+    pear, fig = (Requested(1, route, stock_params(item), dispatcher) for item in ("pear", "fig"))
+    await service.admit(None, [pear])
     with pytest.raises(ProtocolError, match="Insufficient scope: this needs rare"):
-        handler(scope, fig)
+        await service.admit(None, [fig])
     assert asked == [("stock/get", "pear"), ("stock/get", "fig")]
 
 
@@ -377,10 +377,13 @@ async def test_servers_of_other_revisions_get_no_extension_requests() -> None:
 async def test_a_broadcast_to_all_processes_includes_extension_notifications() -> None:
     shop, told = Shop(), list[Any]()
 
-    async def publish(server: Any, tell: Any) -> None:
-        told.extend((revision, method.name, params.item) for revision, method, params in await recorded(server, tell))
+    class Everybody:
+        async def publish(self, server: Any, tell: Any) -> bool:
+            notes = await recorded(endpoint, server, tell)
+            told.extend((revision, method.name, params.item) for revision, method, params in notes)
+            return True
 
-    shop.publish = publish
+    endpoint = Endpoint([shop], workers=Everybody())  # type: ignore[arg-type]
     await shop.broadcast(lambda client: client.notify_stock_changed(item="pear", count=1))
     assert told == [("2026-07-28", "notifications/stock", "pear")]
 

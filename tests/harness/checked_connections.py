@@ -31,7 +31,7 @@ from mcp_bindgen.runtime.protocol.events import (
 )
 from mcp_bindgen.runtime.protocol.methods import Role
 from mcp_bindgen.runtime.protocol.peer import Peer, State
-from mcp_bindgen.runtime.protocol.revision import Dispatcher
+from mcp_bindgen.runtime.protocol.revision import Dispatcher, Dispatchers
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Oversized
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import Pipes
@@ -489,7 +489,7 @@ def introduce(peer: Peer, revision: str) -> None:
 
 def ready(revision: str, role: Role = "server", target: type | None = None) -> Peer:
     """Return a peer after its handshake."""
-    peer = Peer(role, {revision: takes(revision, role, target)})
+    peer = Peer(role, Dispatchers.of(takes(revision, role, target)))
     if role == "server":
         introduce(peer, revision)
     else:

@@ -445,7 +445,7 @@ class Gateway(InProcess):
         home = server.dispatcher.extended(type(server))
         endpoint = Endpoint([server], revisions)
         offered, own = home.offered(server), server.revision
-        return {name: [] if name == own else missed(own, name, offered) for name in endpoint.supported}
+        return {name: [] if name == own else missed(own, name, offered) for name in endpoint.dispatchers.supported}
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Transport]:

@@ -41,7 +41,7 @@ from .protocol.limits import Options
 from .protocol.methods import DISCOVER, INITIALIZE
 from .protocol.peer import Peer
 from .protocol.request_scope import Endpoint, Handler
-from .protocol.revision import Dispatcher, Revision
+from .protocol.revision import Dispatcher, Dispatchers, Revision
 from .protocol.routing import Route
 from .protocol.stateless import UNSUPPORTED
 from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, spoken
@@ -307,7 +307,7 @@ class _Clients(Endpoint):
 
     Attributes:
         limits: Limits of the connection.
-        dispatchers: Revision -> dispatcher of its client.
+        dispatchers: Dispatchers of the given clients.
         prefers_handshake: True if all given clients are stateful.
 
     Raises:
@@ -320,7 +320,8 @@ class _Clients(Endpoint):
             raise ValueError("connecting needs clients, one for each revision")
         self.limits = clients[0].limits
         ranked = sorted(clients, key=lambda client: client.dispatcher.revision.rank)
-        self.dispatchers = {client.revision: client.dispatcher.extended(type(client)) for client in ranked}
+        eras = {client.revision: client.dispatcher.revision.era.is_stateless for client in ranked}
+        self.dispatchers = Dispatchers(eras, self.dispatcher)
         self._own = [client.dispatcher.revision for client in reversed(ranked)]
         self._find_bridging = find_bridging
         self.prefers_handshake = not any(revision.era.is_stateless for revision in self._own)
@@ -349,8 +350,12 @@ class _Clients(Endpoint):
             assert self._bridges is not None
             client = self._bridges.wire_client(next(one for one in self._foreign if one.name == revision))
             self._by_revision[revision] = client
-            self.dispatchers[revision] = client.dispatcher.extended(type(client))
         return self._by_revision[revision]
+
+    def dispatcher(self, revision: str) -> Dispatcher:
+        """Return the dispatcher of the client of a revision."""
+        client = self.client(revision)
+        return client.dispatcher.extended(type(client))
 
     def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return the handler of a route; raises `MethodNotFound` if there is none."""
@@ -479,7 +484,7 @@ class _Attempt:
     def _speak(self, revision: str) -> Client:
         """Switch to a revision; return its client."""
         session, client = self._session, self._clients.client(revision)
-        session.peer.dispatcher = session.negotiated.dispatcher = self._clients.dispatchers[revision]
+        session.peer.dispatcher = session.negotiated.dispatcher = self._clients.dispatcher(revision)
         session.meta, session.headers = {}, None
         client.attach(session, CacheScope((self._server, revision), session))
         return client
@@ -520,7 +525,7 @@ class _Attempt:
 
     async def _conclude(self) -> Client | None:
         """Choose a revision from the response to the probe."""
-        error, revision = self._answer, self._clients.dispatchers[self._probed].revision
+        error, revision = self._answer, self._clients.dispatcher(self._probed).revision
         if not isinstance(error, Exception):
             return await self._choose(error.supported_versions)
         if isinstance(error, AuthorizationError | ServerUnavailable):

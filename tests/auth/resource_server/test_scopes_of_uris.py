@@ -15,14 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.app import App
 from mcp_bindgen.auth import ResourceServer, StaticTokens
-from mcp_bindgen.cluster.worker import Recorder
 from mcp_bindgen.http.server.access import HttpEndpoint, operations_named
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import Identity
-from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
+from mcp_bindgen.runtime.protocol.access import InsufficientScope
+from mcp_bindgen.runtime.protocol.events import Requested
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
-from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from tests.app.serving import served
 from tests.harness.effort import each
 from tests.harness.http_wires import listening
@@ -323,10 +322,10 @@ async def test_other_tasks_run_while_a_large_filter_is_checked() -> None:
     filtered = {"resourceSubscriptions": [*(f"note://{number}" for number in range(200)), "note://payroll"]}
     method = dispatcher.revision.request("subscriptions/listen")
     params = typed_params(method, stateless("subscriptions/listen", notifications=filtered)["params"])
-    handle = service.find(dispatcher, dispatcher.routes[method.name])
+    listening = Requested(1, dispatcher.routes[method.name], params, dispatcher)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others)
         with pytest.raises(InsufficientScope):
-            await handle(RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(KEYS[NOTHING]), 1), params)
+            await service.admit(KEYS[NOTHING], [listening])
         tasks.cancel_scope.cancel()
     assert turns > 10

@@ -635,7 +635,7 @@ async def test_calls_that_need_the_list_read_it_once_a_second_and_after_a_change
     name: str, arguments: Any, headers: Any, status: int, reads: int, monkeypatch: Any
 ) -> None:
     server, clock = Now(), [0.0]
-    monkeypatch.setattr("mcp_bindgen.http.server.stateless.monotonic", lambda: clock[0])
+    monkeypatch.setattr("mcp_bindgen.http.server.mirrored_headers.monotonic", lambda: clock[0])
     async with serving(server, principal=lambda scope: scope.get("who")) as app:
 
         async def ask(who: str, times: int = 1) -> None:

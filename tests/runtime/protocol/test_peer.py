@@ -24,6 +24,7 @@ from mcp_bindgen.runtime.protocol.events import (
 )
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.peer import Peer, State
+from mcp_bindgen.runtime.protocol.revision import Dispatchers
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import types as stateless
@@ -65,7 +66,7 @@ every_revision = pytest.mark.parametrize("revision", STATEFUL)
 
 def server(*revisions: str) -> Peer:
     """Return the peer of a server that has received no message."""
-    return Peer("server", {revision: takes(revision, "server") for revision in revisions or [LATEST]})
+    return Peer("server", Dispatchers.of(*(takes(revision, "server") for revision in revisions or [LATEST])))
 
 
 def client(revision: str = LATEST) -> Peer:
@@ -645,7 +646,7 @@ def test_initialized_ends_the_handshake_whatever_its_params(revision: str, param
 
 
 def test_a_client_answers_only_ping_during_the_handshake() -> None:
-    peer = Peer("client", {LATEST: takes(LATEST, "client")})
+    peer = Peer("client", Dispatchers.of(takes(LATEST, "client")))
     assert (asked(feed(peer, ping(1))), code_of(feed(peer, request(2, "roots/list")))) == ([1], INVALID)
     peer.negotiated()
     assert asked(feed(peer, request(2, "roots/list"))) == [2]
@@ -749,7 +750,7 @@ def test_an_answered_request_cannot_be_cancelled() -> None:
 
 
 def test_initialize_is_not_cancelled() -> None:
-    ours = Peer("client", {LATEST: takes(LATEST, "client")})
+    ours = Peer("client", Dispatchers.of(takes(LATEST, "client")))
     pending, _ = ours.request(methods.INITIALIZE, typed_params(methods.INITIALIZE, initialize(LATEST)["params"]))
     assert (ours.cancel(pending, "too slow"), feed(ours, answer(pending.id, {}))) == (b"", [])
     theirs = server()

@@ -21,6 +21,7 @@ from mcp_bindgen.runtime.protocol.errors import UnsupportedRevision
 from mcp_bindgen.runtime.protocol.events import Answered, CancelRequested, Event, Notified, Rejected, Requested
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.peer import Peer, State
+from mcp_bindgen.runtime.protocol.revision import Dispatchers
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.harness.checked_connections import (
     INITIALIZED,
@@ -302,7 +303,7 @@ def messages(revision: str) -> st.SearchStrategy[Any]:
 def dual(kind: str) -> Peer:
     """Return a peer of a server: both eras or only the stateless era, before or after a handshake."""
     served = {"both": [LATEST, STATELESS], "ready": [LATEST, STATELESS], "batching": ["2025-03-26", STATELESS]}
-    peer = Peer("server", {one: takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS])})
+    peer = Peer("server", Dispatchers.of(*(takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS]))))
     if kind in ("ready", "batching"):
         asked = only(Requested, feed(peer, initialize(served[kind][0])))
         peer.negotiated()
@@ -616,7 +617,7 @@ async def test_clients_and_servers_without_a_common_revision_cannot_connect() ->
 
 
 def test_a_server_can_cancel_only_subscriptions() -> None:
-    peer = Peer("client", {STATELESS: takes(STATELESS, "client")})
+    peer = Peer("client", Dispatchers.of(takes(STATELESS, "client")))
     methods: Any = v2026_07_28.methods.METHODS
     params = {"_meta": stating(), "name": "x", "notifications": {}}
     for name, ends in (("subscriptions/listen", True), ("tools/call", False)):

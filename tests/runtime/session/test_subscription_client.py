@@ -156,7 +156,7 @@ def end_all(shop: Any) -> None:
     """End all subscriptions regularly, like a server that stops."""
     for link in shop.audience:
         if isinstance(link, Subscription):
-            link.end()
+            link.leave()
 
 
 @pytest.mark.parametrize("way", [over_http, in_memory])

@@ -15,7 +15,7 @@ from mcp_bindgen.cluster.worker import Recorder
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
 from mcp_bindgen.runtime.protocol import uris
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_wanted
-from mcp_bindgen.runtime.session.server import attached
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
@@ -208,7 +208,7 @@ async def test_a_server_ends_a_subscription_with_a_result() -> None:
         await server.broadcast(lambda one: one.notify_tool_list_changed())
         for link in server.audience:
             if isinstance(link, Subscription):
-                link.end()
+                link.leave()
         assert (await client.receive())["method"] == TOOLS
         ended = await client.receive()
         assert (ended["id"], ended["result"]["resultType"]) == (7, "complete")
@@ -384,6 +384,7 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
 
 async def test_other_tasks_run_while_many_clients_are_notified() -> None:
     server, turns = Changes(), 0
+    endpoint = Endpoint([server])
     ready = type("Connected", (Recorder,), {"ready": True})
     links = [ready(Negotiated(v2026_07_28.dispatcher.SERVER)) for _ in range(2_000)]
     for link in links:
@@ -397,7 +398,7 @@ async def test_other_tasks_run_while_many_clients_are_notified() -> None:
 
     with ExitStack() as stack:
         for link in links:
-            stack.enter_context(attached(server, link))
+            stack.enter_context(endpoint.joined(link))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(others)
             await server.broadcast(lambda client: client.notify_tool_list_changed())

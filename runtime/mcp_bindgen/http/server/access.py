@@ -157,6 +157,11 @@ class HttpEndpoint(Endpoint):
 
     access_policy: AccessPolicy | None = None
 
+    @property
+    def checks_scopes(self) -> bool:  # type: ignore[override]
+        """True if messages carry tokens."""
+        return self.access_policy is not None
+
     def needed_scopes(self, revision: str | None, operations: Sequence[Operation]) -> frozenset[str]:
         """Return the scopes that operations need together.
 

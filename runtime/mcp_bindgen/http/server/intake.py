@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mcp_bindgen.runtime.concurrency import begin
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import Operation
+from mcp_bindgen.runtime.protocol.access import InsufficientScope, Operation
 from mcp_bindgen.runtime.protocol.envelope import (
     BatchTooLarge,
     Envelope,
@@ -118,20 +118,27 @@ class Intake:
         finally:
             self._arriving.pop(call, None)
 
-    def events(self, call: Call, peer: Peer, body: bytes) -> list[Event]:
-        """Read the messages in a body of a stateful revision.
+    async def events(self, call: Call, peer: Peer, body: bytes) -> list[Event]:
+        """Read the messages in a body of a stateful revision, and check that the token allows all of them.
 
         Raises:
             HttpError: The client does not accept both kinds of responses, or a message is malformed. Its error would
                 have no id, and belongs to no stream.
+            InsufficientScope: A scope is missing. Nothing was received then.
         """
         if not call.accepts(JSON, EVENTS):
             raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
         events = list(peer.read(body))
-        for one in events:
-            if isinstance(one, Rejected) and one.reply and one.id is None:
-                peer.take_back(events)
-                raise HttpError(413 if isinstance(one.error, BatchTooLarge) else 400, one.error)
+        try:
+            for one in events:
+                if isinstance(one, Rejected) and one.reply and one.id is None:
+                    raise one.error
+            await self._endpoint.admit(call.identity, events)
+        except ProtocolError as error:
+            peer.take_back(events)
+            if isinstance(error, InsufficientScope):
+                raise
+            raise HttpError(413 if isinstance(error, BatchTooLarge) else 400, error) from None
         return events
 
     def parse(self, call: Call, body: bytes) -> ParsedBody:

@@ -89,9 +89,7 @@ class StatelessRequests:
 
     def __init__(self, endpoint: HttpEndpoint, keep_alive: float, write_timeout: float) -> None:
         self._endpoint, self._keep_alive, self._write_timeout = endpoint, keep_alive, write_timeout
-        dispatchers = endpoint.dispatchers
-        served = {name: one for name, one in dispatchers.items() if one.revision.era.is_stateless is self.is_stateless}
-        self._peer = Peer("server", served or dispatchers, endpoint.supported)
+        self._peer = Peer("server", endpoint.dispatchers.only(is_stateless=self.is_stateless) or endpoint.dispatchers)
 
     async def post(self, call: Call, body: bytes) -> None:
         """Answer the message in the body of a request. Raises `HttpError`."""
@@ -117,12 +115,15 @@ class StatelessRequests:
         """Run a handler; if it has to wait, it is cancelled when the client disconnects."""
         exchange = Exchange(call, self._endpoint, self._write_timeout, self._keep_alive)
         revision, method = asked.dispatcher.revision, asked.route.method
-        try:
-            if self._endpoint.access_policy is not None:
+        if self._endpoint.access_policy is not None:
+            try:
                 await self._endpoint.admit(call.identity, [asked])
-        except InsufficientScope as missing:
-            await self._challenge(exchange, missing, peer.fail(asked.id, missing))
-            return
+            except InsufficientScope as missing:
+                await self._challenge(exchange, missing, peer.fail(asked.id, missing))
+                return
+            except ProtocolError as error:
+                await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
+                return
         answered, rest = begin(execute(self._endpoint, peer, exchange, asked))
         if rest is not None:
             answered = await exchange.while_connected(rest)
@@ -205,8 +206,7 @@ class Sessionless(StatelessRequests):
             peer.resume(self._revision(call), 1)
         else:
             check_version(call, self._endpoint.dispatchers)
-        events = self._intake.events(call, peer, body)
-        await self._endpoint.admit(call.identity, events)
+        events = await self._intake.events(call, peer, body)
         if not any(isinstance(one, Requested | Notified | Rejected) for one in events):
             raise HttpError(400, SessionRequired("an answer"))
         reply = _Reply(call, self._endpoint, self._write_timeout, self._keep_alive)
@@ -245,7 +245,8 @@ class Sessionless(StatelessRequests):
             if isinstance(one, Rejected):
                 data = one.reply
             elif isinstance(one, Requested | Notified):
-                data, error = await execute(self._endpoint, peer, reply, one)
+                answered, error = await execute(self._endpoint, peer, reply, one)
+                data = answered or data
         return data, error
 
 

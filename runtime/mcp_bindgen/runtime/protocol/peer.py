@@ -9,8 +9,8 @@ causes it, and raises. Messages have no transitions of their own: a request is *
 until it is answered, dropped or the connection closes, and a request of ours is *pending* until its answer comes, it is
 cancelled or the connection closes. Both are sets of ids, in any state.
 
-    server   NEW --agreed--> NEGOTIATED --confirmed--> READY        client   NEW --agreed--> READY
-             NEW --resumed--> READY
+    server   NEW --asked--> ASKED --agreed--> NEGOTIATED --confirmed--> READY        client   NEW --agreed--> READY
+             ASKED --failed--> NEW          NEW --resumed--> READY
     both     READY --agreed--> READY (a client introduces itself again)      any --> CLOSED
 """
 
@@ -19,10 +19,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import ValidationError
@@ -51,9 +50,9 @@ from .errors import ConnectionClosed, InvalidParams, MethodNotFound, NotInitiali
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .limits import Limits
 from .methods import CANCELLED, INITIALIZE, INITIALIZED, LISTEN, PING, Notification, Request, Role
-from .revision import Dispatcher
+from .revision import Dispatcher, Dispatchers
 from .routing import Route
-from .stateless import meta_beside, names_revision, peek_revision, select_revision
+from .stateless import key_in, meta_beside, names_revision, select_revision
 from .transport import Incoming, Lost, Oversized
 
 if TYPE_CHECKING:
@@ -67,25 +66,65 @@ class State(Enum):
     """The state of a connection (MCP, "Lifecycle")."""
 
     NEW = "nothing was agreed"
+    ASKED = "initialize is being answered"
     NEGOTIATED = "initialize is answered"
     READY = "initialized, or never in need of it"
     CLOSED = "over"
 
 
-Trigger: TypeAlias = Literal["agreed", "confirmed", "resumed"]
-"""Both sides know the revision; the client has taken the answer to its handshake; another process did the handshake."""
+Trigger: TypeAlias = Literal["asked", "failed", "agreed", "confirmed", "resumed"]
+"""A client introduces itself; in vain; both sides know the revision; the client has taken the answer to its handshake;
+another process did the handshake."""
 
 TRANSITIONS: Mapping[tuple[Role, State, Trigger], State] = {
-    ("server", State.NEW, "agreed"): State.NEGOTIATED,
+    ("server", State.NEW, "asked"): State.ASKED,
     ("server", State.NEW, "resumed"): State.READY,
+    ("server", State.ASKED, "failed"): State.NEW,
+    ("server", State.ASKED, "agreed"): State.NEGOTIATED,
     ("server", State.NEGOTIATED, "confirmed"): State.READY,
     ("client", State.NEW, "agreed"): State.READY,
     ("client", State.READY, "agreed"): State.READY,
 }
 """Role, state and trigger -> the state afterwards."""
 
-_NAMED_REVISIONS = re.compile(rb'(/?)protocolVersion"\s*:\s*(?:"([^"]*)")?|\\/|\\u00[2-7]').findall
-"""Finds the revisions that `initialize` and stateless requests name; an escape, which can spell any name, is empty."""
+Kind: TypeAlias = Literal["initialize", "initialized", "ping", "cancelled", "request", "notification"]
+Admission: TypeAlias = Literal["taken", "begins", "confirms", "early", "repeated", "unknown", "unasked"]
+
+KINDS: Mapping[str, Kind] = {
+    INITIALIZE: "initialize",
+    INITIALIZED: "initialized",
+    PING: "ping",
+    CANCELLED: "cancelled",
+}
+"""Method -> kind of message; all other methods are of the kinds `request` and `notification`."""
+
+ADMISSION: Mapping[tuple[Role, State | None], Mapping[Kind, Admission]] = {
+    ("server", None): {"initialize": "unknown"},
+    ("server", State.NEW): {
+        "initialize": "begins",
+        "initialized": "early",
+        "request": "early",
+        "notification": "early",
+    },
+    ("server", State.ASKED): {
+        "initialize": "repeated",
+        "initialized": "early",
+        "request": "early",
+        "notification": "early",
+    },
+    ("server", State.NEGOTIATED): {"initialize": "repeated", "initialized": "confirms", "request": "early"},
+    ("server", State.READY): {"initialize": "repeated"},
+    ("client", None): {"initialize": "unasked", "ping": "unasked", "request": "unasked"},
+    ("client", State.NEW): {"initialize": "early", "request": "early"},
+    ("client", State.READY): {},
+}
+"""Role, state and kind of message -> what becomes of it; all others are taken. A stateless message has no state."""
+
+_NAMED = re.compile(rb'/protocolVersion"\s*:\s*"([^"\\]{1,64})"').search
+"""Finds the revision that a stateless message names."""
+
+_ESCAPED = re.compile(rb"\\/|\\u00[2-7]").search
+"""Finds an escape, which can spell any name."""
 
 
 class Peer:
@@ -95,9 +134,6 @@ class Peer:
         role: Which end.
         dispatchers: Revision -> dispatcher, the oldest revision first. A server picks one of them when
             the client introduces itself, or for each request that names its revision.
-        supported: Names of the revisions for errors, the best first; by default those above.
-        complete: Returns the dispatchers of all revisions that the server can serve; called for the first message
-            that may be in none of the revisions above. Without it, these are all.
 
     Attributes:
         invalid_items: Invalid parts of results that a client left out, each once.
@@ -107,34 +143,40 @@ class Peer:
 
     max_batch_members: int = Limits.batch_members
 
-    def __init__(
-        self,
-        role: Role,
-        dispatchers: Mapping[str, Dispatcher],
-        supported: Sequence[str] | None = None,
-        complete: Callable[[], Mapping[str, Dispatcher]] | None = None,
-    ) -> None:
+    def __init__(self, role: Role, dispatchers: Dispatchers) -> None:
         self.role: Role = role
-        self._complete = complete
-        self._use(dispatchers, supported)
+        self.dispatchers = dispatchers
         self.pending: dict[int, Pending] = {}
         self.handling: dict[RequestId, Batch | None] = {}
         self.initialize_request_id: RequestId | None = None
         self.invalid_items: dict[InvalidItem, None] = {}
         self.changes: int = 0
         self._ids = itertools.count(1)
+        self._dispatcher: Dispatcher | None = None
+        self._state: State | None = None
 
-    def _use(self, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None) -> None:
-        """Begin with the newest stateful revision, or else the newest one."""
-        self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
-        self.dispatchers = dispatchers
-        self._stateful, self._stateless = (
-            {name: one for name, one in dispatchers.items() if one.revision.era.is_stateless is is_stateless}
-            for is_stateless in (False, True)
-        )
-        self._names_revisions = self.role == "server" and bool(self._stateless)
-        self.dispatcher: Dispatcher = list((self._stateful or dispatchers).values())[-1]
-        self.state: State = State.NEW if self._stateful else State.READY
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Dispatcher of the spoken revision; at first of the newest stateful revision, or else of the newest one."""
+        if self._dispatcher is None:
+            self._dispatcher = self.dispatchers.first()
+        return self._dispatcher
+
+    @dispatcher.setter
+    def dispatcher(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    @property
+    def state(self) -> State:
+        """State of the connection: a handshake comes first where there are stateful revisions."""
+        if self._state is None:
+            self._state = State.NEW if self.dispatchers.best(is_stateless=False) else State.READY
+        return self._state
+
+    @property
+    def is_closed(self) -> bool:
+        """True if the connection is over."""
+        return self._state is State.CLOSED
 
     def another(self) -> Peer:
         """Make a peer that takes the same, for another connection to which nothing was said yet."""
@@ -161,12 +203,9 @@ class Peer:
                 return self.lose(data.id, data.error)
             if isinstance(data, Incoming):
                 return _with_origin(self.read(bytes(data)), data.origin)
-        if self.state is State.CLOSED:
+        if self.is_closed:
             return []
         event = self._receive_quickly(data)
-        if event is None and self._complete is not None and self._may_be_foreign(data):
-            self._take_all_revisions(self._complete)
-            event = self._receive_quickly(data)
         if event is not None:
             return [event]
         try:
@@ -180,30 +219,6 @@ class Peer:
                 return [Answered(pending, error=error)]
             return [Rejected(error, jsonrpc.failure(None, error))]
         return self._receive_batch(message) if is_array(message) else self._receive_parsed(message, None)
-
-    def _may_be_foreign(self, data: bytes) -> bool:
-        """Return True if a message may be in a revision that is not among the dispatchers yet."""
-        named = _NAMED_REVISIONS(data) if b"protocolVersion" in data or b"\\" in data else ()
-        if named:
-            return not self._own_names.issuperset(named)
-        if self.dispatcher.revision.era.is_stateless:
-            return b'"id"' in data  # all requests name their revision, and few notifications
-        return self.state is State.NEW and not self.is_initializing
-
-    @cached_property
-    def _own_names(self) -> frozenset[tuple[bytes, bytes]]:
-        """The revisions of the dispatchers as `_NAMED_REVISIONS` finds them in messages of their eras."""
-        known = self.dispatchers.items()
-        return frozenset((b"/" * one.revision.era.is_stateless, name.encode()) for name, one in known)
-
-    def _take_all_revisions(self, complete: Callable[[], Mapping[str, Dispatcher]]) -> None:
-        """Serve all revisions from now on; a connection that has one keeps it."""
-        dispatcher, state = self.dispatcher, self.state
-        has_revision = (state is not State.NEW or self.is_initializing) and not dispatcher.revision.era.is_stateless
-        self._complete = None
-        self._use(complete())
-        if has_revision:
-            self.dispatcher, self.state = dispatcher, state
 
     def receive_oversized(self, limit: int, head: bytes) -> list[Event]:
         """Return the events of a message that was too large, of which only the beginning is known."""
@@ -231,17 +246,11 @@ class Peer:
                 return None
             return Answered(self.pending.pop(answered), message["result"])
         name = jsonrpc.peek_method(data)
-        named = self._names_revisions
-        dispatcher = peek_revision(data, self._stateless, self.dispatcher) if named else self.dispatcher
+        dispatcher = self.dispatcher if self.role == "client" else self._peek_revision(data)
         if name is None or dispatcher is None:
             return None
-        is_stateless = dispatcher.revision.era.is_stateless
-        if not is_stateless and (self.state is not State.READY or name == INITIALIZE):
-            return None
-        if self._complete is not None and not is_stateless and self._may_be_foreign(data):
-            return None
         route = dispatcher.routes.get(name)
-        if route is None:
+        if route is None or self._admission(dispatcher, name, route.method.kind) != "taken":
             return None
         try:
             read = route.read_message(data)
@@ -253,11 +262,33 @@ class Peer:
             return None
         if route.method.kind == "request":
             id_ = message.get("id")
-            if id_ is None or id_ in self.handling or (is_stateless and not names_revision(dispatcher, params)):
+            if (
+                id_ is None
+                or id_ in self.handling
+                or (dispatcher.revision.era.is_stateless and not names_revision(dispatcher, params))
+            ):
                 return None
             self.handling[id_] = None
             return Requested(id_, route, params, dispatcher)
         return None if "id" in message else self._notified(route, params, dispatcher)
+
+    def _peek_revision(self, data: bytes) -> Dispatcher | None:
+        """Return the dispatcher of the revision that a message names, without a name that of the connection.
+
+        The result is `None` where only the whole text can tell.
+        """
+        named = _NAMED(data)
+        if named is None:
+            is_unclear = b"/protocolVersion" in data or (b"\\" in data and _ESCAPED(data) is not None)
+            return None if is_unclear and self.dispatchers.best(is_stateless=True) else self.dispatcher
+        found = self.dispatchers.get(named[1].decode("utf-8", "replace"))
+        is_meant = found is not None and found.revision.era.is_stateless and key_in(found.revision, data)
+        return found if is_meant else None
+
+    def _admission(self, dispatcher: Dispatcher, method: str, kind: Literal["request", "notification"]) -> Admission:
+        """Return what becomes of a message (MCP, "Lifecycle")."""
+        state = None if dispatcher.revision.era.is_stateless else self.state
+        return ADMISSION[self.role, state].get(KINDS.get(method, kind), "taken")
 
     def _receive_batch(self, messages: list[Any]) -> Iterable[Event]:
         try:
@@ -275,7 +306,7 @@ class Peer:
         return batch.read(messages, lambda message: self._receive_parsed(message, batch))
 
     def _receive_parsed(self, message: object, batch: Batch | None) -> list[Event]:
-        if self.state is State.CLOSED:
+        if self.is_closed:
             return []
         try:
             return self._interpret(read_envelope(message), batch)
@@ -295,14 +326,20 @@ class Peer:
         if envelope.is_answer:
             return self._answer(envelope)
         dispatcher = self.dispatcher
-        if self._names_revisions:
-            dispatcher = select_revision(envelope, self._stateless, dispatcher, self.supported)
+        if self.role == "server":
+            dispatcher = select_revision(envelope, self.dispatchers, dispatcher)
         if envelope.kind == "request":
             return [self._request(envelope, dispatcher, batch)]
         route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "notification":
             raise MethodNotFound(envelope.method)
-        self._admit(envelope, dispatcher, batch)
+        match self._admission(dispatcher, envelope.method, "notification"):
+            case "early":
+                raise NotInitialized
+            case "confirms":
+                self.move("confirmed")  # whatever its params
+            case _:
+                pass
         return [self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)]
 
     def _request(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Event:
@@ -311,7 +348,12 @@ class Peer:
             raise invalid(f"the id {envelope.id!r} is in use")
         if batch is not None and not dispatcher.revision.batches:
             raise invalid("batches are not part of this revision")
-        dispatcher = self._admit(envelope, dispatcher, batch)
+        admission = self._admission(dispatcher, envelope.method, "request")
+        if admission == "begins" and batch is None:
+            wanted = envelope.params.get("protocolVersion") if is_object(envelope.params) else None
+            dispatcher = self.dispatchers.stateful(wanted)
+        elif admission != "taken":
+            raise self._refusal(admission, envelope.method)
         route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "request":
             raise MethodNotFound(envelope.method)
@@ -319,39 +361,25 @@ class Peer:
             raise InvalidParams(envelope.method, [{"path": "params", "problem": "a text has half of a surrogate pair"}])
         params = jsonrpc.read_params(route, envelope.message)
         meta = meta_beside(dispatcher, envelope, params) if dispatcher.revision.era.is_stateless else None
+        if admission == "begins":
+            self.dispatcher, self.initialize_request_id = dispatcher, envelope.id
+            self.move("asked")
         self.handling[envelope.id] = batch
         if batch is not None:
             batch.expect(envelope.id)
         return Requested(envelope.id, route, params, dispatcher, meta=meta)
 
-    def _admit(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Dispatcher:
-        """Return the revision of a message that may come now: `initialize` decides it (MCP, "Lifecycle").
-
-        Raises:
-            ProtocolError: The message comes too early or twice, or a stateless server asks its client.
-            MethodNotFound: The message begins a handshake in the stateless era; the error names the served revisions.
-        """
-        is_request, is_initialize = envelope.kind == "request", envelope.method == INITIALIZE
-        if dispatcher.revision.era.is_stateless:
-            if is_request and self.role == "client":
-                raise invalid("servers send no requests in this revision")
-            if is_request and is_initialize:
-                raise MethodNotFound(envelope.method, {"supported": list(self.supported)})
-        elif not is_request:
-            if self.role == "server" and self.state is State.NEW and envelope.method != CANCELLED:
-                raise NotInitialized
-            if self.state is State.NEGOTIATED and envelope.method == INITIALIZED:
-                self.move("confirmed")  # whatever its params
-        elif is_initialize and self.role == "server":
-            if self.state is not State.NEW or self.is_initializing or batch is not None:
-                raise invalid("initialize comes once, first and alone")
-            self.initialize_request_id = envelope.id
-            wanted = envelope.params.get("protocolVersion") if is_object(envelope.params) else None
-            known = self._stateful.get(wanted) if isinstance(wanted, str) else None
-            self.dispatcher = dispatcher = known or [*self._stateful.values()][-1]
-        elif self.state is not State.READY and envelope.method != PING:
-            raise NotInitialized
-        return dispatcher
+    def _refusal(self, admission: Admission, method: str) -> ProtocolError:
+        """Return the error for a request that may not come now."""
+        match admission:
+            case "early":
+                return NotInitialized()
+            case "unasked":
+                return invalid("servers send no requests in this revision")
+            case "unknown":
+                return MethodNotFound(method, {"supported": self.dispatchers.supported})
+            case _:
+                return invalid("initialize comes once, first and alone")
 
     def _notified(self, route: Route, params: object, dispatcher: Dispatcher) -> Event:
         reaction = REACTIONS.get(dispatcher.revision.utilities.get(route.method.name, route.method.name))
@@ -361,7 +389,7 @@ class Peer:
     def react_to_cancelled(self, params: object) -> Event | None:
         """React to the cancellation of a request, by its sender or by the server."""
         id_ = optional(params, "request_id")  # a draft may have no such member
-        if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
+        if id_ in self.handling and (self._state is not State.ASKED or id_ != self.initialize_request_id):
             return CancelRequested(id_, optional(params, "reason"))
         own = own_id(id_)
         if own in self.pending and self.pending[own].method.name == LISTEN:
@@ -464,8 +492,7 @@ class Peer:
         """Answer a request of the peer; empty when it was cancelled or when its batch is incomplete."""
         if id_ not in self.handling:
             return b""
-        data, batch = jsonrpc.response(id_, result), self.handling.pop(id_)
-        return data if batch is None else batch.answered(id_, data)
+        return self._close(id_, jsonrpc.response(id_, result))
 
     def fail(self, id_: RequestId, error: ProtocolError) -> bytes:
         """Answer a request of theirs with an error; empty in the same cases as `respond`."""
@@ -477,6 +504,8 @@ class Peer:
 
     def _close(self, id_: RequestId, data: bytes) -> bytes:
         batch = self.handling.pop(id_)
+        if self._state is State.ASKED and id_ == self.initialize_request_id:
+            self.move("failed")
         return data if batch is None else batch.answered(id_, data)
 
     def negotiated(self, revision: str | None = None) -> None:
@@ -486,17 +515,12 @@ class Peer:
             self.dispatcher = self.dispatchers[revision]
         self.move("agreed")
 
-    @property
-    def is_initializing(self) -> bool:
-        """True if the handshake is being answered."""
-        return self.initialize_request_id in self.handling
-
     def move(self, trigger: Trigger) -> None:
         """Change the state; raises `ValueError` if the trigger is illegal in this state."""
         state = TRANSITIONS.get((self.role, self.state, trigger))
         if state is None:
             raise ValueError(f"{trigger} is impossible for a {self.role} in the state {self.state.name}")
-        self.state = state
+        self._state = state
 
     def take_back(self, events: Iterable[Event]) -> None:
         """Restore the state before messages that are refused as a whole: nothing was received."""
@@ -519,14 +543,14 @@ class Peer:
 
     def close(self, reason: str) -> list[Answered]:
         """Close the connection: every request of ours fails with one clear error."""
-        self.state = State.CLOSED
+        self._state = State.CLOSED
         failed = [Answered(pending, error=ConnectionClosed(reason)) for pending in self.pending.values()]
         self.pending.clear()
         self.handling.clear()
         return failed
 
     def _check_open(self) -> None:
-        if self.state is State.CLOSED:
+        if self.is_closed:
             raise ConnectionClosed("the connection is closed")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -246,6 +246,80 @@ class Dispatcher:
             raise MethodNotFound(route.method.name)
         handler: Callable[..., Any] = getattr(target, route.handler)
         return handler
+
+
+class Dispatchers(Mapping[str, Dispatcher]):
+    """Dispatchers of the revisions that a side speaks, the best revision last; each is made when it is first asked for.
+
+    Args:
+        own: Revision -> True if it is stateless, of revisions that need no conversion.
+        make: Returns the dispatcher of a revision.
+        more: Returns the same for all revisions; called when another revision than the own ones is asked for.
+    """
+
+    def __init__(
+        self,
+        own: Mapping[str, bool],
+        make: Callable[[str], Dispatcher],
+        more: Callable[[], Mapping[str, bool]] | None = None,
+    ) -> None:
+        self._own, self._make, self._more = own, make, more
+        self._made: dict[str, Dispatcher] = {}
+
+    @classmethod
+    def of(cls, *made: Dispatcher) -> Dispatchers:
+        """Return the mapping of dispatchers that are made already, the best last."""
+        by_name = {one.revision.name: one for one in made}
+        return cls({name: one.revision.era.is_stateless for name, one in by_name.items()}, by_name.__getitem__)
+
+    @cached_property
+    def _all(self) -> Mapping[str, bool]:
+        return self._own if self._more is None else self._more()
+
+    def __getitem__(self, name: str) -> Dispatcher:
+        found = self._made.get(name)
+        if found is None:
+            if name not in self._own and name not in self._all:
+                raise KeyError(name)
+            found = self._made[name] = self._make(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def names(self, *, is_stateless: bool) -> list[str]:
+        """Return all revisions of an era, the best last."""
+        return [name for name, found in self._all.items() if found is is_stateless]
+
+    def only(self, *, is_stateless: bool) -> Dispatchers:
+        """Return the mapping of the revisions of one era; its `supported` has all."""
+        found = Dispatchers(dict.fromkeys(self.names(is_stateless=is_stateless), is_stateless), self.__getitem__)
+        found.supported = self.supported
+        return found
+
+    def best(self, *, is_stateless: bool) -> str | None:
+        """Return the best revision of an era that needs no conversion, or else that needs it; None if there is none."""
+        own = [name for name, found in self._own.items() if found is is_stateless]
+        return next(reversed(own or self.names(is_stateless=is_stateless)), None)
+
+    def first(self) -> Dispatcher:
+        """Return the dispatcher of a new connection: of the best stateful revision, or else of the best one."""
+        return self[self.best(is_stateless=False) or str(self.best(is_stateless=True))]
+
+    def stateful(self, wanted: object) -> Dispatcher:
+        """Return the dispatcher of the revision that a client wants, or else of the best stateful one."""
+        if isinstance(wanted, str) and not self._own.get(wanted, True):
+            return self[wanted]
+        known = self.names(is_stateless=False)
+        return self[wanted if isinstance(wanted, str) and wanted in known else known[-1]]
+
+    @cached_property
+    def supported(self) -> list[str]:
+        """All revisions, the best first."""
+        return list(self)[::-1]
 
 
 _answered = cache(with_answers)

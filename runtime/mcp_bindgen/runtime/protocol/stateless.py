@@ -5,8 +5,6 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -17,7 +15,7 @@ from ..model.json_types import is_object
 from .envelope import Envelope
 from .errors import ProtocolError
 from .methods import DISCOVER, INITIALIZE
-from .revision import Dispatcher, Revision
+from .revision import Dispatcher, Dispatchers, Revision
 from .routing import Route
 
 UNSUPPORTED = "UNSUPPORTED_PROTOCOL_VERSION"
@@ -26,8 +24,6 @@ UNSUPPORTED = "UNSUPPORTED_PROTOCOL_VERSION"
 ROUND = ("input_responses", "request_state")
 """The fields of params that carry the answers and the state of a request from one of its rounds to the next."""
 
-Peek = Callable[[bytes], "re.Match[bytes] | None"]
-
 
 def version_key(revision: Revision) -> str:
     """Return the key under which requests name their revision; a draft may have none."""
@@ -35,15 +31,18 @@ def version_key(revision: Revision) -> str:
 
 
 @cache
-def _version(revision: Revision) -> tuple[bytes, Peek]:
-    """Return the key under which requests name their revision, and its search in bytes."""
-    key = version_key(revision).encode()
-    return key, re.compile(rb'"%b"\s*:\s*"([^"\\]{1,64})"' % re.escape(key)).search
+def _quoted_key(revision: Revision) -> bytes:
+    return b'"%b"' % version_key(revision).encode()
+
+
+def key_in(revision: Revision, data: bytes) -> bool:
+    """Return whether a message has the key under which requests name their revision, without escapes."""
+    return _quoted_key(revision) in data
 
 
 def may_state_version(revision: Revision, data: bytes) -> bool:
     """Return whether a message could name its revision; if not, it need not be parsed to find out."""
-    return _version(revision)[0] in data or b"\\u" in data or b"\\/" in data  # escapes can spell any name
+    return key_in(revision, data) or b"\\u" in data or b"\\/" in data  # escapes can spell any name
 
 
 def stated_version(revision: Revision, message: object) -> Any:
@@ -53,50 +52,34 @@ def stated_version(revision: Revision, message: object) -> Any:
     return meta.get(version_key(revision)) if is_object(meta) else None
 
 
-def peek_revision(data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
-    """Guess the revision that a message names; without a name it is the connection's.
-
-    Args:
-        data: The message.
-        ours: The stateless revisions that are served, by name.
-        current: The revision of the connection.
-
-    Returns:
-        The guess; `None` where only the whole text can tell.
-    """
-    revision = next(iter(ours.values())).revision
-    named = _version(revision)[1](data)
-    if named is not None:
-        return ours.get(named[1].decode("utf-8", "replace"))
-    return None if may_state_version(revision, data) else current
-
-
-def select_revision(
-    envelope: Envelope, ours: Mapping[str, Dispatcher], current: Dispatcher, supported: Sequence[str]
-) -> Dispatcher:
+def select_revision(envelope: Envelope, ours: Dispatchers, current: Dispatcher) -> Dispatcher:
     """Return the revision that a message names; without a name the connection's, if it has the method.
 
     Args:
         envelope: The message.
-        ours: The stateless revisions that are served, by name.
+        ours: The revisions that are served.
         current: The revision of the connection.
-        supported: Names of all revisions that are served, for errors.
 
     Raises:
         ProtocolError: It names a revision that is not served; the data of the error has those that are.
     """
-    *_, newest = ours.values()
-    named = stated_version(newest.revision, envelope.message)
-    if isinstance(named, str):
-        if named not in ours:
-            data = {"supported": list(supported), "requested": named}
-            raise ProtocolError(newest.revision.errors[UNSUPPORTED], f"Unsupported protocol version: {named}", data)
-        return ours[named]
-    if named is not None:
-        return newest
-    if envelope.method == INITIALIZE or envelope.method in current.routes:
+    params = envelope.params
+    meta = params.get("_meta") if is_object(params) else None
+    is_named = is_object(meta) and any(key.endswith("protocolVersion") for key in meta)
+    if not is_named and (envelope.method == INITIALIZE or envelope.method in current.routes):
         return current
-    return newest if envelope.method in newest.routes else current
+    best = ours.best(is_stateless=True)
+    if best is None:
+        return current
+    newest = ours[best]
+    named = stated_version(newest.revision, envelope.message)
+    if not isinstance(named, str):
+        return newest if named is not None or envelope.method in newest.routes else current
+    found = ours.get(named)
+    if found is None or not found.revision.era.is_stateless:
+        data = {"supported": ours.supported, "requested": named}
+        raise ProtocolError(newest.revision.errors[UNSUPPORTED], f"Unsupported protocol version: {named}", data)
+    return found
 
 
 def names_revision(dispatcher: Dispatcher, params: Any) -> bool:

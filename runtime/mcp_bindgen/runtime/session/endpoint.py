@@ -18,7 +18,7 @@ from ..protocol.errors import MethodNotFound
 from ..protocol.limits import Limits, Options
 from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, RequestScope, Step
-from ..protocol.revision import Dispatcher
+from ..protocol.revision import Dispatcher, Dispatchers
 from ..protocol.routing import Route
 from ..protocol.transport import Transport
 from .context import Context
@@ -161,14 +161,14 @@ class Endpoint(request_scope.Endpoint):
         return None if revision is None else self._own.get(revision) or self._served.get(revision)
 
     @cached_property
-    def dispatchers(self) -> dict[str, Dispatcher]:
+    def dispatchers(self) -> Dispatchers:
         """Revision -> routes, for all revisions that are served, the best revision last."""
-        return _dispatchers(self._served)
+        more = None if self._is_complete else lambda: _eras(self._served)
+        return Dispatchers(_eras(self._own), self._dispatcher, more)
 
-    @property
-    def supported(self) -> list[str]:
-        """The revisions, the best first."""
-        return list(reversed(self.dispatchers))
+    def _dispatcher(self, revision: str) -> Dispatcher:
+        server = self._own.get(revision) or self._served[revision]
+        return server.dispatcher.extended(type(server))
 
     def server(self, dispatcher: Dispatcher) -> Server:
         """Return the server of a revision."""
@@ -234,9 +234,7 @@ class Endpoint(request_scope.Endpoint):
 
     def session(self, transport: Transport) -> Session:
         """Return a session for a new connection."""
-        if self._is_complete or "_served" in self.__dict__:
-            return Session(Peer("server", self.dispatchers), transport, self)
-        return Session(Peer("server", _dispatchers(self._own), complete=lambda: self.dispatchers), transport, self)
+        return Session(Peer("server", self.dispatchers), transport, self)
 
     async def run(self, session: Session) -> None:
         """Serve a connection until either side ends it."""
@@ -293,8 +291,8 @@ def original(server: Server | BridgedServer) -> Server:
     return server if isinstance(server, Server) else cast(Server, server.server)
 
 
-def _dispatchers(servers: Mapping[str, Server | BridgedServer]) -> dict[str, Dispatcher]:
-    return {name: server.dispatcher.extended(type(server)) for name, server in servers.items()}
+def _eras(servers: Mapping[str, Server | BridgedServer]) -> dict[str, bool]:
+    return {name: server.dispatcher.revision.era.is_stateless for name, server in servers.items()}
 
 
 async def serve(transport: Transport, *servers: Server | Served, revisions: Sequence[str] | None = None) -> None:

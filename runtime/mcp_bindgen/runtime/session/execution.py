@@ -50,7 +50,8 @@ async def execute(
     method = event.route.method
     try:
         handler = endpoint.handler(event.dispatcher, event.route)
-        scope = RequestScope(link, event.origin or link.origin, id_, link.negotiated, meta)
+        agreed = None if event.dispatcher.revision.era.is_stateless else link.negotiated  # or the request's
+        scope = RequestScope(link, event.origin or link.origin, id_, agreed, meta)
         answer = handler(scope, event.params)
         if inspect.isawaitable(answer):
             answer = await answer

@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
@@ -220,7 +221,6 @@ class Session(Link):
         endpoint: This side.
 
     Attributes:
-        negotiated: Agreement of both sides.
         headers: Returns the HTTP headers of a message; `None` if it needs none.
         introductions: How often this side has introduced itself again, because the other one forgot it.
         lasting: Key -> request that the other side answered, with its params, whose effect ends with the HTTP session.
@@ -234,7 +234,6 @@ class Session(Link):
         self.options: Options = endpoint.options
         self.limits: Limits = endpoint.limits
         peer.max_batch_members = self.limits.batch_members
-        self.negotiated: Negotiated = Negotiated(peer.dispatcher)
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
         self.origin: RequestOrigin = transport.origin
         self._threads: anyio.CapacityLimiter | None = None
@@ -255,6 +254,11 @@ class Session(Link):
         self._pauses = transport.pauses
         if self._pauses is not None:
             self._pauses.changed.add(self._extend_all)
+
+    @cached_property
+    def negotiated(self) -> Negotiated:
+        """Agreement of both sides."""
+        return Negotiated(self.peer.dispatcher)
 
     def thread_limit(self) -> anyio.CapacityLimiter:
         """Return the limit of threads for blocking handlers."""
@@ -322,7 +326,7 @@ class Session(Link):
         assert self._tasks is not None
         work, end = self._work, monotonic() + concurrency.TURN_SECONDS
         with anyio.CancelScope() as scope:
-            while self.peer.state is not State.CLOSED:
+            while not self.peer.is_closed:
                 event = next(self._events, None)
                 if event is not None:
                     if monotonic() > end:

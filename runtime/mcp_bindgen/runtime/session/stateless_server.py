@@ -112,7 +112,8 @@ def _work(endpoint: Endpoint, server: Server, dispatcher: Dispatcher, route: Rou
         return empty_list(dispatcher, route, server)
 
     async def discover(params: object, context: object) -> Any:
-        wire = {"supportedVersions": endpoint.supported, "capabilities": offers, "instructions": server.instructions}
+        versions = endpoint.dispatchers.supported
+        wire = {"supportedVersions": versions, "capabilities": offers, "instructions": server.instructions}
         return {key: value for key, value in wire.items() if value is not None}  # `_signed` adds the rest
 
     return discover
