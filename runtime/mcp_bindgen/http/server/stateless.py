@@ -26,7 +26,7 @@ from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.protocol.stateless import stated_version
 from mcp_bindgen.runtime.session.endpoint import Endpoint, raising
-from mcp_bindgen.runtime.session.execution import execute
+from mcp_bindgen.runtime.session.execution import handle
 
 from .access import HttpEndpoint, operations
 from .call import VERSION, Call, EventWriter, check_version, event, within
@@ -40,6 +40,7 @@ class Exchange(EventWriter, Link):
 
     Args:
         call: The request.
+        peer: The state of the protocol.
         endpoint: The servers.
         write_timeout: Seconds for the client to read an event.
         keep_alive: Seconds between comments on an idle stream.
@@ -48,10 +49,10 @@ class Exchange(EventWriter, Link):
         origin: Origin of the request.
     """
 
-    def __init__(self, call: Call, endpoint: HttpEndpoint, write_timeout: float, keep_alive: float) -> None:
+    def __init__(self, call: Call, peer: Peer, endpoint: HttpEndpoint, write_timeout: float, keep_alive: float) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
-        self.endpoint = endpoint
+        self.peer, self.endpoint = peer, endpoint
 
     async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification on the stream that the response becomes.
@@ -104,16 +105,16 @@ class StatelessRequests:
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         elif isinstance(found, Notified):
             await self._endpoint.admit(call.identity, [found])
-            exchange = Exchange(call, self._endpoint, self._write_timeout, 0)
+            exchange = Exchange(call, peer, self._endpoint, self._write_timeout, 0)
             await exchange.answer(202, b"")
-            await execute(self._endpoint, peer, exchange, found)
+            await handle(exchange, found)
         else:
             error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; if it has to wait, it is cancelled when the client disconnects."""
-        exchange = Exchange(call, self._endpoint, self._write_timeout, self._keep_alive)
+        exchange = Exchange(call, peer, self._endpoint, self._write_timeout, self._keep_alive)
         revision, method = asked.dispatcher.revision, asked.route.method
         if self._endpoint.access_policy is not None:
             try:
@@ -124,7 +125,7 @@ class StatelessRequests:
             except ProtocolError as error:
                 await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
                 return
-        answered, rest = begin(execute(self._endpoint, peer, exchange, asked))
+        answered, rest = begin(handle(exchange, asked))
         if rest is not None:
             answered = await exchange.while_connected(rest)
         data, failed = answered or (b"", None)
@@ -158,8 +159,6 @@ class _Unremembered(Negotiated):
 
 class _Reply(Exchange):
     """Link to the client of a POST: its response alone."""
-
-    peer: Peer
 
     async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: any worker could get the answer."""
@@ -209,16 +208,13 @@ class Sessionless(StatelessRequests):
         events = await self._intake.events(call, peer, body)
         if not any(isinstance(one, Requested | Notified | Rejected) for one in events):
             raise HttpError(400, SessionRequired("an answer"))
-        reply = _Reply(call, self._endpoint, self._write_timeout, self._keep_alive)
-        reply.peer, reply.negotiated = (
-            peer,
-            _Unremembered(peer.dispatcher, *self._offers[peer.dispatcher.revision.name]),
-        )
+        reply = _Reply(call, peer, self._endpoint, self._write_timeout, self._keep_alive)
+        reply.negotiated = _Unremembered(peer.dispatcher, *self._offers[peer.dispatcher.revision.name])
         if not any(isinstance(one, Requested | Rejected) for one in events):
             await reply.answer(202, b"")
-            await self._answer(peer, reply, events)
+            await self._answer(reply, events)
             return
-        answered, rest = begin(self._answer(peer, reply, events))
+        answered, rest = begin(self._answer(reply, events))
         if rest is not None:
             answered = await reply.while_connected(rest)
         data, error = answered or (b"", None)
@@ -236,7 +232,7 @@ class Sessionless(StatelessRequests):
             raise refused(400, f"MCP-Protocol-Version is missing; supported are {', '.join(supported)}")
         return revision
 
-    async def _answer(self, peer: Peer, reply: _Reply, events: Iterable[Event]) -> tuple[bytes, ProtocolError | None]:
+    async def _answer(self, reply: _Reply, events: Iterable[Event]) -> tuple[bytes, ProtocolError | None]:
         """Handle the messages one after the other; the last answer answers a whole batch."""
         data, error = b"", None
         turn = Turn()
@@ -245,7 +241,7 @@ class Sessionless(StatelessRequests):
             if isinstance(one, Rejected):
                 data = one.reply
             elif isinstance(one, Requested | Notified):
-                answered, error = await execute(self._endpoint, peer, reply, one)
+                answered, error = await handle(reply, one)
                 data = answered or data
         return data, error
 

@@ -127,8 +127,10 @@ class Link(Protocol):
         negotiated: Agreement of both sides, a `Negotiated`; `None` if each request makes its own.
         meta: Members of the `_meta` of every request to the other side (stateless revisions).
         endpoint: This side.
+        peer: The state of the protocol, which writes answers.
     """
 
+    peer: Any = None
     endpoint: Endpoint = Endpoint()
     origin: RequestOrigin = UNKNOWN_ORIGIN
     negotiated: Any = None

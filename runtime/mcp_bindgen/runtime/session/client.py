@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from types import EllipsisType
-from typing import Any, Protocol, Self, TypeVar, Unpack, cast
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, Unpack, cast
 
 import anyio
 from pydantic import BaseModel
@@ -260,43 +260,72 @@ class Client(Caller, Side):
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
-        known = self.link.introductions
-        try:
-            return await self._guarded(method, params)
-        except (SessionLost, ProtocolError) as error:
-            await self._recover(method, error, known)
-            return await self._guarded(method, params)
-
-    async def _guarded(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        ask = partial(self._ask, method, params)
-        if self.guard is None or self._bridge is not None:  # the client behind the bridge has the same guard
-            return await ask()
-        answer: Answer = await self.guard.request(self, method, params, ask)
+        send: Send = self._send
+        for step in reversed(STEPS):
+            send = step(self, method, send)
+        answer: Answer = await send(method, params)
         return answer
 
-    async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        self.check(method, params)
+    def _send(self, method: Request[Any, Any], params: object) -> Awaitable[Any]:
         if self._bridge is not None:
-            ask = partial(self._bridge.request, method, params, self.options, fresh=self._fresh)
-        else:
-            if self.extensions and method.extension is None:
-                negotiated = self.link.negotiated
-                method = negotiated.dispatcher.answerable(method, negotiated.declared["server"])
-            ask = partial(self.link.request, method, params, self.options)
-            if self.cache is not None and method.is_cacheable:
-                ask = partial(self.cache.through, self._scope, method, params, ask, fresh=self._fresh)
-        answer = await ask()
-        if self._bridge is None:
-            self._note(method, params)
-            if method.name == DISCOVER and isinstance(answer, BaseModel):
-                _compare(self, optional(optional(answer, "meta"), "server_info"), optional(answer, "instructions"))
-        if self.mirror is not None:
-            answer = self.mirror.learn(method, answer, self.link.peer.record_invalid)
-        answer = understood(method, answer)
-        if self.checks is not None:
-            self.checks.check(method, params, answer)
-        result: Answer = answer
-        return result
+            return self._bridge.request(method, params, self.options, fresh=self._fresh)
+        return self.link.request(method, params, self.options)
+
+    def _recovered(self, method: Request[Any, Any], send: Send) -> Send:
+        """Send the request again after an error that can be mended."""
+        if self._bridge is not None:  # its own client tries
+            return send
+
+        async def recovered(method: Request[Any, Any], params: object) -> Any:
+            known = self.link.introductions
+            try:
+                return await send(method, params)
+            except (SessionLost, ProtocolError) as error:
+                await self._recover(method, error, known)
+                return await send(method, params)
+
+        return recovered
+
+    def _guarded(self, method: Request[Any, Any], send: Send) -> Send:
+        """Let the guard see the request and its answer; the client behind a bridge has the same guard."""
+        guard = self.guard
+        if guard is None or self._bridge is not None:
+            return send
+        return lambda method, params: guard.request(self, method, params, partial(send, method, params))
+
+    def _checked(self, method: Request[Any, Any], send: Send) -> Send:
+        """Check that the server declares what the request needs, and that its result is one of the method."""
+
+        async def checked(method: Request[Any, Any], params: object) -> Any:
+            self.check(method, params)
+            answer = await send(method, params)
+            if self._bridge is None:
+                self._note(method, params)
+                if method.name == DISCOVER and isinstance(answer, BaseModel):
+                    _compare(self, optional(optional(answer, "meta"), "server_info"), optional(answer, "instructions"))
+            if self.mirror is not None:
+                answer = self.mirror.learn(method, answer, self.link.peer.record_invalid)
+            answer = understood(method, answer)
+            if self.checks is not None:
+                self.checks.check(method, params, answer)
+            return answer
+
+        return checked
+
+    def _extended(self, method: Request[Any, Any], send: Send) -> Send:
+        """Accept the results by which declared extensions may answer."""
+        if not self.extensions or method.extension is not None or self._bridge is not None:
+            return send
+        agreed = self.link.negotiated
+        return lambda method, params: send(agreed.dispatcher.answerable(method, agreed.declared["server"]), params)
+
+    def _cached(self, method: Request[Any, Any], send: Send) -> Send:
+        """Return a result that is cached."""
+        cache = self.cache
+        if cache is None or self._bridge is not None or not method.is_cacheable:
+            return send
+        through = partial(cache.through, self._scope, fresh=self._fresh)
+        return lambda method, params: through(method, params, partial(send, method, params))
 
     async def _recover(self, method: Request[Any, Any], error: Exception, known: int) -> None:
         """Do what a request needs to succeed after an error; raise the error if nothing helps.
@@ -304,8 +333,6 @@ class Client(Caller, Side):
         If the server has forgotten the session, introduce this client again, unless it was introduced since
         introduction `known`.
         """
-        if self._bridge is not None:  # its own client has tried
-            raise error
         if isinstance(error, ProtocolError):
             source = self.mirror.source(method) if self.mirror is not None else None
             if source is None or error.code != self.dispatcher.revision.errors["HEADER_MISMATCH"]:
@@ -481,6 +508,19 @@ class Client(Caller, Side):
         if route.method.name == ACKNOWLEDGED and id_ in self.link.peer.pending and id_ in self._listening:
             return self._listening[id_].acknowledge(params.notifications)
         return id_ in self.link.peer.pending  # else the subscription is over
+
+
+Send: TypeAlias = Callable[[Request[Any, Any], Any], Awaitable[Any]]
+"""Sends a request with its params, and returns its result."""
+
+STEPS: Sequence[Callable[[Client, Request[Any, Any], Send], Send]] = (
+    Client._recovered,
+    Client._guarded,
+    Client._checked,
+    Client._extended,
+    Client._cached,
+)
+"""Work around each request of a client, the outermost first; a step with nothing to do returns what follows it."""
 
 
 async def _checked_roots(answer: Awaitable[Any]) -> Any:

@@ -16,7 +16,7 @@ from ..protocol.events import Notified, Requested
 from ..protocol.methods import OTHER_ROLE, Method, Request, result_type
 from ..protocol.observation import Observed
 from ..protocol.peer import Peer
-from ..protocol.request_scope import Endpoint, Handle, Link, RequestScope
+from ..protocol.request_scope import Handle, Link, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route, WrongResult
 
@@ -24,9 +24,7 @@ Answer = tuple[bytes, ProtocolError | None]
 """The bytes of an answer, empty where none is to be sent, and the error that is in them."""
 
 
-async def execute(
-    endpoint: Endpoint, peer: Peer, link: Link, event: Requested | Notified, seen: Observed | None = None
-) -> Answer:
+async def handle(link: Link, event: Requested | Notified, seen: Observed | None = None) -> Answer:
     """Run the handler of a message, and answer it.
 
     Failures have the same results on every transport: an error of the protocol is sent as it is; a capability that the
@@ -35,21 +33,20 @@ async def execute(
     wrong, and nothing about any other failure.
 
     Args:
-        endpoint: This side.
-        peer: The protocol's state, which writes the answer.
-        link: The way to the other side.
+        link: The way to the other side, with the endpoint that handles the message.
         event: The message.
         seen: Observation of the handler's result; by default that by the observer, if there is one.
     """
     if seen is None and observation.current is not None:
-        with observation.current.handling(peer.role, link, event) as seen:
-            answered = await execute(endpoint, peer, link, event, seen)
+        with observation.current.handling(link.peer.role, link, event) as seen:
+            answered = await handle(link, event, seen)
             seen.finished(answered[1])
             return answered
+    peer: Peer = link.peer
     id_, meta = (event.id, event.meta) if isinstance(event, Requested) else (None, None)
     method = event.route.method
     try:
-        handler = endpoint.handler(event.dispatcher, event.route)
+        handler = link.endpoint.handler(event.dispatcher, event.route)
         agreed = None if event.dispatcher.revision.era.is_stateless else link.negotiated  # or the request's
         scope = RequestScope(link, event.origin or link.origin, id_, agreed, meta)
         answer = handler(scope, event.params)

@@ -30,7 +30,7 @@ from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Pa
 from ..protocol.peer import Peer, State
 from ..protocol.request_scope import Answer, Endpoint, Link, Negotiated
 from ..protocol.transport import Lost, Outgoing, Oversized, Transport
-from .execution import execute
+from .execution import handle
 
 _MAX_UNREPORTED = 1000  # progress notifications of a request that wait for its callback
 
@@ -228,7 +228,7 @@ class Session(Link):
     """
 
     def __init__(self, peer: Peer, transport: Transport, endpoint: Endpoint) -> None:
-        self.peer = peer
+        self.peer: Peer = peer
         self.transport = transport
         self.endpoint = endpoint
         self.options: Options = endpoint.options
@@ -387,7 +387,7 @@ class Session(Link):
     def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
         """Start a handler; return the rest of its work if it has to wait, else queue its response."""
         self.origin = event.origin or self.origin
-        answered, rest = begin(execute(self.endpoint, self.peer, self, event), copy_context())
+        answered, rest = begin(handle(self, event), copy_context())
         if rest is None and answered[0]:
             self._reply(answered[0], event.id if isinstance(event, Requested) else None)
         return rest
