@@ -377,7 +377,8 @@ def test_core_works_without_a_part_that_became_an_extension(extension: str, tmp_
 SIDES = """
 import json, os, socket, sys
 import anyio
-from mcp_bindgen.runtime import ProtocolError, connect, install, run
+from mcp_bindgen.runtime import ProtocolError, connect, run
+from mcp_bindgen.user_bindings import install
 
 install()
 from mcp_bindgen import v2026_07_28, v2026_12_01

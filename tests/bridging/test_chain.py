@@ -24,7 +24,7 @@ from mcp_bindgen.bridging.chain import (
     package_name,
     packages,
 )
-from mcp_bindgen.runtime.bindings import UserBindings, install
+from mcp_bindgen.user_bindings import UserBindings, install
 
 MODULE = """
 from mcp_bindgen.bridging.chain import Step

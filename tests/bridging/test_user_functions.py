@@ -137,7 +137,8 @@ CallToolRequestParams.shouts = {{ by = "asked:shout", at = ["CallToolRequestPara
 CONVERSATION = """
 import json, os, sys
 import anyio
-from mcp_bindgen.runtime import ProtocolError, connect, install, run, serve
+from mcp_bindgen.runtime import ProtocolError, connect, run, serve
+from mcp_bindgen.user_bindings import install
 install()
 from mcp_bindgen import v2026_07_28 as old, vnext as new
 from mcp_bindgen.host import Entry

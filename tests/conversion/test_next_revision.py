@@ -36,7 +36,7 @@ CONVERT = """
 import json, sys
 from mcp_bindgen.bridging.chain import chain
 from mcp_bindgen.bridging.chain import LossReport, NotConvertible
-from mcp_bindgen.runtime import install
+from mcp_bindgen.user_bindings import install
 
 install()
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.full
 CONVERSATION = """
 import json
 import anyio
-from mcp_bindgen.runtime import install
+from mcp_bindgen.user_bindings import install
 install()
 from mcp_bindgen import v2026_07_28 as old, vdraft as new
 from mcp_bindgen.bridging.chain import NotConvertible
@@ -93,7 +93,7 @@ def test_peers_get_valid_messages_that_name_the_place_and_the_fix(home: Path) ->
 INTRODUCTION = """
 import json
 import anyio
-from mcp_bindgen.runtime import install
+from mcp_bindgen.user_bindings import install
 install()
 from mcp_bindgen import v2025_11_25 as oldest, v2026_07_28 as old, vdraft as new
 from mcp_bindgen.testing import connected

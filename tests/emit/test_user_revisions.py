@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen import user_bindings as bindings
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.bridging.client import ClientBridges
 from mcp_bindgen.bridging.entry import served
-from mcp_bindgen.runtime import bindings
-from mcp_bindgen.runtime.bindings import home
 from mcp_bindgen.runtime.connecting import installed as clients
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.user_bindings import home
 from tests.harness.commands import ROOT, Done, execute, inside, save, snapshot
 from tests.harness.forks import PYTHON
 from tests.harness.installation import Installation, installed
@@ -83,7 +83,7 @@ def test_corrections_are_told_by_the_import_and_by_the_status_only(user: User, t
 # --- a revision of the user -----------------------------------------------------------------------------------
 
 USE = """
-from mcp_bindgen.runtime import install
+from mcp_bindgen.user_bindings import install
 from mcp_bindgen.runtime.connecting import installed
 install()
 from mcp_bindgen.vdraft import Client, REVISION, Server, types
@@ -278,7 +278,7 @@ def found(package: Path) -> Any:
 
 def test_a_package_in_the_user_folder_is_found(package: Path) -> None:
     assert found(package) == "imported"
-    assert bindings.user_packages() == [package.name]
+    assert bindings.user_packages() == [f"mcp_bindgen.{package.name}"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
@@ -376,7 +376,7 @@ def test_a_relative_home_folder_is_refused(package: Path, tmp_path: Path, monkey
 @pytest.mark.full
 @pytest.mark.parametrize("flag", ["-s", "-I"])
 def test_python_flags_can_exclude_the_user_folder(kept: User, flag: str) -> None:
-    code = "import mcp_bindgen.runtime as runtime, mcp_bindgen.spec as spec; runtime.install(); "
+    code = "import mcp_bindgen.user_bindings as users, mcp_bindgen.spec as spec; users.install(); "
     code += "print(*spec.Store().pins); import mcp_bindgen.vdraft"
     done = kept.run(flag, "-c", code)
     assert done.stdout.split() == REVISIONS
@@ -385,7 +385,7 @@ def test_python_flags_can_exclude_the_user_folder(kept: User, flag: str) -> None
 
 def test_installed_bindings_take_precedence_over_user_bindings(package: Path) -> None:
     package.rename(package.with_name("v2026_07_28"))
-    code = "import mcp_bindgen.runtime; mcp_bindgen.runtime.install(); "
+    code = "import mcp_bindgen.user_bindings; mcp_bindgen.user_bindings.install(); "
     code += "import mcp_bindgen.v2026_07_28 as it; print(it.__file__)"
     assert Path(execute(PYTHON, "-c", code).stdout).parts[-2:] == ("v2026_07_28", "__init__.py\n")
     assert str(package.parent) not in execute(PYTHON, "-c", code).stdout
@@ -398,7 +398,7 @@ def test_outdated_bindings_fail_with_the_command_that_regenerates_them(user: Use
     text = package.read_text("utf-8")
     package.write_text(re.sub(r"require\(\d+,", "require(0,", text), "utf-8")
     assert "run: mcp-bindgen generate draft" in user.run("-c", USE).stderr
-    server = "from mcp_bindgen.runtime import install; install(); "
+    server = "from mcp_bindgen.user_bindings import install; install(); "
     server += "from mcp_bindgen.runtime.connecting import installed; print(len(installed()))"
     assert user.run("-c", server).stdout == f"{len(REVISIONS)}\n"
     assert user.bindgen("generate", "draft").returncode == 0

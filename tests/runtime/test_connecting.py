@@ -35,6 +35,7 @@ from mcp_bindgen.runtime import (
     connecting,
     serve,
 )
+from mcp_bindgen.runtime.bindings import facts_of, installed, installed_revisions
 from mcp_bindgen.runtime.connecting import forget
 from mcp_bindgen.runtime.protocol.errors import Refused
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
@@ -164,6 +165,12 @@ async def test_each_set_of_clients_and_servers_selects_the_expected_revision(cou
                 await works(client)
             probes = ["server/discover"] if STATELESS in ours else []
             assert sent.methods() == [*probes, *([] if outcome == STATELESS else HANDS), "tools/list", "tools/call"]
+
+
+def test_the_table_of_revisions_states_the_facts_of_all_bindings() -> None:
+    found = installed()
+    assert [package.REVISION.name for package in found] == REVISIONS
+    assert [*installed_revisions().values()] == [facts_of(package.REVISION) for package in found]
 
 
 async def test_all_bindings_that_are_installed_are_used_by_default() -> None:

@@ -37,6 +37,8 @@ class Options:
         core: Name of the package with the bindings of the revision; empty if the package needs none.
         templates: Folder with templates that replace templates of the emitter, or None.
         joins_installed: True if the files join a package of the installation, which has its own initial module.
+        revisions: Name, True if stateless, and True for a draft, of all revisions that conversions are between; the
+            best last.
     """
 
     package: str
@@ -45,6 +47,7 @@ class Options:
     core: str = ""
     templates: Path | None = None
     joins_installed: bool = False
+    revisions: tuple[tuple[str, bool, bool], ...] = ()
 
     def header(self, model: Model, comment: str = "#", *, with_digest: bool = False) -> str:
         """Return the header that the first line of each file must begin with.
@@ -276,7 +279,14 @@ class Bridges:
     @property
     def inputs(self) -> tuple[str, ...]:
         """All inputs of the emitter, as text."""
-        return tuple(map(repr, self.plans))
+        return tuple(map(repr, (*self.revisions, *self.plans)))
+
+    @property
+    def revisions(self) -> tuple[tuple[str, bool, bool], ...]:
+        """The revisions as in `Options`."""
+        schemas = (self.store.effective(name) for name in self.store.pins if not self.store.is_users(name))
+        rows = [(one.revision, one.era == "stateless", one.draft) for one in schemas]
+        return tuple(sorted(rows, key=lambda row: (not row[2], row[0])))
 
     @property
     def is_page_current(self) -> bool:
@@ -291,7 +301,7 @@ class Bridges:
 
     def render(self) -> dict[str, str]:
         """Return file name -> text; raises `BadInput` as `plans`."""
-        options = Options(BRIDGES, self.command, joins_installed=bool(self.users))
+        options = Options(BRIDGES, self.command, joins_installed=bool(self.users), revisions=self.revisions)
         files: dict[str, str] = {}
         for model in self.models:
             with _guarded(self.emitter):

@@ -244,7 +244,7 @@ def _with_apps(project: Project, migration: Migration, own: OwnBindings, *, by_r
     imports = f"from mcp_bindgen.runtime.bindings import installed\n\nfrom {above} import {name}"
     served, need = rf"\1, revisions=[*installed(), {name}])", f"revisions=[*installed(), {name}]"
     if by_rules:
-        imports, served, need = "from mcp_bindgen.runtime import install", r"install()\n\1)", "install()"
+        imports, served, need = "from mcp_bindgen.user_bindings import install", r"install()\n\1)", "install()"
     edited, left = {**migration.edited}, [*migration.skipped]
     for path in python_files(project.source):
         place = path.relative_to(project.folder).as_posix()

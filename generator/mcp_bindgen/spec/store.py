@@ -44,7 +44,7 @@ def user_folder() -> Path | None:
     Raises:
         BadInput: The environment variable with its path is not an absolute path.
     """
-    from mcp_bindgen.runtime.bindings import home  # not every command needs it
+    from mcp_bindgen.user_bindings import home  # not every command needs it
 
     try:
         return home()

@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeAlias
 
 from mcp_bindgen.json_schema.pointer import join
-from mcp_bindgen.runtime.bindings import install, searched
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
+from mcp_bindgen.user_bindings import install, searched
 
 _QUOTED = re.compile(rb'"[^"]*"')
 

@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel
 from pydantic_core import from_json
 
-from mcp_bindgen.runtime.bindings import imported
+from mcp_bindgen.runtime.bindings import NAMESPACE, imported
 from mcp_bindgen.runtime.concurrency import resolved
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
@@ -35,6 +35,7 @@ from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
 from mcp_bindgen.runtime.session.client import Client, said
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.user_bindings import install
 
 from .chain import NotConvertible, chain, package_name, packages
 from .converter import Bridge, implementation, plain
@@ -55,9 +56,10 @@ class ClientBridges:
         own = {client.revision for client in clients}
         self._clients = sorted(clients, key=lambda client: client.dispatcher.revision.rank, reverse=True)
         self._open: dict[Client, ClientBridge] = {}
+        install()
         known = packages()
         is_bridged = any(package_name(revision) in known for revision in own)
-        found: Iterator[Revision] = imported(known if is_bridged else (), "REVISION")
+        found: Iterator[Revision] = imported((f"{NAMESPACE}.{one}" for one in known if is_bridged), "REVISION")
         self.revisions: list[Revision] = [one for one in found if one.name not in own]
 
     def wire_client(self, revision: Revision) -> Client:

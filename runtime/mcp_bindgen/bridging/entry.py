@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from mcp_bindgen.runtime.bindings import imported
+from mcp_bindgen.runtime.bindings import NAMESPACE, imported
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import bridging
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.user_bindings import install as install  # part of the entry point
 
 from .chain import distances, missed, package_name
 from .client import ClientBridges
@@ -33,7 +34,7 @@ def served(servers: Sequence[Server], revisions: Collection[str] | None) -> dict
     steps = {server.revision: distances(package_name(server.revision)) for server in servers}
     known = set(found)
     reached = dict.fromkeys(package for counts in steps.values() for package, count in counts.items() if count)
-    others: Iterator[Revision] = imported(reached, "REVISION")
+    others: Iterator[Revision] = imported((f"{NAMESPACE}.{one}" for one in reached), "REVISION")
     for revision in others:
         package = package_name(revision.name)
         known.add(revision.name)

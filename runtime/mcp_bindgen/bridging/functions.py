@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction, signature
 from runpy import run_path
 from typing import Any
 
-from mcp_bindgen.runtime.bindings import home, unsafe
+from mcp_bindgen.user_bindings import home, unsafe
 
 from .chain import RuleContext
 

@@ -1,4 +1,3 @@
-from .bindings import install as install
 from .connecting import NoConnection as NoConnection
 from .connecting import connect as connect
 from .model.base import Model as Model

@@ -140,7 +140,6 @@ async def connect(
         ValueError: The target cannot be used, or the bindings of a client are types and stubs only.
         ImportError: A package that the URL needs is not installed.
     """
-    bindings.install()
     place = address(target, headers, stderr, auth)
     ours: list[Client] = [kind() if isinstance(kind, type) else kind for kind in clients or installed()]
     for client in ours:
@@ -160,8 +159,9 @@ async def connect(
 
 def installed() -> list[type[Client]]:
     """Return the client classes of all installed bindings, and of those in the user's folder that can be imported."""
-    own = [package.__name__.rpartition(".")[2] for package in bindings.installed()]
-    return [*bindings.imported(dict.fromkeys([*own, *bindings.user_packages()]), "Client")]
+    if (bridging := BRIDGING.only()) is not None:
+        bridging.install()
+    return [*bindings.imported((one.package for one in bindings.known().values()), "Client")]
 
 
 # --- addresses ------------------------------------------------------------------------------------------------

@@ -42,7 +42,9 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     if options.joins_installed:
         return files
     top = header("from the schemas of all revisions. Do not edit.", options.command)
-    return {**files, "__init__.py": render("bridges/__init__.py.jinja", header=top), "py.typed": f"{top}\n"}
+    revisions = [(name, naming.package(name), *facts) for name, *facts in options.revisions]
+    initial = render("bridges/__init__.py.jinja", header=top, revisions=revisions)
+    return {**files, "__init__.py": initial, "py.typed": f"{top}\n"}
 
 
 def _emit(plan: Plan, command: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcp_bindgen.runtime.bindings import bindings_folder
 from mcp_bindgen.spec import BadInput, EffectiveSchema, ExtensionSchema, Store, extend
 from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.user_bindings import bindings_folder
 
 from ..emitter import BRIDGES, Bridges, Emitter, Options, Target
 from ..requested import is_schema_file

@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 
 from mcp_bindgen.conversion.steps import FILE as RULES
 from mcp_bindgen.emit.python import naming
-from mcp_bindgen.runtime.bindings import bindings_folder, unsafe
 from mcp_bindgen.spec import BadInput, DiagnosticContext, Pin, Store, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.revisions import check_name
 from mcp_bindgen.spec.sources import Readable
 from mcp_bindgen.spec.store import user_folder
 from mcp_bindgen.spec.transaction import Change, put, read
+from mcp_bindgen.user_bindings import bindings_folder, unsafe
 
 from ..emitter import BRIDGES, Bridges, Target
 from ..writer import changes_of

@@ -79,6 +79,9 @@ class ClientBridges(Protocol[C]):
 class Bridging(Protocol):
     """Entry point object."""
 
+    def install(self) -> None:
+        """Let Python import the bindings in the user's folder."""
+
     def served(self, servers: Sequence[S], revisions: Collection[str] | None) -> Mapping[str, S | BridgedServer]:
         """Return revision -> server for all that servers can serve, the best revision last.
 
