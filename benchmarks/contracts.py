@@ -17,6 +17,7 @@ from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.ir import build
 from mcp_bindgen.runtime import Server as AnyServer
 from mcp_bindgen.runtime import serve
+from mcp_bindgen.runtime.session.endpoint import all_servers
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import Store
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
@@ -68,8 +69,7 @@ def contracted() -> list[AnyServer]:
 
         kept: Any = type("Weather", (package.WeatherContract,), {"tool_0": tool})()
         assert kept.catalog.tools
-        servers: list[AnyServer] = kept.servers()
-        return servers
+        return all_servers([kept])
 
 
 def server(count: int) -> None:

@@ -19,6 +19,6 @@ def client_of(revision: str, *bases: type) -> Any:
 @asynccontextmanager
 async def served(app: App | Contract, revision: str = "2025-11-25", *bases: type) -> AsyncGenerator[Any]:
     """Yield a client that is connected to an app; the app's lifespan runs meanwhile."""
-    servers = app.servers()
-    async with lifespans(servers), connected(client_of(revision, *bases), *servers) as connection:
+    found = app.served()
+    async with lifespans([found]), connected(client_of(revision, *bases), found) as connection:
         yield connection.client

@@ -29,7 +29,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFound, Stored, ToolError
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
-from mcp_bindgen.runtime.session.endpoint import lifespans
+from mcp_bindgen.runtime.session.endpoint import all_servers, lifespans
 from tests.app.serving import client_of, served
 from tests.harness.checked_connections import STATEFUL, STATELESS, bindings, connected, refused, until
 from tests.harness.effort import each
@@ -719,7 +719,7 @@ async def test_a_failed_tool_reports_its_exception_unless_errors_are_hidden(
             super().__init__(*arguments)
             self.identity = identity
 
-    (server,) = (server for server in app.servers() if server.revision == revision)
+    (server,) = (server for server in all_servers([app]) if server.revision == revision)
     monkeypatch.setattr(type(server), "context", Known)
     async with connected(package.Client(), server) as connection:
         assert await failure(connection.client, "fail", how="told") == "as told"
@@ -747,7 +747,7 @@ async def test_only_permitted_names_are_suggested_for_an_unknown_name(revision: 
             (client.get_prompt("greed"), "Unknown prompt: greed; did you mean 'greet'?"),
         ):
             assert (await refused(call)).message == said
-    (server, *_) = app.servers()
+    (server, *_) = all_servers([app])
     for scopes, near in ((frozenset[str](), ""), (frozenset({"secrets"}), "; did you mean 'secret_report'?")):
         context: Any = SimpleNamespace(identity=Identity(subject="ada", scopes=scopes))
         with pytest.raises(ProtocolError) as caught:
@@ -955,9 +955,10 @@ async def test_a_failed_broadcast_is_logged_and_does_not_stop_notifications(capl
 
     async def one() -> None: ...
 
-    servers = app.servers()
+    found = app.served()
+    servers = all_servers([found])
     caller = client_of(STATEFUL[3], Listening)
-    async with lifespans(servers), connected(caller, *servers) as connection:
+    async with lifespans([found]), connected(caller, found) as connection:
         client = connection.client
 
         async def fails(tell: Any) -> None:
@@ -1027,13 +1028,13 @@ async def test_a_later_tool_may_need_scopes_only_if_an_entry_already_does() -> N
     async def open_() -> None: ...
 
     app.add_tool(open_)
-    app.servers()
+    app.served()
     with pytest.raises(ValueError, match="'closed' needs scopes, but no entry did"):
         app.add_tool(open_, name="closed", scopes=["a"])
 
     scoped = App("scoped", revisions=[v2025_11_25, v2026_07_28], dynamic=["tools"])
     scoped.tool(name="closed", scopes=["a", "b"])(open_)
-    servers = scoped.servers()
+    servers = all_servers([scoped])
     scoped.add_tool(open_, name="later", scopes=["c"])
     for server in servers:
         assert set(server.required_scopes("tools/call", "closed")) == {"a", "b"}
@@ -1050,6 +1051,6 @@ async def test_the_lifespan_is_entered_once_for_all_revisions() -> None:
         yield
         events.append("down")
 
-    async with lifespans(App("alive", lifespan=lifespan).servers()):
+    async with lifespans([App("alive", lifespan=lifespan)]):
         assert events == ["up"]
     assert events == ["up", "down"]

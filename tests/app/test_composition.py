@@ -31,10 +31,11 @@ from mcp_bindgen.app import (
     ToolError,
     proxy,
 )
-from mcp_bindgen.app.contract import InProcess
+from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.http import SqliteEventStore
-from mcp_bindgen.runtime import Identity, ProtocolError, Server
+from mcp_bindgen.runtime import Identity, ProtocolError
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
+from mcp_bindgen.runtime.session.endpoint import Served, Servers, all_servers
 from mcp_bindgen.testing import connected
 from tests.harness.checked_connections import refused
 from tests.harness.effort import each
@@ -344,7 +345,7 @@ def test_a_rule_for_a_subject_does_not_enable_entries_for_the_same_subject_of_an
     app.disable("find", subject="eve")
     app.disable("find", subject="bob", issuer="https://two.example")
     issuers = ("", "https://one.example", "https://two.example")
-    (server, *_) = app.servers()
+    (server, *_) = all_servers([app])
 
     def found(name: str, subject: str) -> list[bool]:
         callers = (Identity(subject=subject, issuer=issuer) for issuer in issuers)
@@ -580,8 +581,8 @@ class Odd(v2025_11_25.Server):
 
 
 class OddTarget(InProcess):
-    def servers(self) -> list[Server]:
-        return [Odd()]
+    def served(self) -> Served:
+        return Servers(Odd())
 
 
 async def test_a_proxy_leaves_out_entries_that_it_cannot_offer(caplog: pytest.LogCaptureFixture) -> None:
@@ -698,8 +699,8 @@ def test_advice_is_logged_when_the_app_is_first_served(caplog: pytest.LogCapture
     @app.tool
     def bare(size: int | None) -> None: ...
 
-    app.servers()
-    app.servers()
+    app.served()
+    app.served()
     assert [record.message.partition(": ")[2] for record in caplog.records] == [
         "bare: size may be None, but callers must pass it; write size: int | None = None to make it optional",
         "bare: no description, by which models choose tools; write a docstring",

@@ -81,7 +81,7 @@ def test_a_tool_with_a_missing_ui_resource_is_refused() -> None:
         return "4"
 
     with pytest.raises(ValueError, match="'roll' is shown by ui://dice/board, which is missing"):
-        app.servers()
+        app.served()
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def client(revision: str) -> Any:
 
 
 async def test_lists_return_the_entries_of_the_contract_verbatim(revision: str) -> None:
-    async with connected(client_of(revision), *Weather().servers()) as connection:
+    async with connected(client_of(revision), Weather()) as connection:
         client = connection.client
         for each in (client.list_tools, client.list_prompts, client.list_resources, client.list_resource_templates):
             await each()
@@ -227,9 +227,9 @@ async def test_lists_have_one_page_and_refuse_cursors(client: Any) -> None:
 
 def test_methods_of_a_class_must_match_its_contract() -> None:
     with pytest.raises(ValueError, match=r"Other\.get_forecast: the contract has no tool 'get-forecast'"):
-        forecast_of({"tools": []}).servers()
+        forecast_of({"tools": []}).served()
     with pytest.raises(ValueError, match="Other has no method for the tool"):
-        forecast_of({**document(), "prompts": [], "resources": [], "resourceTemplates": []}).servers()
+        forecast_of({**document(), "prompts": [], "resources": [], "resourceTemplates": []}).served()
 
 
 def test_a_contract_class_with_missing_methods_cannot_be_instantiated() -> None:
@@ -542,7 +542,7 @@ async def test_an_unusable_schema_gives_an_error_result_without_network_access(
     monkeypatch.setattr("socket.socket.connect", connect)
     monkeypatch.setattr("socket.getaddrinfo", connect)
     tool = {"name": "get-forecast", "inputSchema": {"type": "object", **schema} if "type" not in schema else schema}
-    async with played(*forecast_of({"tools": [tool]}).servers()) as (client, _):
+    async with played(forecast_of({"tools": [tool]})) as (client, _):
         await client.introduce("2025-11-25")
         answer = await client.ask(request(1, "tools/call", {"name": "get-forecast", "arguments": {"city": "x"}}))
     assert answer["result"]["isError"] is True
@@ -653,15 +653,13 @@ async def test_a_custom_completion_returns_at_most_100_values() -> None:
 
 async def test_the_lifespan_is_entered_once_for_all_revisions() -> None:
     weather = Weather()
-    servers = weather.servers()
-    assert [server.revision for server in servers] == EVERY
+    served = weather.served()
+    assert [one.name for one in served.revisions()] == EVERY
     for _ in range(2):
-        async with lifespans(servers):
+        async with lifespans([served]):
             assert weather.events == ["up"]
         assert weather.events == ["up", "down"]
         weather.events.clear()
-    async with lifespans(servers[2:3]):
-        assert weather.events == ["up"]
 
 
 async def test_a_failure_reaches_the_lifespan() -> None:
@@ -673,12 +671,12 @@ async def test_a_failure_reaches_the_lifespan() -> None:
             raise LookupError("seen")
 
     with pytest.raises(LookupError, match="seen"):
-        async with lifespans(Minding().servers()):
+        async with lifespans([Minding()]):
             raise KeyError
 
 
 async def test_one_connection_serves_stateful_and_stateless_requests() -> None:
-    async with played(*Weather().servers()) as (client, _):
+    async with played(Weather()) as (client, _):
         params = {"name": "get-forecast", "arguments": {"city": "Oslo"}}
         modern = await client.ask(lone(1, "tools/call", **params))
         assert modern["result"]["resultType"] == "complete"
@@ -703,7 +701,7 @@ def test_no_export_is_named_like_a_module() -> None:
 def test_the_error_for_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"jsonschema_rs: pip install 'mcp-bindgen\[app\]'"):
-        Keeping().servers()
+        Keeping().served()
     with pytest.raises(ImportError, match=r"uritemplate: pip install 'mcp-bindgen\[app\]'"):
         app.UriTemplate("note://{id}")
 
@@ -813,7 +811,7 @@ class OwnClient(WeatherClient):
 async def test_a_typed_client_calls_tools_prompts_and_resources() -> None:
     weather = Weather()
     left, right = pair()
-    async with running(serve(right, *weather.servers())), OwnClient.connect(left) as client:
+    async with running(serve(right, weather)), OwnClient.connect(left) as client:
         assert type(client) is OwnClient
         assert type(client.client) is v2025_11_25.Client
         forecast = await client.get_forecast("Oslo")
@@ -935,7 +933,7 @@ async def use() -> Alias:
         return result
 
 
-run(*Good().servers())
+run(Good())
 Missing()  # error
 """
 

@@ -36,7 +36,7 @@ from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.streams import LISTEN_STREAM
 from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime.session import client as client_module
-from mcp_bindgen.runtime.session.endpoint import Served
+from mcp_bindgen.runtime.session.endpoint import Provider
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.harness.checked_connections import INITIALIZED, initialize, lone, notification, refused, request, until
 from tests.harness.cluster import HEADERS, answer, text
@@ -100,7 +100,7 @@ class Workers:
 async def workers(
     redis: RedisServer,
     count: int = 2,
-    make: Callable[[], Server | Served] = Tools,
+    make: Callable[[], Server | Provider] = Tools,
     limits: HttpLimits | None = None,
     heartbeat: float | None = None,
     **options: Any,

@@ -19,7 +19,8 @@ import pytest
 from mcp_bindgen import user_bindings as bindings
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.bridging.client import ClientBridges
-from mcp_bindgen.bridging.entry import served
+from mcp_bindgen.bridging.entry import plan
+from mcp_bindgen.runtime.bindings import facts_of
 from mcp_bindgen.runtime.connecting import installed as clients
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.user_bindings import home
@@ -349,7 +350,7 @@ def test_a_damaged_user_package_does_not_affect_other_revisions(
     server = v2026_07_28.Server()
     ways: dict[str, Callable[[], list[str]]] = {
         "clients": lambda: [client.revision for client in clients()],
-        "served": lambda: [*served([server], None)],
+        "served": lambda: [*plan([facts_of(server.dispatcher.revision)], None)],
         "bridges": lambda: [one.name for one in ClientBridges([v2026_07_28.Client()]).revisions] + [server.revision],
     }
     for found in ways.values():

@@ -19,7 +19,7 @@ from mcp_bindgen.gateway.gateway import Relay
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import ProtocolError, Transport, serve
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.session.endpoint import lifespans
+from mcp_bindgen.runtime.session.endpoint import all_servers, lifespans
 from mcp_bindgen.runtime.session.targets import Address
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.harness.checked_connections import refused, until
@@ -135,7 +135,7 @@ class Books:
 
         def servers() -> Sequence[Any]:
             self.connections += 1
-            return self.app.servers()
+            return [self.app.served()]
 
         return address(servers, revision)
 
@@ -283,7 +283,7 @@ async def test_a_change_of_a_list_that_a_stateful_client_has_read_is_reported(
 ) -> None:
     """The gateway answers once the stateless server reports changes."""
     released, asked = anyio.Event(), anyio.Event()
-    (server,) = (one for one in books.app.servers() if one.revision == "2026-07-28")
+    (server,) = (one for one in all_servers([books.app]) if one.revision == "2026-07-28")
 
     async def agree(wanted: Any, ctx: Any) -> Any:
         asked.set()

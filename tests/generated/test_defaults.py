@@ -145,7 +145,7 @@ def test_the_wire_has_exactly_the_given_values(arguments: dict[str, Any]) -> Non
         ours, theirs = map(Recorded, pair())
         result: Any = None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(lambda: serve(theirs, *server.Defaults().servers()))
+            tasks.start_soon(lambda: serve(theirs, server.Defaults()))
             async with client.DefaultsClient.connect(ours) as edits:
                 result = await edits.edit(**models_of(client, arguments, "EditInput"))
             await theirs.close()

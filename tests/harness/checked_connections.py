@@ -33,8 +33,9 @@ from mcp_bindgen.runtime.protocol.methods import Role
 from mcp_bindgen.runtime.protocol.peer import Peer, State
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Dispatchers
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Oversized
+from mcp_bindgen.runtime.session.endpoint import Provider, all_served
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.runtime.transports.stdio import Pipes
+from mcp_bindgen.runtime.transports.pipes import Pipes
 from mcp_bindgen.spec import Store
 from tests.harness.effort import HANG_SECONDS
 from tests.harness.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
@@ -360,7 +361,7 @@ class Connection(Generic[AnyClient]):
 
 @asynccontextmanager
 async def connected(
-    client: AnyClient, *servers: Server, revisions: Sequence[str] | None = None, exactly: bool = False
+    client: AnyClient, *servers: Server | Provider, revisions: Sequence[str] | None = None, exactly: bool = False
 ) -> AsyncGenerator[Connection[AnyClient]]:
     """Connect a client to servers; afterwards check that both sides kept to the schema of the client's revision."""
     left, right = pair()
@@ -374,13 +375,15 @@ async def connected(
     theirs.check()
 
 
-def own(*servers: Server) -> list[str]:
+def own(*servers: Server | Provider) -> list[str]:
     """Return the revisions that servers are written for, to serve only these."""
-    return [server.revision for server in servers]
+    return [revision.name for one in all_served(servers) for revision in one.revisions()]
 
 
 @asynccontextmanager
-async def played(*servers: Server, revisions: Sequence[str] | None = None) -> AsyncGenerator[tuple[Raw, Recording]]:
+async def played(
+    *servers: Server | Provider, revisions: Sequence[str] | None = None
+) -> AsyncGenerator[tuple[Raw, Recording]]:
     """Run servers; yield a raw client and a recording of the servers, by default only in their own revisions."""
     left, right = pair()
     served = own(*servers) if revisions is None else revisions

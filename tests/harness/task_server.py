@@ -39,4 +39,4 @@ def app(folder: Path) -> App:
 
 if __name__ == "__main__":
     port, folder = sys.argv[1:]
-    anyio.run(lambda: serve_http(*app(Path(folder)).servers(), address=f"127.0.0.1:{port}"))
+    anyio.run(lambda: serve_http(app(Path(folder)), address=f"127.0.0.1:{port}"))

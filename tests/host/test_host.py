@@ -18,13 +18,14 @@ import anyio
 import pytest
 
 from mcp_bindgen.app import App
-from mcp_bindgen.app.contract import InProcess
+from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.host.configuration import entry as read_entry
 from mcp_bindgen.host.watch import StderrTail
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
+from mcp_bindgen.runtime.session.endpoint import Served, Servers
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.harness.checked_connections import refused, until
@@ -756,8 +757,8 @@ class Here(InProcess):
     def __init__(self, server: Server) -> None:
         self.server = server
 
-    def servers(self) -> list[Any]:
-        return [self.server]
+    def served(self) -> Served:
+        return Servers(self.server)
 
 
 async def test_concurrent_calls_of_a_new_tool_list_the_tools_once() -> None:

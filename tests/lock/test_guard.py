@@ -14,12 +14,13 @@ import pytest
 
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.app import ContractClient
-from mcp_bindgen.app.contract import InProcess
+from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.drift import Snapshot, Verdict
 from mcp_bindgen.drift.callers import Callers, callers
 from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.lock import BadLock, Guard, Lock, LockedServer, NotAsLocked
+from mcp_bindgen.runtime.session.endpoint import Served, Servers
 from mcp_bindgen.runtime.session.server import Server as BaseServer
 from mcp_bindgen.v2025_11_25 import Client, Server, types
 from tests.harness.checked_connections import refused
@@ -66,8 +67,8 @@ class Here(InProcess):
     def __init__(self, server: BaseServer) -> None:
         self.server = server
 
-    def servers(self) -> list[BaseServer]:
-        return [self.server]
+    def served(self) -> Served:
+        return Servers(self.server)
 
 
 def edited(tool: dict[str, Any], **members: Any) -> dict[str, Any]:

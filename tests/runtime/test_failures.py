@@ -19,7 +19,7 @@ from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, CapabilityMissing
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.runtime.transports.stdio import Pipes
+from mcp_bindgen.runtime.transports.pipes import Pipes
 from tests.harness.checked_connections import STATELESS, bindings, refused, running
 from tests.http.test_legacy_sse import running as hosted
 

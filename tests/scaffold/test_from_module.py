@@ -78,7 +78,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_calls():
-    async with connected(Client(), *Trips().servers()) as client:
+    async with connected(Client(), Trips()) as client:
         plan = await client.call_tool("plan", {"stops": [{"city": "Oslo", "at": [59.9, 10.7]}, {"city": "Bergen"}]})
         assert plan.structured_content == {
             "stops": [{"city": "Oslo", "at": [59.9, 10.7]}, {"city": "Bergen", "at": [0.0, 0.0]}], "level": 2

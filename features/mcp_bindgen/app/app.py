@@ -11,45 +11,44 @@ run(app)
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 from typing_extensions import TypedDict, Unpack
 
-from mcp_bindgen.extensions import apps
-from mcp_bindgen.extensions.apps import AppOptions, resource_uri
-from mcp_bindgen.extensions.tasks.service import Tasks
-from mcp_bindgen.extensions.tasks.tools import TaskOption, marked
-from mcp_bindgen.extensions.tasks.tools import task as as_task
-from mcp_bindgen.runtime import bindings as packages
-from mcp_bindgen.runtime import serving
+from mcp_bindgen.runtime.bindings import facts_of, installed_revisions
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.routing import Returns, did_you_mean, place_of
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.endpoint import Served
 from mcp_bindgen.runtime.session.execution import asynchronous
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.targets import RunOptions
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Layer, Middleware
-from .contract import ChangeNotifier, InProcess, servers_of
 from .errors import BadFunction
-from .features import UPDATED, ArgumentErrors, Completion, Feature, Lifespan, arguments_of, from_enum
+from .features import UPDATED, ArgumentErrors, Lifespan
 from .functions import Function, FunctionHandler, public_functions
-from .handlers import BoundContract, BoundHandler, HandlerSpec, Rule, mounted, prefixed, renamed
-from .search import CALL, SEARCH, call_tool, search_tools
-from .validation import MOST_STEPS
-from .values import TypeForm
+from .handlers import TASK_MARK, BoundContract, BoundHandler, HandlerSpec, Rule, mounted, prefixed, renamed
+from .serving import ChangeNotifier, ContractServers, InProcess
+from .values import MOST_STEPS, TypeForm
+
+if TYPE_CHECKING:
+    from mcp_bindgen.extensions.apps import AppOptions, Visibility
+    from mcp_bindgen.extensions.tasks.service import Tasks
+    from mcp_bindgen.extensions.tasks.tools import TaskOption
+    from mcp_bindgen.runtime.session.endpoint import Provider
+    from mcp_bindgen.runtime.session.targets import RunOptions
+
+    from .optional_features import Completion
 
 F = TypeVar("F", bound=Callable[..., Any])
-Completes: TypeAlias = Callable[[Completion], Returns[Sequence[str]]]
+Completes: TypeAlias = "Callable[[Completion], Returns[Sequence[str]]]"
 Dynamic: TypeAlias = Literal["tools", "prompts", "resources", "contents"]
 """Part of a server that can change while it runs: it declares `listChanged`, or `subscribe` for contents."""
 
@@ -133,13 +132,15 @@ class ToolOptions(PromptOptions, total=False):
 
     annotations: Mapping[str, Any] | None
     ui: str | None
-    visibility: Sequence[apps.Visibility]
+    visibility: Sequence[Visibility]
     output_schema: Mapping[str, Any] | None
     task: TaskOption | None
 
 
-class UiOptions(EntryOptions, AppOptions, total=False):
-    """Options of an app: see `EntryOptions` and `AppOptions`."""
+if TYPE_CHECKING:
+
+    class UiOptions(EntryOptions, AppOptions, total=False):
+        """Options of an app: see `EntryOptions` and `AppOptions`."""
 
 
 class App(InProcess):
@@ -211,9 +212,11 @@ class App(InProcess):
         self._renamed: dict[str, str] = {}
         self._parents: list[tuple[App, str]] = []
         self._parts: list[App] = []
-        self._served: list[Feature] = []
+        self._served: ContractServers | None = None
         self._notifiers: list[ChangeNotifier] = []
         if tool_search:
+            from .search import CALL, SEARCH, call_tool, search_tools  # few apps list no tools
+
             self._contract.listed_tools = (SEARCH, CALL)
             for function in (search_tools, call_tool):
                 self.add_tool(function)
@@ -284,11 +287,13 @@ class App(InProcess):
         Raises:
             ValueError: `uri` begins otherwise, or an origin is invalid.
         """
+        from mcp_bindgen.extensions import apps  # few apps of ours have one of these
+
         apps.check_uri(uri)
-        _check_options(options, UiOptions)
+        _check_options(options, [*EntryOptions.__annotations__, *apps.AppOptions.__annotations__])
         own = {name: value for name, value in options.items() if name in EntryOptions.__annotations__}
         shown = {name: value for name, value in options.items() if name not in own}
-        meta = apps.resource_meta(**cast(AppOptions, shown)) or None
+        meta = apps.resource_meta(**cast("AppOptions", shown)) or None
         return self.resource(uri, mime_type=apps.MIME_TYPE, meta=meta, **cast(EntryOptions, own))
 
     def completion(self, of: str, argument: str) -> Callable[[Completes], Completes]:
@@ -307,6 +312,8 @@ class App(InProcess):
 
         def mark(function: Completes) -> Completes:
             handlers = {**self._contract.handlers["template"], **self._contract.handlers["prompt"]}
+            from .optional_features import arguments_of  # few apps complete values
+
             wrong, names, problem = of, [*handlers], f"there is no prompt or template {of!r}"
             if of in handlers:
                 wrong, names = argument, arguments_of(self._contract, handlers[of])
@@ -334,12 +341,16 @@ class App(InProcess):
         handler = self._handler(function, options, ToolOptions)
         method, shown_by, callers = handler.method(), options.get("ui"), options.get("visibility", ())
         if (word := options.get("task")) is not None:
-            method = as_task(word)(method)
-        if marked(method) is not None and self._served and not any(server.has_tasks for server in self._served):
+            from mcp_bindgen.extensions.tasks.tools import task  # few tools run as tasks
+
+            method = task(word)(method)
+        if hasattr(method, TASK_MARK) and self._served is not None and not self._served.has_tasks:
             raise ValueError(f"{handler.name!r} is a task, but no tool was a task when the app was first served")
         meta = options.get("meta")
         if shown_by is not None or callers:
-            meta = {**(meta or {}), **apps.tool_meta(shown_by, callers)}
+            from mcp_bindgen.extensions.apps import tool_meta  # few tools belong to an app
+
+            meta = {**(meta or {}), **tool_meta(shown_by, callers)}
         spec, entry = handler.tool()
         if options.get("output_schema") is not None:
             spec = replace(spec, output=Any if spec.output is None else spec.output, member=None)
@@ -519,7 +530,7 @@ class App(InProcess):
         return next(holding, True)
 
     def _handler(self, function: Function, options: EntryOptions, known: type) -> FunctionHandler:
-        _check_options(options, known, function)
+        _check_options(options, known.__annotations__, function)
         return FunctionHandler(function, options.get("name", ""), debug=self._debug)
 
     def _add(
@@ -549,7 +560,7 @@ class App(InProcess):
         changed = KINDS[spec.kind].changed
         if not at_start:
             self._check_dynamic(changed, spec.kind)
-        if SCOPES in handler.entry and any(type(one).required_scopes is Server.required_scopes for one in self._served):
+        if SCOPES in handler.entry and self._served is not None and not self._served.states_scopes:
             raise ValueError(f"{spec.name!r} needs scopes, but no entry did when the app was first served")
         with ExitStack() as stack:
             for parent, prefix in self._parents:
@@ -574,43 +585,49 @@ class App(InProcess):
 
     def _check_dynamic(self, changed: str, what: str) -> None:
         """Raise `ValueError` if clients are served and do not expect such a change."""
-        if self._served and changed not in self._contract.announces:
+        if self._served is not None and changed not in self._contract.announces:
             dynamic = next(name for name, method in _CHANGED.items() if method == changed)
             raise ValueError(f"a {what} cannot change while clients are served: App(..., dynamic={{{dynamic!r}}})")
 
     # --- serving ----------------------------------------------------------------------------------------------
 
-    def servers(self) -> list[Server]:
-        """Return a server for each revision; they share this app and its lifespan.
+    def served(self) -> ContractServers:
+        """Return the servers for one endpoint; they share this app and its lifespan.
 
         Raises:
             ValueError: A tool names an app that does not exist.
         """
-        for name, tool in self._contract.handlers["tool"].items():
-            shown_by = resource_uri(tool.entry)
-            if shown_by is not None and not self._contract.knows(shown_by):
-                raise ValueError(f"the tool {name!r} is shown by {shown_by}, which is missing: @app.ui({shown_by!r})")
+        for tool in self._contract.handlers["tool"].values():
+            if "_meta" in tool.entry:
+                self._check_shown(tool)
         if any(app._completes for app in (self, *self.contained())):
             self._contract.complete = self._complete
-        revisions = packages.installed() if self.revisions is None else self.revisions
+        known = [*installed_revisions().values()]
+        if self.revisions is not None:
+            known = [facts_of(package.REVISION) for package in self.revisions]
         info, instructions = self.document["serverInfo"], self.document.get("instructions")
         name, doc = info["name"], instructions or f"Serve `{info['name']}`."
-        states: dict[App, object] = {}
-        notifier = ChangeNotifier()
-        lifespan = partial(self._running, notifier, states)
-        self._served = servers_of(self._contract, self, revisions, lifespan, name, doc, info, instructions)
-        notifier.servers = self._served
-        for server in self._served:
-            server.states = states
+        self._served = found = ContractServers(
+            self._contract, self, known, lambda: self._running(found), name, doc, info, instructions
+        )
         for app in (self, *self.contained()):
             for line in app._advice:
                 log.warning("%s", line)
             app._advice.clear()
-        return [*self._served]
+        return found
+
+    def _check_shown(self, tool: BoundHandler) -> None:
+        from mcp_bindgen.extensions.apps import resource_uri  # few tools belong to an app
+
+        shown_by = resource_uri(tool.entry)
+        if shown_by is not None and not self._contract.knows(shown_by):
+            problem = f"the tool {tool.spec.name!r} is shown by {shown_by}, which is missing"
+            raise ValueError(f"{problem}: @app.ui({shown_by!r})")
 
     @asynccontextmanager
-    async def _running(self, notifier: ChangeNotifier, states: dict[App, object]) -> AsyncGenerator[None]:
-        async with notifier.running(), self._living(states):
+    async def _running(self, served: ContractServers) -> AsyncGenerator[None]:
+        notifier = ChangeNotifier(served.made)
+        async with notifier.running(), self._living(served.states):
             self._notifiers.append(notifier)
             try:
                 yield
@@ -626,6 +643,8 @@ class App(InProcess):
             yield
 
     async def _complete(self, asked: Completion, ctx: Context) -> Sequence[str]:
+        from .optional_features import from_enum  # few apps complete values
+
         layers = self._contract.handlers[asked.of][asked.name].layers
         functions = (cast(App, one.owner)._completes.get((one.name, asked.argument)) for one in layers)
         own = next(filter(None, functions), None)
@@ -642,15 +661,15 @@ def _decorator(add: Callable[[F], None]) -> Callable[[F], F]:
     return mark
 
 
-def _check_options(options: Mapping[str, object], known: type, function: Function | None = None) -> None:
-    names = sorted(known.__annotations__)
+def _check_options(options: Mapping[str, object], known: Iterable[str], function: Function | None = None) -> None:
+    names = sorted(known)
     for name in options.keys() - set(names):
         place = "" if function is None else f"{place_of(function)}: "
         fix = did_you_mean(name, names) or f"; the options are {', '.join(names)}"
         raise TypeError(f"{place}unknown option {name!r}{fix}")
 
 
-def run(*served: Server | Served | ModuleType, **options: Unpack[RunOptions]) -> None:
+def run(*served: Server | Provider | ModuleType, **options: Unpack[RunOptions]) -> None:
     """Serve an `App`, a module or servers as the command line says, like `mcp_bindgen.runtime.run`.
 
     Args:
@@ -662,7 +681,9 @@ def run(*served: Server | Served | ModuleType, **options: Unpack[RunOptions]) ->
         BadFunction: A function of a module cannot be a tool.
         ValueError: There is nothing to serve, or two servers for a revision.
     """
-    serving.run(*(_app_of(one) if isinstance(one, ModuleType) else one for one in served), **options)
+    from mcp_bindgen.runtime.serving import run  # an app behind an ASGI server does without it
+
+    run(*(_app_of(one) if isinstance(one, ModuleType) else one for one in served), **options)
 
 
 def _app_of(module: ModuleType) -> App:

@@ -1,68 +1,100 @@
-"""The base of generated contracts, a class with a method for each entry, and the servers that answer with it."""
+"""The base of generated contracts, a class with a method for each entry, and the marks of these methods."""
 
 from __future__ import annotations
 
-import asyncio
-from abc import ABC, abstractmethod
+import inspect
+from abc import ABC
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
+from difflib import get_close_matches
 from functools import cache
 from types import ModuleType
-from typing import IO, Any, ClassVar, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
-import anyio
+from pydantic import BaseModel
 
-from mcp_bindgen.extension_abi import extension_of
-from mcp_bindgen.extensions.tasks.service import Tasks
-from mcp_bindgen.extensions.tasks.tools import has_tasks, with_tasks
-from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.bindings import facts_of
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.errors import SessionRequired
-from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session import context
-from mcp_bindgen.runtime.session.endpoint import lifespans, serve
 from mcp_bindgen.runtime.session.execution import asynchronous
-from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.targets import Address, Auth
-from mcp_bindgen.runtime.transports.memory import pair
 
-from .catalog import Catalog
+from .catalog import KINDS, Catalog, Entry, Kind
 from .context import Context
-from .features import ArgumentErrors, Completion, Feature, Lifespan, features_of, from_enum
-from .handlers import BoundContract, missing_method
-from .validation import MOST_STEPS
+from .features import ArgumentErrors, tool_result
+from .functions import Function, FunctionHandler
+from .handlers import BoundContract, BoundHandler, HandlerSpec, key_of
+from .optional_features import Completion, from_enum
+from .serving import ContractServers, InProcess
+from .values import MOST_STEPS, TypeForm
+
+if TYPE_CHECKING:
+    from mcp_bindgen.extensions.tasks.service import Tasks
 
 
-class InProcess:
-    """Provider of servers that is also a target of clients: `Client.connect(app)`, `Host({"notes": app}, Client)`.
+R = TypeVar("R", bound=BaseModel)
 
-    Each connection has servers and a lifespan of its own.
+
+def tool(name: str, input: TypeForm = None, output: TypeForm = None) -> HandlerSpec:
+    """Mark the method of a tool.
+
+    Args:
+        name: Its name in the contract.
+        input: The type of its arguments; a method without one takes the context alone.
+        output: The type of its structured result, if its schema is in the contract.
     """
+    return HandlerSpec("tool", name, input, output)
 
-    @abstractmethod
-    def servers(self) -> list[Server]:
-        """Return a server for each revision."""
 
-    def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
-        """Return the address of servers in this process; raise `ValueError` for headers or `auth`, which need a URL."""
-        if headers or auth is not None:
-            raise ValueError("headers and auth are for URLs; a server of this process has no HTTP requests")
-        return Address(self._connection)
+def prompt(name: str, arguments: TypeForm = None) -> HandlerSpec:
+    """Mark the method of a prompt; one without arguments takes the context alone."""
+    return HandlerSpec("prompt", name, arguments)
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[Transport]:
-        servers = self.servers()
-        ours, theirs = pair()
-        async with lifespans(servers), background_tasks() as tasks:
-            tasks.start_soon(serve, theirs, *servers)
-            yield ours
+
+def resource(uri: str) -> HandlerSpec:
+    """Mark the method that reads a resource."""
+    return HandlerSpec("resource", uri)
+
+
+def template(uri_template: str, variables: TypeForm = None, *, allows_unsafe_values: bool = False) -> HandlerSpec:
+    """Mark the method that reads the resources of a template.
+
+    Args:
+        uri_template: The template.
+        variables: The type of the values in the URIs.
+        allows_unsafe_values: True if values may be absolute paths, and have `..` segments and control characters; by
+            default there is no resource at such a URI.
+    """
+    return HandlerSpec("template", uri_template, variables, allows_unsafe_values=allows_unsafe_values)
+
+
+def spec_of(method: object) -> HandlerSpec | None:
+    """Return the spec that a method is marked with, or None."""
+    spec = getattr(method, "__mcp_handler__", None)
+    return spec if isinstance(spec, HandlerSpec) else None
+
+
+def specs(contract: type) -> dict[str, HandlerSpec]:
+    """Return method name -> spec for a class and its bases; an override need not be marked again."""
+    members = (member for base in reversed(contract.__mro__) for member in base.__dict__.items())
+    return {name: spec for name, method in members if (spec := spec_of(method)) is not None}
+
+
+def missing_method(kind: type, name: str) -> str:
+    """Describe a method of a contract that a class lacks, and a method of a similar name.
+
+    Args:
+        kind: The class.
+        name: The name of the abstract method.
+    """
+    spec = spec_of(inspect.getattr_static(kind, name))
+    offer = f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
+    near = get_close_matches(name, [own for own in kind.__dict__ if not own.startswith("_")], n=1, cutoff=0.8)
+    return f"{kind.__name__} misses {name}{offer}" + (f"; did you mean it by {near[0]}?" if near else "")
 
 
 class Contract(InProcess, ABC):
     """The base of a server's contract: a method for each tool, prompt and resource, in every revision.
 
-    A generated class derives from it; subclass that class, write its methods, and `run(*Yours().servers())`.
+    A generated class derives from it; subclass that class, write its methods, and `run(Yours())`.
 
     Attributes:
         catalog: The entries of the contract.
@@ -109,169 +141,77 @@ class Contract(InProcess, ABC):
         """
         return from_enum(self.catalog, asked)
 
-    def servers(self) -> list[Server]:
-        """Return a server for each revision; they share this object and its lifespan.
+    def served(self) -> ContractServers:
+        """Return the servers for one endpoint; they share this object and its lifespan.
 
         Raises:
             ValueError: The methods of this class and the contract's document do not belong together.
             ImportError: There are tools or templates, and `mcp-bindgen[app]` is not installed.
         """
-        contract = BoundContract.of(self, self.catalog, self.validation_steps)
+        contract = _bound_contract(self, self.catalog, self.validation_steps)
         if type(self).complete is not Contract.complete:
             contract.complete = asynchronous(self.complete)
         document, kind = self.catalog.document, type(self)
         info = self.info or document.get("serverInfo") or {"name": kind.__name__, "version": "0"}
         instructions = document.get("instructions") if self.instructions is None else self.instructions
         name, doc = kind.__name__, kind.__doc__
-        return [*servers_of(contract, self, self.revisions, self.lifespan, name, doc, info, instructions)]
+        known = [facts_of(package.REVISION) for package in self.revisions]
+        return ContractServers(contract, self, known, self.lifespan, name, doc, info, instructions)
 
 
-class Settings(Protocol):
-    """The settings of a contract's servers; see `Contract`."""
+def _bound_contract(owner: object, catalog: Catalog, validation_steps: int) -> BoundContract:
+    """Return a contract whose handlers are the methods of an object.
 
-    argument_errors: ArgumentErrors | None
-    hide_errors: bool | None
-    tasks: Tasks | None
+    Raises:
+        ValueError: The methods and the contract's document do not belong together.
+        ImportError: There are tools or templates, and `mcp-bindgen[app]` is not installed.
+    """
+    bound, class_name = BoundContract(catalog, validation_steps), type(owner).__name__
+    entries: dict[Kind, dict[str, Entry]] = {kind: catalog.entries(kind) for kind in KINDS}
+    for name, spec in specs(type(owner)).items():
+        entry = entries[spec.kind].get(spec.name)
+        if entry is None:
+            raise ValueError(f"{class_name}.{name}: the contract has no {spec.kind} {spec.name!r}")
+        bound.bind(bound.handler(spec, entry, getattr(owner, name)))
+    for kind, named in entries.items():
+        for name in (name for name in named if key_of(kind, name) not in bound.handlers[kind]):
+            raise ValueError(f"{class_name} has no method for the {kind} {name!r} of its contract")
+    return bound
 
 
-def servers_of(
-    contract: BoundContract,
-    settings: Settings,
-    revisions: Sequence[ModuleType],
-    lifespan: Lifespan,
-    name: str,
-    doc: str | None,
-    info: Mapping[str, Any],
-    instructions: str | None,
-) -> list[Feature]:
-    """Return a server for each revision of a contract.
+@overload
+async def delegate(function: Function, arguments: BaseModel | None, ctx: Context) -> Any: ...
 
-    If tools are tasks, there is none for revisions with tasks in their core: the server of the revision with the
-    extension serves these, and runs the same tasks for both.
+
+@overload
+async def delegate(function: Function, arguments: BaseModel | None, ctx: Context, returns: type[R]) -> R: ...
+
+
+async def delegate(
+    function: Function, arguments: BaseModel | None, ctx: Context, returns: type[BaseModel] | None = None
+) -> Any:
+    """Answer a method of a contract with an annotated function, in the types of the contract.
 
     Args:
-        contract: The contract and its handlers.
-        settings: The settings of the servers.
-        revisions: The bindings of the revisions.
-        lifespan: Starts and stops the resources that the servers share; the first server to start enters it.
-        name: The name of the servers' classes.
-        doc: The description of the servers in `--help`.
-        info: The servers' `Implementation` in wire form.
-        instructions: Advice to models on the use of the servers.
+        function: The function, `def` (run in a thread) or `async def`, which may take the context.
+        arguments: The typed arguments of the tool, which are passed to the function; `None` if there are none.
+        ctx: The context of the request.
+        returns: The model of the tool's structured content; without it the function returns content.
+
+    Raises:
+        BadFunction: The function cannot be a tool.
+        InvalidArguments: The function does not take these arguments.
+        InvalidResult: The return value contradicts the annotation.
     """
-    tasks = settings.tasks
-    if tasks is None and any(handler.task for handler in contract.handlers["tool"].values()):
-        tasks = Tasks()
-    features, shared, servers = features_of(contract), _shared(lifespan), list[Feature]()
-    bases = {package: package.Server if tasks is None else with_tasks(package) for package in revisions}
-    is_offered = any(base is not package.Server for package, base in bases.items())
-    for package, base in bases.items():
-        if is_offered and has_tasks(package):
-            continue
-        server: Feature = _server_class(name, doc, package, base, features)()
-        server.contract, server.package, server.revisions = contract, package, revisions
-        server.info, server.instructions = package.types.Implementation.model_validate(info), instructions
-        server.announces, server.shared_lifespan, server.own_tasks = contract.announces, shared, tasks
-        server.argument_errors, server.hide_errors = settings.argument_errors, settings.hide_errors
-        server.has_tasks = base is not package.Server
-        server.has_tasks_elsewhere = is_offered and not server.has_tasks
-        servers.append(server)
-    return servers
+    handler = _bound(function)
+    given: dict[str, Any] = {} if arguments is None else jsonrpc.plain(arguments)
+    returned = await handler.call(handler.read(given, "arguments"), ctx)
+    if returns is None or handler.spec.output is None:
+        return returned
+    return returns.model_validate(tool_result(handler, returned)["structuredContent"])
 
 
 @cache
-def _server_class(
-    name: str, doc: str | None, package: ModuleType, base: type[Server], features: tuple[type[Feature], ...]
-) -> type[Any]:
-    """Return the class of a server, whose capabilities follow from the features among its bases.
-
-    It is made at run time, because only then are the bindings of the revision and the entries of the contract known.
-    """
-    found = {feature: extension_of(package, feature.extension) for feature in features if feature.extension}
-    own = [feature for feature in features if found.get(feature, package) is not None]
-    extended = [extension.Server for extension in found.values() if extension is not None]
-    kind: type[Any] = type(name, (*own, Feature, *extended, base), {"__doc__": doc})
-    kind.context = type("Context", (Context, kind.context), {"__doc__": Context.__doc__})
-    return kind
-
-
-def _shared(lifespan: Lifespan) -> Lifespan:
-    """Return a lifespan for several servers: the first to start enters it."""
-    entered = False
-
-    @asynccontextmanager
-    async def enter() -> AsyncGenerator[None]:
-        nonlocal entered
-        first, entered = not entered, True
-        try:
-            async with lifespan() if first else nullcontext():
-                yield
-        finally:
-            entered = not first and entered
-
-    return enter
-
-
-_NOTIFY_SECONDS = 10.0  # that clients have to take one notification
-
-
-class ChangeNotifier:
-    """Sends notifications of changes, which may come from any thread; equal ones that wait are sent once.
-
-    Attributes:
-        servers: The servers whose clients are notified.
-    """
-
-    def __init__(self) -> None:
-        self.servers: Sequence[Server] = ()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[tuple[str, str | None], None] = {}
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
-        """Send notifications while a block runs."""
-        self._loop = asyncio.get_running_loop()
-        self._arrived = asyncio.Event()
-        try:
-            async with background_tasks() as tasks:
-                tasks.start_soon(self._send_all)
-                yield
-        finally:
-            self._loop = None
-
-    def add(self, method: str, uri: str | None = None) -> None:
-        """Send a notification soon; while no client is served, do nothing."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._add, method, uri)
-
-    def _add(self, method: str, uri: str | None) -> None:
-        self._waiting[method, uri] = None
-        self._arrived.set()
-
-    async def _send_all(self) -> None:
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            while self._waiting:
-                name, uri = next(iter(self._waiting))
-                del self._waiting[name, uri]
-                for server in self.servers:
-                    await self._send(server, name, uri)
-
-    async def _send(self, server: Server, name: str, uri: str | None) -> None:
-        """Notify the clients of a server; an error ends neither the app nor later notifications."""
-
-        async def tell(client: context.Context) -> None:
-            agreed = client.negotiated
-            method = None if agreed is None else agreed.dispatcher.revision.methods.get(name)
-            if method is not None:
-                params = jsonrpc.typed_params(method, {} if uri is None else {"uri": uri})
-                await client.notify(cast(Any, method), params)
-
-        try:
-            with anyio.move_on_after(_NOTIFY_SECONDS):
-                await server.broadcast(tell)
-        except SessionRequired:
-            log.debug("%s is not sent: clients are served without sessions", name)
-        except Exception:
-            log.exception("%s could not be sent", name)
+def _bound(function: Function) -> BoundHandler:
+    found = FunctionHandler(function)
+    return BoundHandler(found.tool()[0], {}, found.method(), MOST_STEPS)  # the contract's server has the schemas

@@ -17,31 +17,25 @@ import types
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import cache, partial, reduce, wraps
+from functools import partial, reduce, wraps
 from time import monotonic
 from types import ModuleType
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, SchemaError, core_schema, to_json, to_jsonable_python
 
-from mcp_bindgen.json_schema.keywords import objects
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, parse_json
-from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.threads import in_thread
 
 from .catalog import Entry
 from .errors import BadFunction, InvalidResult, require
-from .features import tool_result
-from .handlers import BoundHandler, HandlerSpec
-from .uri_template import UriTemplate
-from .validation import MOST_STEPS
+from .handlers import HandlerSpec
 from .values import File, TypeForm, type_name, written
 
 T = TypeVar("T")
@@ -227,6 +221,8 @@ class _Dependency:
 async def threaded(ctx: Context, work: Callable[[], Any]) -> Any:
     """Return the value of a function that runs in a thread, which counts for the sender of the request."""
 
+    from mcp_bindgen.runtime.threads import in_thread  # many functions do not block
+
     def run(ctx: Context) -> Any:
         return work()
 
@@ -248,7 +244,6 @@ def is_context(annotation: TypeForm) -> bool:
 
 
 Function: TypeAlias = Callable[..., Any]
-R = TypeVar("R", bound=BaseModel)
 Schema: TypeAlias = dict[str, Any]
 
 RESULT = "result"
@@ -364,6 +359,8 @@ class FunctionHandler:
 
     def resource(self, uri: str) -> tuple[HandlerSpec, Entry]:
         """Return the spec and the entry of a resource or a URI template."""
+        from .uri_template import UriTemplate  # few functions are resources
+
         template = UriTemplate(uri)
         variables = [variable.name for variable in template.variables]
         schema = self._schema(self._input, "validation", "the parameters")
@@ -548,7 +545,7 @@ class FunctionHandler:
         """Return pydantic's schema of a type, without the titles that only repeat names."""
         with self._checking(what):
             schema = TypeAdapter[Any](annotation).json_schema(mode=mode, schema_generator=_Plain)
-        if mode == "validation":
+        if mode == "validation" and "'discriminator'" in repr(schema):
             _require_tags(schema)
         for name, definition in schema.get("$defs", {}).items():
             if is_object(definition) and definition.get("title") == name:
@@ -604,6 +601,8 @@ class _Plain(GenerateJsonSchema):
 
 def _require_tags(schema: Schema) -> None:
     """Require the discriminator in the alternatives of each discriminated union, whether or not it has a default."""
+    from mcp_bindgen.json_schema.keywords import objects  # few functions take discriminated unions
+
     definitions: Mapping[str, Schema] = schema.get("$defs", {})
     for node in objects(schema):
         about, alternatives = node.get("discriminator"), node.get("oneOf")
@@ -642,41 +641,3 @@ def _is_protocol(annotation: TypeForm) -> bool:
     if isinstance(annotation, type) and not forms:
         return issubclass(annotation, Model | File)
     return any(_is_protocol(form) for form in forms)
-
-
-@overload
-async def delegate(function: Function, arguments: BaseModel | None, ctx: Context) -> Any: ...
-
-
-@overload
-async def delegate(function: Function, arguments: BaseModel | None, ctx: Context, returns: type[R]) -> R: ...
-
-
-async def delegate(
-    function: Function, arguments: BaseModel | None, ctx: Context, returns: type[BaseModel] | None = None
-) -> Any:
-    """Answer a method of a contract with an annotated function, in the types of the contract.
-
-    Args:
-        function: The function, `def` (run in a thread) or `async def`, which may take the context.
-        arguments: The typed arguments of the tool, which are passed to the function; `None` if there are none.
-        ctx: The context of the request.
-        returns: The model of the tool's structured content; without it the function returns content.
-
-    Raises:
-        BadFunction: The function cannot be a tool.
-        InvalidArguments: The function does not take these arguments.
-        InvalidResult: The return value contradicts the annotation.
-    """
-    handler = _bound(function)
-    given: dict[str, Any] = {} if arguments is None else jsonrpc.plain(arguments)
-    returned = await handler.call(handler.read(given, "arguments"), ctx)
-    if returns is None or handler.spec.output is None:
-        return returned
-    return returns.model_validate(tool_result(handler, returned)["structuredContent"])
-
-
-@cache
-def _bound(function: Function) -> BoundHandler:
-    found = FunctionHandler(function)
-    return BoundHandler(found.tool()[0], {}, found.method(), MOST_STEPS)  # the contract's server has the schemas

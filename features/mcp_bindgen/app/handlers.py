@@ -7,32 +7,32 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
-from mcp_bindgen.auth.resource_server.policy import rule_keys
-from mcp_bindgen.extensions.apps import resource_uri, visibility
-from mcp_bindgen.extensions.tasks.tools import Support, ToolTask, marked, tool_task
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.routing import place_of
-from mcp_bindgen.runtime.protocol.uris import canonical
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.execution import asynchronous
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Layer, Owner
-from .errors import InvalidArguments, InvalidResult, ToolError
-from .uri_template import Match, UriTemplate, filled, is_unsafe
-from .validation import MAX_PROBLEMS, Validator
+from .errors import InvalidArguments, InvalidResult, ToolError, require
 from .values import TypeForm, is_json, typed
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import SkillFile, Skills
+    from mcp_bindgen.extensions.tasks.tools import ToolTask
 
+    from .uri_template import Match, UriTemplate
+    from .validation import Validator
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+TASK_MARK = "__mcp_task__"
+"""The attribute of a method that runs as a task: see `mcp_bindgen.extensions.tasks.task`."""
 
 UNSAFE = "an absolute path, a .. segment or a control character in a variable"
 
@@ -68,64 +68,6 @@ class HandlerSpec:
         return method
 
 
-def tool(name: str, input: TypeForm = None, output: TypeForm = None) -> HandlerSpec:
-    """Mark the method of a tool.
-
-    Args:
-        name: Its name in the contract.
-        input: The type of its arguments; a method without one takes the context alone.
-        output: The type of its structured result, if its schema is in the contract.
-    """
-    return HandlerSpec("tool", name, input, output)
-
-
-def prompt(name: str, arguments: TypeForm = None) -> HandlerSpec:
-    """Mark the method of a prompt; one without arguments takes the context alone."""
-    return HandlerSpec("prompt", name, arguments)
-
-
-def resource(uri: str) -> HandlerSpec:
-    """Mark the method that reads a resource."""
-    return HandlerSpec("resource", uri)
-
-
-def template(uri_template: str, variables: TypeForm = None, *, allows_unsafe_values: bool = False) -> HandlerSpec:
-    """Mark the method that reads the resources of a template.
-
-    Args:
-        uri_template: The template.
-        variables: The type of the values in the URIs.
-        allows_unsafe_values: True if values may be absolute paths, and have `..` segments and control characters; by
-            default there is no resource at such a URI.
-    """
-    return HandlerSpec("template", uri_template, variables, allows_unsafe_values=allows_unsafe_values)
-
-
-def spec_of(method: object) -> HandlerSpec | None:
-    """Return the spec that a method is marked with, or None."""
-    spec = getattr(method, "__mcp_handler__", None)
-    return spec if isinstance(spec, HandlerSpec) else None
-
-
-def specs(contract: type) -> dict[str, HandlerSpec]:
-    """Return method name -> spec for a class and its bases; an override need not be marked again."""
-    members = (member for base in reversed(contract.__mro__) for member in base.__dict__.items())
-    return {name: spec for name, method in members if (spec := spec_of(method)) is not None}
-
-
-def missing_method(kind: type, name: str) -> str:
-    """Describe a method of a contract that a class lacks, and a method of a similar name.
-
-    Args:
-        kind: The class.
-        name: The name of the abstract method.
-    """
-    spec = spec_of(inspect.getattr_static(kind, name))
-    offer = f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
-    near = get_close_matches(name, [own for own in kind.__dict__ if not own.startswith("_")], n=1, cutoff=0.8)
-    return f"{kind.__name__} misses {name}{offer}" + (f"; did you mean it by {near[0]}?" if near else "")
-
-
 class BoundHandler:
     """A handler with its entry in the contract.
 
@@ -139,8 +81,6 @@ class BoundHandler:
         task: The way a tool runs as a task; `None` if it never does. The mark of the method counts, else the member
             `execution.taskSupport` of the entry (MCP 2025-11-25, "Tools").
         is_for_model: True unless a tool is for apps alone.
-        input: Validates the arguments of a tool that has an input schema.
-        output: Validates the structured content of a tool that has an output schema.
         layers: The apps that offer the entry, the outermost first; none for a contract.
     """
 
@@ -151,14 +91,31 @@ class BoundHandler:
         self.entry = entry
         self._method = asynchronous(method)
         self._function = inspect.unwrap(method)
-        execution = entry.get("execution")
-        support: Any = execution.get("taskSupport") if is_object(execution) else None
-        self.task: ToolTask | None = marked(method) or (tool_task(support) if support in get_args(Support) else None)
-        self.is_for_model: bool = "model" in visibility(entry)
-        named = [member for member in ("inputSchema", "outputSchema") if member in entry and spec.kind == "tool"]
-        made = {one: Validator(entry[one], f"the {one} of {spec.name!r}", most_steps=validation_steps) for one in named}
-        self.input: Validator | None = made.get("inputSchema")
-        self.output: Validator | None = made.get("outputSchema")
+        self.task: ToolTask | None = _task(method, entry)
+        self.is_for_model: bool = "_meta" not in entry or _is_for_model(entry)
+        self._schemas = entry if spec.kind == "tool" else {}  # of the first name, which errors about schemas state
+        self._validation_steps = validation_steps
+        for member in ("inputSchema", "outputSchema"):
+            if member in self._schemas:
+                require("jsonschema_rs", "serving the tools of a contract")
+
+    @cached_property
+    def input(self) -> Validator | None:
+        """Validates the arguments of a tool that has an input schema."""
+        return self._validator("inputSchema")
+
+    @cached_property
+    def output(self) -> Validator | None:
+        """Validates the structured content of a tool that has an output schema."""
+        return self._validator("outputSchema")
+
+    def _validator(self, member: str) -> Validator | None:
+        if member not in self._schemas:
+            return None
+        from .validation import Validator  # the first call of a tool needs it
+
+        place = f"the {member} of {self._schemas['name']!r}"
+        return Validator(self._schemas[member], place, most_steps=self._validation_steps)
 
     def read(self, arguments: Mapping[str, Any], root: str) -> Any:
         """Return arguments in the type of the handler; raise `InvalidArguments` with paths that begin at `root`."""
@@ -167,6 +124,8 @@ class BoundHandler:
         return None if self.spec.input is None else typed(self.spec.input, arguments, root, self._unfit)
 
     def _unfit(self, problems: Sequence[dict[str, str]]) -> InvalidArguments:
+        from .validation import MAX_PROBLEMS  # only if arguments are refused
+
         return InvalidArguments(self.spec.name, problems[:MAX_PROBLEMS])
 
     def call(self, arguments: object, ctx: Context) -> Awaitable[Any]:
@@ -192,6 +151,8 @@ class BoundHandler:
 
     def at(self, texts: Sequence[str]) -> BoundHandler:
         """Return the handler of a template for one URI, whose expressions have these texts: its layers are named so."""
+        from .uri_template import filled  # few contracts have templates
+
         layers = (layer._replace(name=filled(layer.name, texts)) for layer in self.layers)
         return self.viewed(self.spec.name, self.entry, *layers)
 
@@ -219,9 +180,30 @@ def _reader(file: SkillFile) -> Callable[[Context], Awaitable[str | bytes]]:
     return read
 
 
-def _key(kind: Kind, name: str) -> str:
+def _task(method: Callable[..., Any], entry: Entry) -> ToolTask | None:
+    """Return the way a tool runs as a task: as its method is marked, else as its entry states."""
+    execution = entry.get("execution")
+    support: Any = execution.get("taskSupport") if is_object(execution) else None
+    if support is None and not hasattr(method, TASK_MARK):
+        return None
+    from mcp_bindgen.extensions.tasks.tools import Support, marked, tool_task  # few tools run as tasks
+
+    return marked(method) or (tool_task(support) if support in get_args(Support) else None)
+
+
+def _is_for_model(entry: Entry) -> bool:
+    from mcp_bindgen.extensions.apps import visibility  # few tools have metadata
+
+    return "model" in visibility(entry)
+
+
+def key_of(kind: Kind, name: str) -> str:
     """Return the key of a handler: the canonical form of a resource's URI, else the name."""
-    return canonical(name) if kind == "resource" else name
+    if kind != "resource":
+        return name
+    from mcp_bindgen.runtime.protocol.uris import canonical  # few contracts have resources
+
+    return canonical(name)
 
 
 class BoundContract:
@@ -254,33 +236,13 @@ class BoundContract:
         self.skills: Skills | None = None
         self._validation_steps = validation_steps
 
-    @classmethod
-    def of(cls, owner: object, catalog: Catalog, validation_steps: int) -> BoundContract:
-        """Return a contract whose handlers are the methods of an object.
-
-        Raises:
-            ValueError: The methods and the contract's document do not belong together.
-            ImportError: There are tools or templates, and `mcp-bindgen[app]` is not installed.
-        """
-        bound, class_name = cls(catalog, validation_steps), type(owner).__name__
-        entries: dict[Kind, dict[str, Entry]] = {kind: catalog.entries(kind) for kind in KINDS}
-        for name, spec in specs(type(owner)).items():
-            entry = entries[spec.kind].get(spec.name)
-            if entry is None:
-                raise ValueError(f"{class_name}.{name}: the contract has no {spec.kind} {spec.name!r}")
-            bound.bind(bound.handler(spec, entry, getattr(owner, name)))
-        for kind, named in entries.items():
-            for name in (name for name in named if _key(kind, name) not in bound.handlers[kind]):
-                raise ValueError(f"{class_name} has no method for the {kind} {name!r} of its contract")
-        return bound
-
     def handler(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> BoundHandler:
         """Return a method as the handler of an entry, which `bind` and `add` take."""
         return BoundHandler(spec, entry, method, self._validation_steps)
 
     def find(self, kind: Kind, entry: Entry) -> BoundHandler:
         """Return the handler of an entry."""
-        return self.handlers[kind][_key(kind, entry[KINDS[kind].key])]
+        return self.handlers[kind][key_of(kind, entry[KINDS[kind].key])]
 
     def bind(self, handler: BoundHandler) -> None:
         """Let a handler answer for its entry.
@@ -292,20 +254,24 @@ class BoundContract:
         for member in (member for member, value in entry.items() if not is_json(value)):
             problem = f"the {member} of the {spec.kind} {spec.name!r} has NaN, an infinity or half of a surrogate pair"
             raise ValueError(f"{handler.place}: {problem}, which JSON lacks; remove it")
-        handlers, key = self.handlers[spec.kind], _key(spec.kind, spec.name)
+        handlers, key = self.handlers[spec.kind], key_of(spec.kind, spec.name)
         if key in handlers and (former := handlers[key].spec.name) != spec.name:
             raise ValueError(f"{former!r} and {spec.name!r} are the same URI: remove one of the resources")
         if spec.kind == "template":
+            from .uri_template import UriTemplate  # few contracts have templates
+
             templates = [*self.templates, (UriTemplate(spec.name), handler)]
             self.templates = sorted(templates, key=lambda pair: pair[0].specificity, reverse=True)
         handlers[key] = handler
         if SCOPES in entry and spec.kind in ("resource", "template"):
+            from mcp_bindgen.auth.resource_server.policy import rule_keys  # few entries state scopes
+
             self.resource_rules.setdefault(rule_keys(spec.name)[0], []).append(entry)
 
     def add(self, handler: BoundHandler) -> None:
         """Add an entry and its handler; raise `ValueError` if an entry has that name."""
         spec, entry = handler.spec, handler.entry
-        former = self.handlers[spec.kind].get(_key(spec.kind, spec.name))
+        former = self.handlers[spec.kind].get(key_of(spec.kind, spec.name))
         if former is not None:
             fix = "" if spec.kind in ("resource", "template") else f'; rename one: @app.{spec.kind}(name="...")'
             raise ValueError(f"{handler.place}: the {spec.kind} {spec.name!r} exists already, at {former.place}{fix}")
@@ -328,7 +294,7 @@ class BoundContract:
 
     def remove(self, kind: Kind, name: str) -> None:
         """Remove an entry; raise `KeyError` if there is none."""
-        handler = self.handlers[kind].pop(_key(kind, name))
+        handler = self.handlers[kind].pop(key_of(kind, name))
         for entries in self.resource_rules.values():
             entries[:] = [entry for entry in entries if entry is not handler.entry]
         self.templates = [pair for pair in self.templates if pair[1] is not handler]
@@ -336,11 +302,13 @@ class BoundContract:
 
     def knows(self, uri: str, offers: Callable[[BoundHandler], bool] = lambda _: True) -> bool:
         """Return True if a URI belongs to a resource or matches a template, of those that are offered."""
-        exact = self.handlers["resource"].get(canonical(uri))
+        exact = self.handlers["resource"].get(key_of("resource", uri))
         return (exact is not None and offers(exact)) or any(offers(handler) for handler, _ in self.matching(uri))
 
     def matching(self, uri: str) -> Iterator[tuple[BoundHandler, Match]]:
         """Yield the templates that match a URI, the most specific first; none after one that refuses a value."""
+        from .uri_template import is_unsafe  # few contracts have templates
+
         for template, handler in self.templates:
             found = template.find(uri)
             if found is None:
@@ -366,6 +334,10 @@ def mounted(handler: BoundHandler, owner: Owner, prefix: str) -> BoundHandler:
     kind = handler.spec.kind
     name = prefixed(kind, handler.spec.name, prefix)
     entry: Entry = {**handler.entry, KINDS[kind].key: name}
+    if "_meta" not in entry:
+        return handler.viewed(name, entry, Layer(owner, name), *handler.layers)
+    from mcp_bindgen.extensions.apps import resource_uri  # few tools have metadata
+
     shown_by = resource_uri(entry)
     if shown_by is not None:
         ui = {**entry["_meta"]["ui"], "resourceUri": prefixed("resource", shown_by, prefix)}

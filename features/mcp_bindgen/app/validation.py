@@ -22,15 +22,12 @@ from mcp_bindgen.runtime.protocol.methods import Method
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 
 from .errors import InvalidResult, UnexpectedResult, require
-from .values import ABSENT, structured_content
+from .values import ABSENT, MOST_STEPS, structured_content
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
     from jsonschema_rs import Validator as CompiledSchema
 
-
-MOST_STEPS = 100_000
-"""The maximum of steps for a value; a schema that can take more is refused as too complex."""
 
 ANY: Final = object()
 """A value that has each member and item that a schema names, once."""

@@ -30,6 +30,10 @@ TypeForm: TypeAlias = Any
 """An annotation: a class, a union, an alias."""
 
 
+MOST_STEPS = 100_000
+"""The maximum of steps of the validation of a value; a schema that can take more is refused as too complex."""
+
+
 class Absent(Enum):
     """The type of `ABSENT`."""
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from mcp_bindgen.app.catalog import KINDS, SCOPES, Entry, Kind
-from mcp_bindgen.app.validation import MOST_STEPS, Complexity, is_larger
+from mcp_bindgen.app.validation import Complexity, is_larger
+from mcp_bindgen.app.values import MOST_STEPS
 from mcp_bindgen.json_schema.dialects import draft
 from mcp_bindgen.json_schema.keywords import APPLIED, HINTS, KEYWORDS, PROSE, Place, children, edited, objects
 from mcp_bindgen.runtime.model.json_types import is_object

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Protocol, TypedDict, Unpack, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.app.features import Addressed
+from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.bridging import missed
 from mcp_bindgen.bridging.server import KeepsHandlers, RevisionBridge
 from mcp_bindgen.extension_abi import extension_of
@@ -33,7 +33,7 @@ from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.endpoint import Endpoint
+from mcp_bindgen.runtime.session.endpoint import Endpoint, Served, Servers
 from mcp_bindgen.runtime.session.rounds import InputRequired, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.subscriptions import Subscription
@@ -411,7 +411,7 @@ class Gateway(InProcess):
                 raise ConnectionClosed(watch.explained(error, "")) from error
         return self.offer
 
-    def servers(self) -> list[Server]:
+    def served(self) -> Served:
         """Return the server in the revision of the server behind it; all other revisions are conversions.
 
         Raises:
@@ -430,7 +430,7 @@ class Gateway(InProcess):
             idle_seconds=self._options.get("idle_seconds", 300.0),
             is_isolated=self._options.get("isolated", False),
         )
-        return [found]
+        return Servers(found)
 
     def losses(self, revisions: Sequence[str] | None = None) -> Mapping[str, Sequence[str]]:
         """Return revision -> losses of its clients, one sentence for each reason.
@@ -441,7 +441,8 @@ class Gateway(InProcess):
         Raises:
             ValueError: A revision cannot be served.
         """
-        (server,) = self.servers()
+        served = self.served()
+        server = served.server(served.revisions()[0].name)
         home = server.dispatcher.extended(type(server))
         endpoint = Endpoint([server], revisions)
         offered, own = home.offered(server), server.revision

@@ -49,7 +49,7 @@ def start(plan: Plan) -> Start:
     if plan.style is Style.APP:
         return Start(".", ("server",), (), "server.app")
     if plan.contract is not None and plan.kind == "server":
-        return Start(".server", (class_,), (class_,), f"*{class_}().servers()")
+        return Start(".server", (class_,), (class_,), f"{class_}()")
     modules = tuple(revision_plan.module for revision_plan in plan.revision_plans)
     if len(modules) == 1:
         return Start(f".{modules[0]}", (class_,), (class_,))

@@ -13,7 +13,7 @@ import anyio
 
 from mcp_bindgen.runtime import Client, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.transport import Lost, Oversized
-from mcp_bindgen.runtime.session.endpoint import Served, all_servers, lifespans
+from mcp_bindgen.runtime.session.endpoint import Provider, all_served, lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec.json import is_array, is_object
 
@@ -24,7 +24,7 @@ AnyClient = TypeVar("AnyClient", bound=Client)
 
 @asynccontextmanager
 async def connected(
-    client: AnyClient, *served: Server | Served, schema: Path | None = None
+    client: AnyClient, *served: Server | Provider, schema: Path | None = None
 ) -> AsyncGenerator[AnyClient]:
     """Connect a client with servers in memory; messages are bytes, as between processes.
 
@@ -38,7 +38,7 @@ async def connected(
         AssertionError: A message of the server is not valid against the JSON Schema of the revision that the server
             spoke, which is not the client's if a bridge converts.
     """
-    servers = all_servers(served)
+    servers = all_served(served)
     ours, theirs = pair()
     schema = schema or _schema_of(client)
     watched, spoken = Watched(ours), client.revision

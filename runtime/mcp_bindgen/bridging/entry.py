@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from mcp_bindgen.runtime.bindings import NAMESPACE, imported
+from mcp_bindgen.runtime.bindings import NAMESPACE, KnownRevision, facts_of, imported, known
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol import bridging
-from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.user_bindings import install as install  # part of the entry point
@@ -18,49 +15,53 @@ from .client import ClientBridges
 from .server import BridgedServer
 
 
-def served(servers: Sequence[Server], revisions: Collection[str] | None) -> dict[str, Server | bridging.BridgedServer]:
-    """Return revision -> server for all that servers can serve, the best revision last.
+def plan(own: Sequence[KnownRevision], revisions: Collection[str] | None) -> dict[str, tuple[KnownRevision, str]]:
+    """Return revision -> its facts, and the revision of the server that serves it; the best revision last.
 
     The server with the fewest steps serves a revision, and of several the newest.
 
     Args:
-        servers: The servers, the best revision last.
+        own: The revisions of the servers, the best last.
         revisions: The revisions to serve; by default all released revisions, and the revisions of the servers.
 
     Raises:
         ValueError: One of `revisions` cannot be served.
     """
-    found: dict[str, Server | bridging.BridgedServer] = {server.revision: server for server in servers}
-    steps = {server.revision: distances(package_name(server.revision)) for server in servers}
-    known = set(found)
+    found = {one.name: (one, one.name) for one in own}
+    steps = {one.name: distances(package_name(one.name)) for one in own}
     reached = dict.fromkeys(package for counts in steps.values() for package, count in counts.items() if count)
-    others: Iterator[Revision] = imported((f"{NAMESPACE}.{one}" for one in reached), "REVISION")
-    for revision in others:
-        package = package_name(revision.name)
-        known.add(revision.name)
-        if revision.name in found or (revision.draft if revisions is None else revision.name not in revisions):
-            continue
-        nearest = min(reversed(servers), key=lambda server: steps[server.revision].get(package, len(steps) << 9))
-        found[revision.name] = BridgedServer(nearest, revision)
+    facts = {one.package: one for one in known().values()}
+    packages = [f"{NAMESPACE}.{one}" for one in reached]
+    unknown = imported((one for one in packages if one not in facts), "REVISION")
+    others = [*(facts[one] for one in packages if one in facts), *map(facts_of, unknown)]
+    for one in others:
+        if one.name not in found and not (one.is_draft if revisions is None else one.name not in revisions):
+            package = package_name(one.name)
+            nearest = min(reversed(own), key=lambda home: steps[home.name].get(package, len(steps) << 9))
+            found[one.name] = one, nearest.name
     if revisions is not None:
-        unknown = set(revisions) - found.keys()
-        if unknown or not revisions:
-            names = ", ".join(sorted(unknown)) or "none"
-            raise ValueError(f"revisions: {names} cannot be served; there are {', '.join(sorted(known))}")
+        if not revisions or not found.keys() >= set(revisions):
+            names = ", ".join(sorted(set(revisions) - found.keys())) or "none"
+            known_names = ", ".join(sorted({*found, *(one.name for one in others)}))
+            raise ValueError(f"revisions: {names} cannot be served; there are {known_names}")
         found = {name: one for name, one in found.items() if name in revisions}
-    found = dict(sorted(found.items(), key=lambda item: item[1].dispatcher.revision.rank))
-    if log.isEnabledFor(logging.INFO):  # it imports all steps
-        _log_losses(found)
-    return found
+    return dict(sorted(found.items(), key=lambda item: item[1][0].rank))
 
 
-def _log_losses(served: Mapping[str, Server | bridging.BridgedServer]) -> None:
-    """Log the losses of the clients of each revision."""
-    for name, one in served.items():
+def bridged(server: Server, revision: KnownRevision) -> BridgedServer:
+    """Return a server as a server of another revision."""
+    return BridgedServer(server, revision.bindings.REVISION)
+
+
+def log_losses(servers: Sequence[Server | BridgedServer]) -> None:
+    """Log the losses of the clients of each bridged server among these; it imports all steps."""
+    for one in servers:
         if isinstance(one, BridgedServer):
             home = one.bridge.home
-            lines = missed(home.revision.name, name, home.offered(one.server))
-            log.info("clients of %s miss of %s: %s", name, type(one.server).__name__, "; ".join(lines) or "nothing")
+            lines = missed(home.revision.name, one.revision, home.offered(one.server))
+            log.info(
+                "clients of %s miss of %s: %s", one.revision, type(one.server).__name__, "; ".join(lines) or "nothing"
+            )
 
 
 def clients(clients: Sequence[Client]) -> ClientBridges:

@@ -17,6 +17,7 @@ from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.session.targets import Address, Auth, RunOptions
 
 if TYPE_CHECKING:
+    from mcp_bindgen.runtime.session.endpoint import Provider
     from mcp_bindgen.runtime.session.server import Server
 
     from .server.event_store import EventStore
@@ -82,7 +83,9 @@ class HttpTransport:
             help_ = f"with --http or --sse: allow this {noun} instead of the default; repeatable [{variable}]"
             parser.add_argument(f"--allowed-{noun}", action="append", metavar="NAME", help=help_)
 
-    def serve(self, servers: Sequence[Server], chosen: Namespace, options: RunOptions) -> Callable[[], object] | None:
+    def serve(
+        self, servers: Sequence[Server | Provider], chosen: Namespace, options: RunOptions
+    ) -> Callable[[], object] | None:
         """Return a function that serves over HTTP; `None` without `--http` or `--sse`.
 
         Raises:

@@ -15,15 +15,15 @@ import anyio
 
 from .concurrency import leave
 from .logs import FORMATS
-from .session.endpoint import Served, all_servers, lifespans, serve
+from .session.endpoint import Provider, all_served, all_servers, lifespans, serve
 from .session.server import Server
-from .transports.stdio import StdioServerTransport
+from .transports.pipes import StdioServerTransport
 
 if TYPE_CHECKING:
     from .session.targets import RunOptions, TransportEntry
 
 
-def run(*served: Server | Served, **options: Unpack[RunOptions]) -> None:
+def run(*served: Server | Provider, **options: Unpack[RunOptions]) -> None:
     """Serve over stdio, or over the transport that the command line chooses, until the client or the process ends.
 
     Args:
@@ -64,11 +64,12 @@ def run(*served: Server | Served, **options: Unpack[RunOptions]) -> None:
 
         for unknown in options.keys() - RunOptions.__annotations__.keys():
             raise TypeError(f"run() got an unexpected keyword argument {unknown!r}")
-    servers = all_servers(served)
-    parser = argparse.ArgumentParser(prog=_program(), description=type(servers[-1]).__doc__)
+    servers, has_options = all_served(served), any(argument.startswith("-") for argument in sys.argv[1:])
+    described = type(all_servers(servers)[-1]).__doc__ if has_options else None
+    parser = argparse.ArgumentParser(prog=_program(), description=described)
     parser.add_argument("--log-format", choices=FORMATS, help="the format of the log on stderr [MCP_LOG_FORMAT]")
     try:
-        transports = _transports(parser)
+        transports = _transports(parser) if has_options else ()
         chosen = parser.parse_args()
         options["log_format"] = chosen.log_format or options.get("log_format")
         logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -90,9 +91,7 @@ def run(*served: Server | Served, **options: Unpack[RunOptions]) -> None:
 
 
 def _transports(parser: argparse.ArgumentParser) -> Sequence[TransportEntry]:
-    """Add the options of installed transports to the parser and return them; none if the command line has no option."""
-    if not any(argument.startswith("-") for argument in sys.argv[1:]):
-        return ()
+    """Add the options of installed transports to the parser and return them."""
     from .session.targets import TRANSPORTS
 
     for distribution, transport in TRANSPORTS.objects:
@@ -103,7 +102,7 @@ def _transports(parser: argparse.ArgumentParser) -> Sequence[TransportEntry]:
     return [transport for _, transport in TRANSPORTS.objects]
 
 
-async def _serve_stdio(servers: Sequence[Server], revisions: Sequence[str] | None) -> None:
+async def _serve_stdio(servers: Sequence[Provider], revisions: Sequence[str] | None) -> None:
     async with lifespans(servers):
         await serve(StdioServerTransport(), *servers, revisions=revisions)
 

@@ -18,4 +18,4 @@ class Forecast(ForecastContract):
 
 
 if __name__ == "__main__":
-    run(*Forecast().servers())
+    run(Forecast())

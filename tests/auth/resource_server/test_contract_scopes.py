@@ -69,7 +69,7 @@ NOTHING, EVERYTHING = KEYS
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Protected]:
-    with running(StaticTokens(KEYS), servers=Files().servers(), scopes={}, implies={}) as found:
+    with running(StaticTokens(KEYS), servers=[Files()], scopes={}, implies={}) as found:
         yield found
 
 
@@ -109,7 +109,7 @@ def test_completion_and_subscription_require_the_scopes_of_the_entry(server: Pro
 
 
 def test_scopes_of_the_endpoint_and_the_contract_add_up() -> None:
-    with running(StaticTokens(KEYS), servers=Files().servers(), scopes={"tools/call": ["call"]}, implies={}) as server:
+    with running(StaticTokens(KEYS), servers=[Files()], scopes={"tools/call": ["call"]}, implies={}) as server:
         needs(server.call("move", token=EVERYTHING), "call files:read files:write")
 
 
@@ -119,4 +119,4 @@ def test_clients_see_the_scopes(server: Protected) -> None:
 
 def test_a_contract_with_scopes_is_not_served_without_auth() -> None:
     with pytest.raises(ValueError, match="Files needs scopes, and tokens are not verified"):
-        HttpApp(*Files().servers())
+        HttpApp(Files())

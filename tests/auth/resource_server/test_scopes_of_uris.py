@@ -22,6 +22,7 @@ from mcp_bindgen.runtime import Identity
 from mcp_bindgen.runtime.protocol.access import InsufficientScope
 from mcp_bindgen.runtime.protocol.events import Requested
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
+from mcp_bindgen.runtime.session.endpoint import all_servers
 from tests.app.serving import served
 from tests.harness.effort import each
 from tests.harness.http_wires import listening
@@ -61,7 +62,7 @@ def made() -> App:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Protected]:
-    with running(StaticTokens(KEYS), servers=made().servers(), scopes=RULES, implies={}) as found:
+    with running(StaticTokens(KEYS), servers=[made()], scopes=RULES, implies={}) as found:
         yield found
 
 
@@ -144,7 +145,7 @@ def test_scopes_and_handlers_of_all_spellings_are_the_same(pair: tuple[str, str]
     app = App("notes")
     app.add_resource(uri, secret, name="secret", scopes=["pay"])
     app.add_resource("note://{+name}", named, name="rest")
-    (contract_server, *_) = app.servers()
+    (contract_server, *_) = all_servers([app])
     access_policy = ResourceServer("https://x/mcp", StaticTokens(KEYS), scopes={("resources/read", other): ["board"]})
     service = HttpEndpoint([contract_server], access_policy=access_policy)
     assert anyio.run(_read, app, *pair) == ["secret", "secret"]
@@ -158,7 +159,7 @@ def test_names_of_tools_are_compared_exactly() -> None:
     composed, decomposed = "caf\u00e9", "cafe\u0301"
     app.add_tool(secret, name=composed, scopes=["pay"])
     app.add_tool(secret, name=decomposed)
-    with running(StaticTokens(KEYS), servers=app.servers(), scopes={}, implies={}) as server:
+    with running(StaticTokens(KEYS), servers=[app], scopes={}, implies={}) as server:
         session = server.session(NOTHING)
         for name, status in ((composed, 403), (decomposed, 200)):
             assert server.ask("tools/call", NOTHING, session, name=name).status_code == status
@@ -186,7 +187,7 @@ def test_an_override_of_required_scopes_gets_canonical_uris() -> None:
 def test_a_tool_that_was_searched_needs_the_scopes_of_its_endpoint() -> None:
     app = App("many", tool_search=True)
     app.add_tool(secret)
-    servers, rules = app.servers(), {("tools/call", "secret"): ["pay"]}
+    servers, rules = [app.served()], {("tools/call", "secret"): ["pay"]}
     with running(StaticTokens(KEYS), servers=servers, scopes=rules, implies={}) as server:
         assert HttpApp(*servers, auth=ResourceServer(server.url, StaticTokens(KEYS)))  # another endpoint
         for token, status in ((NOTHING, 403), (EVERYTHING, 200)):
@@ -240,7 +241,7 @@ async def test_a_folder_subscription_excludes_resources_that_need_more_scopes(
     token: str, other: str, order: str
 ) -> None:
     app, changed = made(), ["note://payroll", "NOTE://%70ayroll", "note://board", "note://all/hidden"]
-    servers = app.servers()
+    servers = [app.served()]
 
     def change(last: str) -> None:
         for uri in (*changed, "vault://safe/~keys/a", "note://other", last):
@@ -291,7 +292,7 @@ async def test_a_filter_with_too_many_uris_is_refused_before_they_are_checked() 
     open_app = App("notes", dynamic={"contents"})
     open_app.add_resource("note://{name}", named, name="note")
     guarded = HttpApp(Counting(), auth=ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={}))
-    for http in (guarded, HttpApp(*open_app.servers())):
+    for http in (guarded, HttpApp(open_app)):
         async with AsyncClient(transport=ASGITransport(http), base_url="http://localhost", headers=headers) as client:
             for uris in ([f"note://{n}" for n in range(90_000)], [f"note://{n}/" + "x" * 60_000 for n in range(5)]):
                 body = stateless("subscriptions/listen", notifications={"resourceSubscriptions": uris})

@@ -215,7 +215,7 @@ def test_every_package_provides_servers_for_its_revisions(packages: Path) -> Non
     for name in [*map(naming.package, REVISIONS), "every"]:
         server = importlib.import_module(f"{name}.server").Weather()
         revisions = REVISIONS if name == "every" else [name[1:].replace("_", "-")]
-        assert [one.revision for one in server.servers()] == revisions
+        assert [one.name for one in server.served().revisions()] == revisions
 
 
 # --- generate and check ---------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ from pathlib import Path
 
 from hostile.server import Hostile
 from mcp_bindgen.runtime import run
-from mcp_bindgen.app.handlers import specs
+from mcp_bindgen.app.contract import specs
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
@@ -74,7 +74,7 @@ for stub, spec in specs(Echo).items():
     if spec.kind == "tool":
         setattr(Echo, stub, echo(spec))
 
-run(*Echo().servers())
+run(Echo())
 """
 """Echo server: tools return their arguments, or results of `answers.json` if the contract has an output schema."""
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from mcp_bindgen import app
-from mcp_bindgen.app.handlers import specs
+from mcp_bindgen.app.contract import specs
 from mcp_bindgen.contract.code.package import contract_files
 from mcp_bindgen.contract.code.typed_client import client_class, client_files
 from mcp_bindgen.contract.document import contract_of
@@ -159,10 +159,10 @@ async def connected(revision: str) -> AsyncGenerator[Any]:
     """Yield the typed client of a revision, connected to the server of the same contract."""
     name = f"c{naming.package(revision)}"
     kind = importlib.import_module(f"{name}.weather").WeatherClient
-    servers = importlib.import_module(f"{name}.server").Weather().servers()
+    server = importlib.import_module(f"{name}.server").Weather()
     ours, theirs = pair()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: serve(theirs, *servers))
+        tasks.start_soon(lambda: serve(theirs, server))
         async with kind.connect(ours) as weather:
             assert isinstance(weather, app.ContractClient)
             assert isinstance(weather.client, Client)
@@ -316,7 +316,7 @@ MAIN = """
 from mcp_bindgen.runtime import run
 from served.server import Weather
 
-run(*Weather().servers())
+run(Weather())
 """
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.endpoint import Served
 from tests.extensions.tasks.jobs import jobs
 
 
 @pytest.fixture
-def servers() -> list[Server]:
-    return jobs().servers()
+def servers() -> list[Served]:
+    return [jobs().served()]

@@ -11,7 +11,7 @@ import anyio
 from mcp_bindgen.app import App
 from mcp_bindgen.extensions.tasks import TaskLimits, Tasks, TaskStore, ToolTask, background
 from mcp_bindgen.runtime import Context, ProtocolError
-from mcp_bindgen.runtime.session.endpoint import lifespans
+from mcp_bindgen.runtime.session.endpoint import Provider, Served, lifespans
 from mcp_bindgen.runtime.session.server import Server
 from tests.harness.checked_connections import connected
 
@@ -58,15 +58,15 @@ def jobs() -> App:
     return app
 
 
-def one_job(tool: Any, store: TaskStore | None = None, **options: Any) -> list[Server]:
+def one_job(tool: Any, store: TaskStore | None = None, **options: Any) -> list[Served]:
     """Return the servers of an app with a single tool, which may run as a task."""
     app = App("jobs", tasks=Tasks(store, **{"limits": QUICK, **options}))
     app.add_tool(tool, task="optional")
-    return app.servers()
+    return [app.served()]
 
 
 @asynccontextmanager
-async def served(client: Any, *servers: Server) -> AsyncGenerator[Any]:
+async def served(client: Any, *servers: Server | Provider) -> AsyncGenerator[Any]:
     """Connect a client to servers."""
     async with lifespans(servers), connected(client, *servers) as connection:
         yield connection.client

@@ -78,7 +78,7 @@ def store() -> MemoryTaskStore:
 
 @pytest.fixture(scope="module")
 def protected(store: MemoryTaskStore) -> Iterator[Protected]:
-    with running(Verifier(), servers=app(store, "mcp:write").servers()) as server:
+    with running(Verifier(), servers=[app(store, "mcp:write")]) as server:
         yield server
 
 
@@ -138,7 +138,7 @@ def test_lists_and_notifications_contain_only_tasks_that_the_token_allows(monkey
     """
     monkeypatch.setattr("mcp_bindgen.extensions.tasks.engine.PAGE_SIZE", 3)
     monkeypatch.setattr("mcp_bindgen.extensions.tasks.sqlite_store.PAGE_SIZE", 3)
-    servers, rules = app(MemoryTaskStore()).servers(), {("tools/call", "wait"): ["mcp:write"]}
+    servers, rules = [app(MemoryTaskStore()).served()], {("tools/call", "wait"): ["mcp:write"]}
     with running(Verifier(), servers=servers, scopes=rules) as server:
         assert HttpApp(*servers, auth=ResourceServer(server.url, Verifier()))
         session = server.session("ada")
@@ -182,7 +182,7 @@ def test_an_unreadable_task_record_hides_no_other_task(tmp_path: Path, monkeypat
     for module in ("engine", "sqlite_store"):
         monkeypatch.setattr(f"mcp_bindgen.extensions.tasks.{module}.PAGE_SIZE", 3)
     file = tmp_path / "tasks.db"
-    with running(Verifier(), servers=app(SqliteTaskStore(file), "mcp:write").servers()) as server:
+    with running(Verifier(), servers=[app(SqliteTaskStore(file), "mcp:write")]) as server:
         session = server.session("ada")
 
         def asked(method: str, **params: Any) -> Any:
@@ -254,7 +254,7 @@ def test_a_client_that_did_not_declare_tasks_gets_a_capability_error(protected: 
 
 @asynccontextmanager
 async def serving(store: TaskStore) -> AsyncGenerator[Any]:
-    http = HttpApp(*app(store).servers())
+    http = HttpApp(app(store))
     async with listening(http) as port, connect(f"http://127.0.0.1:{port}/mcp", tasks.Client) as client:
         yield client
 
@@ -311,7 +311,7 @@ async def test_a_client_identified_without_a_token_is_notified_of_its_tasks(tmp_
     heard = anyio.Event()
     with redis_server(tmp_path) if is_shared else nullcontext() as redis:
         store = None if redis is None else RedisStore(redis.url, timeout=ANSWER_SECONDS)
-        http = HttpApp(*app(MemoryTaskStore()).servers(), principal=lambda scope: "ada", store=store)
+        http = HttpApp(app(MemoryTaskStore()), principal=lambda scope: "ada", store=store)
         async with listening(http) as port, connect(f"http://127.0.0.1:{port}/mcp", Listens()) as client:
             task = await client.start_tool("sleep", {"seconds": 0})
             await anyio.sleep(0.2)  # the task ends before its client subscribes

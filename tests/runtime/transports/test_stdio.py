@@ -24,9 +24,11 @@ import pytest
 
 from mcp_bindgen.runtime import ConnectionClosed, RequestTimeout, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Oversized
+from mcp_bindgen.runtime.transports import pipes as pipes_module
 from mcp_bindgen.runtime.transports import stdio as stdio_module
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.runtime.transports.stdio import Lines, stdio
+from mcp_bindgen.runtime.transports.pipes import Lines
+from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2025_11_25 import Client, Context
 from mcp_bindgen.v2025_11_25 import Server as LatestServer
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -778,7 +780,7 @@ def test_a_thread_that_begins_to_read_after_the_end_of_its_connection_takes_no_m
 
     async def talk() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(stdio_module, "Thread", thread)
+            patch.setattr(pipes_module, "Thread", thread)
             async with stdio(sys.executable, "-c", "") as ended:
                 with anyio.move_on_after(0):
                     await ended.receive()

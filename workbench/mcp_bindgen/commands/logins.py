@@ -24,7 +24,7 @@ from mcp_bindgen.host.authorization import MISSING, AuthSettings
 from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.transports.stdio import in_thread
+from mcp_bindgen.runtime.transports.pipes import in_thread
 from mcp_bindgen.spec import BadInput
 
 from .servers import named, public, redacted

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mcp_bindgen.runtime import serving
-from mcp_bindgen.runtime.session.endpoint import Served
+from mcp_bindgen.runtime.session.endpoint import Provider
 from mcp_bindgen.runtime.session.targets import RunOptions
 from mcp_bindgen.spec import BadInput
 
@@ -24,7 +24,7 @@ ServerOptions = Annotated[
 ]
 
 
-def serve(served: Served, command: str, options: Sequence[str], run_options: RunOptions | None = None) -> None:
+def serve(served: Provider, command: str, options: Sequence[str], run_options: RunOptions | None = None) -> None:
     """Serve until the client or the process ends, as `mcp_bindgen.runtime.run` does.
 
     Args:

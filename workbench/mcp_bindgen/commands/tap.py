@@ -151,7 +151,7 @@ def serve_(file: RecordingFile) -> None:
 
     `mcp-bindgen call 'mcp-bindgen tap serve trace.jsonl' tools/list` asks the recording.
     """
-    from mcp_bindgen.runtime.transports.stdio import StdioServerTransport
+    from mcp_bindgen.runtime.transports.pipes import StdioServerTransport
     from mcp_bindgen.tap.player import Player
     from mcp_bindgen.tap.recording import read_recording
 

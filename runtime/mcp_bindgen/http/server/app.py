@@ -27,7 +27,7 @@ from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.request_scope import Step
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.stateless import may_state_version, stated_version
-from mcp_bindgen.runtime.session.endpoint import Served, Workers, all_servers, lifespans
+from mcp_bindgen.runtime.session.endpoint import Provider, Served, Workers, all_served, all_servers, lifespans
 from mcp_bindgen.runtime.session.server import Server
 
 from .access import AccessPolicy, HttpEndpoint
@@ -219,7 +219,7 @@ class AsgiApp(ABC):
 
     def __init__(
         self,
-        servers: Sequence[Server | Served],
+        servers: Sequence[Server | Provider],
         *,
         revisions: Sequence[str] | None = None,
         allowed_hosts: Collection[str] | None = None,
@@ -231,7 +231,8 @@ class AsgiApp(ABC):
         sessions: bool = True,
         workers: Workers | None = None,
     ) -> None:
-        self.servers: list[Server] = all_servers(servers)
+        self._served: list[Served] = all_served(servers)
+        self.servers: list[Server] = all_servers(self._served)
         self.limits: HttpLimits = limits
         self.keep_alive: float = keep_alive
         self.auth: AccessPolicy | None = auth
@@ -243,7 +244,7 @@ class AsgiApp(ABC):
                 name = type(server).__name__
                 raise ValueError(f"{name} needs scopes, and tokens are not verified: pass auth=ResourceServer(...)")
         self.endpoint: HttpEndpoint = HttpEndpoint(
-            self.servers, revisions, has_sessions=sessions, workers=workers, steps=STEPS, access_policy=auth
+            self._served, revisions, has_sessions=sessions, workers=workers, steps=STEPS, access_policy=auth
         )
         self.intake: Intake = Intake(self.endpoint, limits)
         self.probes: Probes = Probes(lambda: not self.is_leaving)
@@ -276,7 +277,7 @@ class AsgiApp(ABC):
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; end all open streams and sessions with them."""
         self.is_leaving = self.endpoint.clients.are_leaving = False
-        async with lifespans(self.servers), self.running():
+        async with lifespans(self._served), self.running():
             try:
                 with leaving_on_stop(self.leave):
                     yield
@@ -388,7 +389,7 @@ class HttpApp(AsgiApp):
 
     def __init__(
         self,
-        *servers: Server | Served,
+        *servers: Server | Provider,
         path: str = "/mcp",
         store: EventStore | None = None,
         sessions: bool = True,

@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, incoming
-from mcp_bindgen.runtime.session.endpoint import Served
+from mcp_bindgen.runtime.session.endpoint import Provider
 from mcp_bindgen.runtime.session.server import Server
 
 from ..event_stream import encode
@@ -106,7 +106,11 @@ class SseApp(AsgiApp):
     """
 
     def __init__(
-        self, *servers: Server | Served, path: str = "/sse", messages: str = "/messages", **options: Unpack[AppOptions]
+        self,
+        *servers: Server | Provider,
+        path: str = "/sse",
+        messages: str = "/messages",
+        **options: Unpack[AppOptions],
     ) -> None:
         super().__init__(servers, **options)
         self._path, self._messages = path, messages

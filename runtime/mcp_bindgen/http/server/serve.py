@@ -17,7 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_bindgen.runtime.log_format import announce, use_format
-from mcp_bindgen.runtime.session.endpoint import Served, all_servers
+from mcp_bindgen.runtime.session.endpoint import Provider, all_served
 from mcp_bindgen.runtime.session.server import Server
 
 from .app import AppOptions, AsgiApp, HttpApp, knows_stop
@@ -147,7 +147,7 @@ async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], 
 
 
 async def serve_http(
-    *servers: Server | Served,
+    *servers: Server | Provider,
     address: str,
     store: EventStore | None = None,
     sessions: bool = True,
@@ -175,7 +175,7 @@ async def serve_http(
     """
     use_format(log_format)
     hosts = options["allowed_hosts"] = hosts_for(parse_address(address)[0], options.get("allowed_hosts"))
-    shared = all_servers(servers)
+    shared = all_served(servers)
     app = HttpApp(*shared, store=store, sessions=sessions, **options)
     legacy: AsgiApp = SseApp(*shared, **options) if sessions else app
 
@@ -192,7 +192,7 @@ async def serve_http(
 
 
 async def serve_sse(
-    *servers: Server | Served, address: str, log_format: str | None = None, **options: Unpack[AppOptions]
+    *servers: Server | Provider, address: str, log_format: str | None = None, **options: Unpack[AppOptions]
 ) -> None:
     """Serve HTTP with server-sent events at `/sse` until the process is told to stop (SIGINT, SIGTERM).
 

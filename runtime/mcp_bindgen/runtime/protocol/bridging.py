@@ -10,15 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from ..bindings import KnownRevision
 from ..entry_points import EntryPoints
 from .access import Operation
 from .methods import Notification
 from .request_scope import Handle
 from .revision import Dispatcher, Revision
 
-MISSING = "no conversion between revisions is installed"
-
-S = TypeVar("S")
 C = TypeVar("C")
 
 
@@ -82,17 +80,26 @@ class Bridging(Protocol):
     def install(self) -> None:
         """Let Python import the bindings in the user's folder."""
 
-    def served(self, servers: Sequence[S], revisions: Collection[str] | None) -> Mapping[str, S | BridgedServer]:
-        """Return revision -> server for all that servers can serve, the best revision last.
+    def plan(
+        self, own: Sequence[KnownRevision], revisions: Collection[str] | None
+    ) -> Mapping[str, tuple[KnownRevision, str]]:
+        """Return revision -> its facts, and the revision of the server that serves it; the best revision last.
 
         Args:
-            servers: The servers, the best revision last.
+            own: The revisions of the servers, the best last.
             revisions: The revisions to serve; by default all released revisions, and the revisions of the servers.
 
         Raises:
             ValueError: One of `revisions` cannot be served.
         """
         ...
+
+    def bridged(self, server: Any, revision: KnownRevision) -> BridgedServer:
+        """Return a server as a server of another revision."""
+        ...
+
+    def log_losses(self, servers: Sequence[Any]) -> None:
+        """Log the losses of the clients of each bridged server among these."""
 
     def clients(self, clients: Sequence[C]) -> ClientBridges[C]:
         """Return the bridges from clients to the revisions that they do not speak."""

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 
+from ..bindings import KnownRevision, facts_of
 from ..logs import log
 from ..protocol import request_scope
 from ..protocol.errors import MethodNotFound
@@ -26,21 +27,86 @@ from .server import Server, serving
 from .session import Session
 
 if TYPE_CHECKING:
-    from ..protocol.bridging import BridgedServer
+    from ..protocol.bridging import BridgedServer, Bridging
     from .rounds import RequestStateSigner
 
 
 class Served(Protocol):
-    """Provider of servers, such as an `App`."""
+    """Servers for one endpoint, at most one for each revision, which are made when they are needed."""
 
-    def servers(self) -> Sequence[Server]:
-        """Return a server for each revision."""
+    def served(self) -> Served:
+        """Return this object."""
+        ...
+
+    def revisions(self) -> Sequence[KnownRevision]:
+        """Return the revisions of the servers, the best last, without an import of bindings."""
+        ...
+
+    def server(self, revision: str) -> Server:
+        """Return the server of a revision, the same one for each call."""
+        ...
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Return the context in which the servers serve; the endpoint enters it once."""
         ...
 
 
-def all_servers(served: Iterable[Server | Served]) -> list[Server]:
+class Provider(Protocol):
+    """Provider of servers, such as an `App`."""
+
+    def served(self) -> Served:
+        """Return servers for one endpoint, with a lifespan of their own."""
+        ...
+
+
+class Servers:
+    """Servers that exist already, for one endpoint.
+
+    Args:
+        servers: The servers.
+    """
+
+    def __init__(self, *servers: Server) -> None:
+        self._servers = {one.revision: one for one in servers}
+        if not servers or len(self._servers) < len(servers):
+            raise ValueError("serving needs servers, at most one for each revision")
+
+    def served(self) -> Served:
+        """Return this object."""
+        return self
+
+    def revisions(self) -> Sequence[KnownRevision]:
+        """Return the revisions of the servers."""
+        return [facts_of(one.dispatcher.revision) for one in self._servers.values()]
+
+    def server(self, revision: str) -> Server:
+        """Return the server of a revision."""
+        return self._servers[revision]
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None]:
+        """Enter the lifespans of all servers, then those for extensions, and leave them in reverse."""
+        async with AsyncExitStack() as stack:
+            for server in self._servers.values():
+                await stack.enter_async_context(server.lifespan())
+            for server in self._servers.values():
+                await stack.enter_async_context(server.extension_lifespan())
+            yield
+
+
+def all_served(given: Iterable[Server | Provider]) -> list[Served]:
+    """Return what one endpoint serves."""
+    given = list(given)
+    own = [one for one in given if isinstance(one, Server)]
+    return [*([Servers(*own)] if own else []), *(one.served() for one in given if not isinstance(one, Server))]
+
+
+def all_servers(given: Iterable[Server | Provider]) -> list[Server]:
     """Return the servers themselves, and those of providers."""
-    return [server for one in served for server in ([one] if isinstance(one, Server) else one.servers())]
+    return [one.server(revision.name) for one in all_served(given) for revision in one.revisions()]
+
+
+NO_BRIDGES = "no conversion between revisions is installed"
 
 
 class Workers(Protocol):
@@ -86,7 +152,7 @@ class Endpoint(request_scope.Endpoint):
     """Servers that are served together, at most one for each revision, and bridges to further revisions.
 
     Args:
-        servers: The servers.
+        given: The servers, or their providers.
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         has_sessions: False if stateful clients are served without sessions, so that they can only be answered.
         workers: The processes that serve the same clients, if there are several.
@@ -99,41 +165,42 @@ class Endpoint(request_scope.Endpoint):
         ValueError: There is no server, there are two for one revision, or a revision cannot be served.
     """
 
-    servers: Sequence[Server]
+    given: Sequence[Server | Provider]
     revisions: Sequence[str] | None = None
     has_sessions: bool = True
     workers: Workers | None = None
     steps: Sequence[Step] = ()
     clients: Clients = field(default_factory=lambda: Clients(), init=False)
+    _homes: dict[str, Server] = field(default_factory=dict[str, Server], init=False)
+    _bridged: dict[str, BridgedServer] = field(default_factory=dict[str, Any], init=False)
     _handlers: dict[Route, Handler] = field(default_factory=dict[Route, Handler], init=False)
 
     def __post_init__(self) -> None:
-        """Check the servers, and let them find this endpoint for their broadcasts."""
-        ranked = sorted(self.servers, key=lambda server: server.dispatcher.revision.rank)
-        object.__setattr__(self, "servers", tuple(ranked))
-        if not ranked or len({server.revision for server in ranked}) < len(ranked):
+        """Check the revisions; servers that exist already can broadcast from now on."""
+        object.__setattr__(self, "given", all_served(self.given))
+        if not self._sources or len(self._sources) < sum(len(one.revisions()) for one in all_served(self.given)):
             raise ValueError("serving needs servers, at most one for each revision")
-        for server in ranked:
-            server.dispatcher.revision.check_connectable()
-            serving(server).add(self)
+        for name, (_, source) in self._sources.items():
+            if isinstance(source, Servers):
+                self._home(name)
         if not self._is_complete and (self.revisions is not None or log.isEnabledFor(logging.INFO)):
-            _ = self._served  # raises ValueError, and logs the losses of each revision
+            _ = self._plan  # raises ValueError
+        if log.isEnabledFor(logging.INFO) and (bridges := self._bridges) is not None:
+            bridges.log_losses([self.served(name) for name in self._plan])
 
     # --- servers ----------------------------------------------------------------------------------------------
 
-    @property
-    def limits(self) -> Limits:  # type: ignore[override]
-        """Limits of one connection: those for the best revision's server."""
-        return self.servers[-1].limits
-
-    @property
-    def options(self) -> Options:  # type: ignore[override]
-        """Options of requests to clients: those of the best revision's server."""
-        return self.servers[-1].options
+    @cached_property
+    def _sources(self) -> dict[str, tuple[KnownRevision, Served]]:
+        """Revision -> its facts, and where its server comes from; the best last."""
+        rows = [(facts, one) for one in all_served(self.given) for facts in one.revisions()]
+        return {row[0].name: row for row in sorted(rows, key=lambda row: row[0].rank)}
 
     @cached_property
-    def _own(self) -> dict[str, Server]:
-        return {one.revision: one for one in self.servers if self.revisions is None or one.revision in self.revisions}
+    def _own(self) -> dict[str, KnownRevision]:
+        """The revisions that need no conversion."""
+        found = {name: facts for name, (facts, _) in self._sources.items()}
+        return {name: one for name, one in found.items() if self.revisions is None or name in self.revisions}
 
     @property
     def _is_complete(self) -> bool:
@@ -141,33 +208,65 @@ class Endpoint(request_scope.Endpoint):
         return bool(self._own) and self.revisions is not None and self._own.keys() == set(self.revisions)
 
     @cached_property
-    def _served(self) -> Mapping[str, Server | BridgedServer]:
-        """Revision -> server of all that can be served, the best revision last."""
-        if self._is_complete:
-            return self._own
-        from ..protocol.bridging import BRIDGING, MISSING  # few servers convert
+    def _bridges(self) -> Bridging | None:
+        from ..protocol.bridging import BRIDGING  # few servers convert
 
-        bridges = BRIDGING.only()
-        if bridges is not None:
-            return bridges.served(self.servers, self.revisions)
+        return BRIDGING.only()
+
+    @cached_property
+    def _plan(self) -> Mapping[str, tuple[KnownRevision, str]]:
+        """Revision -> its facts, and the revision of the server that serves it; the best last."""
+        own = {name: (facts, name) for name, facts in self._own.items()}
+        if self._is_complete:
+            return own
+        if self._bridges is not None:
+            return self._bridges.plan([facts for facts, _ in self._sources.values()], self.revisions)
         if self.revisions is None:
-            return self._own
-        unknown = ", ".join(sorted(set(self.revisions) - self._own.keys())) or "none"
-        own = ", ".join(server.revision for server in self.servers)
-        raise ValueError(f"revisions: {unknown} cannot be served; {MISSING}; there are {own}")
+            return own
+        unknown = ", ".join(sorted(set(self.revisions) - own.keys())) or "none"
+        raise ValueError(f"revisions: {unknown} cannot be served; {NO_BRIDGES}; there are {', '.join(self._sources)}")
+
+    @property
+    def servers(self) -> list[Server]:
+        """All servers, the best revision last."""
+        return [self._home(name) for name in self._sources]
+
+    def _home(self, revision: str) -> Server:
+        """Return the server of a revision that needs no conversion."""
+        found = self._homes.get(revision)
+        if found is None:
+            found = self._homes[revision] = self._sources[revision][1].server(revision)
+            found.dispatcher.revision.check_connectable()
+            serving(found).add(self)
+            for link in self.clients.links:
+                found.arrived(link)
+        return found
 
     def served(self, revision: str | None) -> Server | BridgedServer | None:
         """Return the server of a revision, or None; conversion is looked up for a revision that is no server's own."""
-        return None if revision is None else self._own.get(revision) or self._served.get(revision)
+        if revision is None:
+            return None
+        if revision in self._own:
+            return self._home(revision)
+        if revision not in self._bridged:
+            facts, home = self._plan.get(revision, (None, ""))
+            if facts is None or self._bridges is None:
+                return None
+            self._bridged[revision] = self._bridges.bridged(self._home(home), facts)
+        return self._bridged[revision]
 
     @cached_property
     def dispatchers(self) -> Dispatchers:
         """Revision -> routes, for all revisions that are served, the best revision last."""
-        more = None if self._is_complete else lambda: _eras(self._served)
-        return Dispatchers(_eras(self._own), self._dispatcher, more)
+        own = {name: facts.is_stateless for name, facts in self._own.items()}
+
+        def every() -> dict[str, bool]:
+            return {name: facts.is_stateless for name, (facts, _) in self._plan.items()}
+
+        return Dispatchers(own, self._dispatcher, every)
 
     def _dispatcher(self, revision: str) -> Dispatcher:
-        server = self._own.get(revision) or self._served[revision]
+        server = cast(Server, self.served(revision))
         return server.dispatcher.extended(type(server))
 
     def server(self, dispatcher: Dispatcher) -> Server:
@@ -176,7 +275,24 @@ class Endpoint(request_scope.Endpoint):
 
     def bridged(self, server: Server) -> list[BridgedServer]:
         """Return the servers of other revisions that are made of a server."""
-        return [one for one in self._served.values() if not isinstance(one, Server) and one.server is server]
+        names = [name for name, (_, home) in self._plan.items() if home == server.revision != name]
+        return [cast("BridgedServer", self.served(name)) for name in names]
+
+    @cached_property
+    def _existing(self) -> Server | None:
+        """The best server that existed before this endpoint."""
+        names = [name for name, (_, source) in self._sources.items() if isinstance(source, Servers)]
+        return self._home(names[-1]) if names else None
+
+    @property
+    def limits(self) -> Limits:  # type: ignore[override]
+        """Limits of one connection: those for the best revision's server."""
+        return Server.limits if self._existing is None else self._existing.limits
+
+    @property
+    def options(self) -> Options:  # type: ignore[override]
+        """Options of requests to clients: those of the best revision's server."""
+        return Server.options if self._existing is None else self._existing.options
 
     def signer(self, server: Server) -> RequestStateSigner:
         """Return the signer of the state that clients of a server carry: its own, or that of all processes."""
@@ -217,7 +333,7 @@ class Endpoint(request_scope.Endpoint):
 
     def is_handled(self, dispatcher: Dispatcher, route: Route) -> bool:
         """Return True if a server has a handler of its own for a route."""
-        return dispatcher.is_handled(route, self.served(dispatcher.revision.name))
+        return dispatcher.is_handled(route, self.server(dispatcher))
 
     @cached_property
     def _threads(self) -> WeakValueDictionary[str, anyio.CapacityLimiter]:
@@ -247,13 +363,13 @@ class Endpoint(request_scope.Endpoint):
         self.clients.links[link] = None
         if self.clients.are_leaving:
             link.leave()
-        for server in self.servers:
+        for server in self._homes.values():
             server.arrived(link)
         try:
             yield
         finally:
             del self.clients.links[link]
-            for server in self.servers:
+            for server in self._homes.values():
                 server.left(link)
 
     def around_subscription(self, link: Any, wanted: object) -> AbstractAsyncContextManager[None]:
@@ -291,11 +407,7 @@ def original(server: Server | BridgedServer) -> Server:
     return server if isinstance(server, Server) else cast(Server, server.server)
 
 
-def _eras(servers: Mapping[str, Server | BridgedServer]) -> dict[str, bool]:
-    return {name: server.dispatcher.revision.era.is_stateless for name, server in servers.items()}
-
-
-async def serve(transport: Transport, *servers: Server | Served, revisions: Sequence[str] | None = None) -> None:
+async def serve(transport: Transport, *servers: Server | Provider, revisions: Sequence[str] | None = None) -> None:
     """Serve one connection until either side ends it.
 
     Args:
@@ -304,16 +416,14 @@ async def serve(transport: Transport, *servers: Server | Served, revisions: Sequ
             is answered in it; else the client's wish at the handshake decides, or the newest revision that has one.
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
     """
-    endpoint = Endpoint(all_servers(servers), revisions)
+    endpoint = Endpoint(servers, revisions)
     await endpoint.run(endpoint.session(transport))
 
 
 @asynccontextmanager
-async def lifespans(servers: Sequence[Server]) -> AsyncGenerator[None]:
-    """Enter the lifespans of all servers, then those for extensions, and leave them in reverse."""
+async def lifespans(servers: Iterable[Server | Provider]) -> AsyncGenerator[None]:
+    """Enter the lifespans of servers, and leave them in reverse."""
     async with AsyncExitStack() as stack:
-        for server in servers:
-            await stack.enter_async_context(server.lifespan())
-        for server in servers:
-            await stack.enter_async_context(server.extension_lifespan())
+        for one in all_served(servers):
+            await stack.enter_async_context(one.lifespan())
         yield

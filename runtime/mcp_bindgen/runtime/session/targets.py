@@ -14,6 +14,7 @@ from ..protocol.revision import Revision
 from ..protocol.transport import Transport
 
 if TYPE_CHECKING:
+    from .endpoint import Provider
     from .server import Server
 
 
@@ -134,7 +135,9 @@ class TransportEntry(HasSchemes, Protocol):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options of `run` that choose and configure this transport."""
 
-    def serve(self, servers: Sequence[Server], chosen: Namespace, options: RunOptions) -> Callable[[], object] | None:
+    def serve(
+        self, servers: Sequence[Server | Provider], chosen: Namespace, options: RunOptions
+    ) -> Callable[[], object] | None:
         """Return a function that serves until the process is stopped; `None` if no option chose this transport.
 
         Args:

@@ -1,0 +1,272 @@
+"""The servers of an `App` or a contract for one endpoint, their changes, and connections in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+
+import anyio
+
+from mcp_bindgen.runtime.bindings import KnownRevision
+from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.errors import SessionRequired
+from mcp_bindgen.runtime.protocol.transport import Transport
+from mcp_bindgen.runtime.session import context
+from mcp_bindgen.runtime.session.endpoint import Served, serve
+from mcp_bindgen.runtime.session.server import Server
+
+from .catalog import SCOPES
+from .context import Context
+from .features import ArgumentErrors, Feature, Lifespan, Tools
+from .handlers import BoundContract
+
+if TYPE_CHECKING:
+    from mcp_bindgen.extensions.tasks.service import Tasks
+    from mcp_bindgen.runtime.session.targets import Address, Auth
+
+
+class InProcess:
+    """Provider of servers that is also a target of clients: `Client.connect(app)`, `Host({"notes": app}, Client)`.
+
+    Each connection has servers and a lifespan of its own.
+    """
+
+    @abstractmethod
+    def served(self) -> Served:
+        """Return servers for one endpoint."""
+
+    def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
+        """Return the address of servers in this process; raise `ValueError` for headers or `auth`, which need a URL."""
+        if headers or auth is not None:
+            raise ValueError("headers and auth are for URLs; a server of this process has no HTTP requests")
+        from mcp_bindgen.runtime.session.targets import Address
+
+        return Address(self._connection)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[Transport]:
+        from mcp_bindgen.runtime.transports.memory import pair  # few processes have both sides
+
+        served = self.served()
+        ours, theirs = pair()
+        async with served.lifespan(), background_tasks() as tasks:
+            tasks.start_soon(serve, theirs, served)
+            yield ours
+
+
+class Settings(Protocol):
+    """The settings of a contract's servers; see `Contract`."""
+
+    argument_errors: ArgumentErrors | None
+    hide_errors: bool | None
+    tasks: Tasks | None
+
+
+class ContractServers:
+    """The servers of a contract for one endpoint.
+
+    If tools are tasks, there is none for revisions with tasks in their core: the server of the revision with the
+    extension serves these, and runs the same tasks for both.
+
+    Args:
+        contract: The contract and its handlers.
+        settings: The settings of the servers.
+        known: The revisions.
+        running: Starts and stops the resources that the servers share.
+        name: The name of the servers' classes.
+        doc: The description of the servers in `--help`.
+        info: The servers' `Implementation` in wire form.
+        instructions: Advice to models on the use of the servers.
+
+    Attributes:
+        made: Revision -> server, of the servers that were needed so far.
+        states: App -> the value of its lifespan.
+        own_tasks: The service that runs tools as tasks; `None` if no tool is a task.
+        features: The features of the contract.
+    """
+
+    def __init__(
+        self,
+        contract: BoundContract,
+        settings: Settings,
+        known: Sequence[KnownRevision],
+        running: Lifespan,
+        name: str,
+        doc: str | None,
+        info: Mapping[str, Any],
+        instructions: str | None,
+    ) -> None:
+        self.made: dict[str, Feature] = {}
+        self.states: dict[Any, Any] = {}
+        self.features: tuple[type[Feature], ...] = features_of(contract)
+        self._contract, self._settings, self._running = contract, settings, running
+        self._name, self._doc, self._info, self._instructions = name, doc, info, instructions
+        self._known = {one.name: one for one in sorted(known, key=lambda one: one.rank)}
+        self._packages = [one.package for one in self._known.values()]
+        self._extended: dict[str, type[Server]] = {}  # with tasks
+        self.own_tasks: Tasks | None = settings.tasks
+        if self.own_tasks is not None or any(handler.task for handler in contract.handlers["tool"].values()):
+            self._add_tasks()
+
+    def _add_tasks(self) -> None:
+        from mcp_bindgen.extensions.tasks.service import Tasks  # few contracts have tasks
+        from mcp_bindgen.extensions.tasks.tools import has_tasks, with_tasks
+
+        self.own_tasks = self.own_tasks or Tasks()
+        bases = {name: with_tasks(one.bindings) for name, one in self._known.items()}
+        self._extended = {name: base for name, base in bases.items() if base is not self._known[name].bindings.Server}
+        if self._extended:
+            self._known = {name: one for name, one in self._known.items() if not has_tasks(one.bindings)}
+
+    @property
+    def has_tasks(self) -> bool:
+        """True if tools can run as tasks."""
+        return bool(self._extended)
+
+    @property
+    def states_scopes(self) -> bool:
+        """True if an entry needed scopes when the servers were first served."""
+        return any(one.required_scopes is not Server.required_scopes for one in self.features)
+
+    def served(self) -> Served:
+        """Return this object."""
+        return self
+
+    def revisions(self) -> Sequence[KnownRevision]:
+        """Return the revisions that are served, the best last."""
+        return [*self._known.values()]
+
+    def server(self, revision: str) -> Feature:
+        """Return the server of a revision, which is made when it is first needed."""
+        if revision not in self.made:
+            package = self._known[revision].bindings
+            base = self._extended.get(revision, package.Server)
+            server: Feature = _server_class(self._name, self._doc, package, base, self.features)()
+            server.contract, server.package, server.packages = self._contract, package, self._packages
+            server.states = self.states
+            server.info = package.types.Implementation.model_validate(self._info)
+            server.instructions, server.announces = self._instructions, self._contract.announces
+            server.argument_errors, server.hide_errors = self._settings.argument_errors, self._settings.hide_errors
+            server.has_tasks_elsewhere = self.has_tasks and revision not in self._extended
+            server.own_tasks = self.own_tasks
+            self.made[revision] = server
+        return self.made[revision]
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None]:
+        """Run the shared resources, and the tasks of earlier processes, for which servers are made at once."""
+        async with self._running(), AsyncExitStack() as stack:
+            for revision in self._extended:
+                await stack.enter_async_context(self.server(revision).extension_lifespan())
+            yield
+
+
+_PLAIN = frozenset({"serverInfo", "instructions", "tools"})
+"""The members of a contract that has tools alone."""
+
+
+def features_of(contract: BoundContract) -> tuple[type[Feature], ...]:
+    """Return the features of a contract, in the order of the bases of a server's class.
+
+    A list in the document counts even if it is empty. Completion needs values of an `enum`, or a method that completes.
+    """
+    document = contract.catalog.document
+    tools = document.get("tools", ())
+    own = (Tools,) if "tools" in document else ()
+    if document.keys() <= _PLAIN and not any(SCOPES in tool or "_meta" in tool for tool in tools):
+        return own
+    from .optional_features import optional_features  # few contracts have them
+
+    return (*own, *optional_features(contract))
+
+
+@cache
+def _server_class(
+    name: str, doc: str | None, package: ModuleType, base: type[Server], features: tuple[type[Feature], ...]
+) -> type[Any]:
+    """Return the class of a server, whose capabilities follow from the features among its bases.
+
+    It is made at run time, because only then are the bindings of the revision and the entries of the contract known.
+    """
+    found: dict[type[Feature], Any] = {}
+    if any(feature.extension for feature in features):
+        from mcp_bindgen.extension_abi import extension_of  # few contracts use extensions
+
+        found = {feature: extension_of(package, feature.extension) for feature in features if feature.extension}
+    own = [feature for feature in features if found.get(feature, package) is not None]
+    extended = [extension.Server for extension in found.values() if extension is not None]
+    kind: type[Any] = type(name, (*own, Feature, *extended, base), {"__doc__": doc})
+    kind.context = type("Context", (Context, kind.context), {"__doc__": Context.__doc__})
+    return kind
+
+
+_NOTIFY_SECONDS = 10.0  # that clients have to take one notification
+
+
+class ChangeNotifier:
+    """Sends notifications of changes, which may come from any thread; equal ones that wait are sent once.
+
+    Args:
+        servers: Revision -> the servers whose clients are notified.
+    """
+
+    def __init__(self, servers: Mapping[str, Server]) -> None:
+        self._servers = servers
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[tuple[str, str | None], None] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Send notifications while a block runs."""
+        self._loop = asyncio.get_running_loop()
+        self._arrived = asyncio.Event()
+        try:
+            async with background_tasks() as tasks:
+                tasks.start_soon(self._send_all)
+                yield
+        finally:
+            self._loop = None
+
+    def add(self, method: str, uri: str | None = None) -> None:
+        """Send a notification soon; while no client is served, do nothing."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._add, method, uri)
+
+    def _add(self, method: str, uri: str | None) -> None:
+        self._waiting[method, uri] = None
+        self._arrived.set()
+
+    async def _send_all(self) -> None:
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._waiting:
+                name, uri = next(iter(self._waiting))
+                del self._waiting[name, uri]
+                for server in [*self._servers.values()]:
+                    await self._send(server, name, uri)
+
+    async def _send(self, server: Server, name: str, uri: str | None) -> None:
+        """Notify the clients of a server; an error ends neither the app nor later notifications."""
+
+        async def tell(client: context.Context) -> None:
+            agreed = client.negotiated
+            method = None if agreed is None else agreed.dispatcher.revision.methods.get(name)
+            if method is not None:
+                params = jsonrpc.typed_params(method, {} if uri is None else {"uri": uri})
+                await client.notify(cast(Any, method), params)
+
+        try:
+            with anyio.move_on_after(_NOTIFY_SECONDS):
+                await server.broadcast(tell)
+        except SessionRequired:
+            log.debug("%s is not sent: clients are served without sessions", name)
+        except Exception:
+            log.exception("%s could not be sent", name)
