@@ -20,8 +20,8 @@ from mcp_bindgen import user_bindings as bindings
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.bridging.client import ClientBridges
 from mcp_bindgen.bridging.entry import plan
-from mcp_bindgen.runtime.bindings import facts_of
 from mcp_bindgen.runtime.connecting import installed as clients
+from mcp_bindgen.runtime.protocol.revision import facts_of
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.user_bindings import home
 from tests.harness.commands import ROOT, Done, execute, inside, save, snapshot

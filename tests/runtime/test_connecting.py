@@ -35,10 +35,10 @@ from mcp_bindgen.runtime import (
     connecting,
     serve,
 )
-from mcp_bindgen.runtime.bindings import facts_of, installed, installed_revisions
+from mcp_bindgen.runtime.bindings import installed, installed_revisions
 from mcp_bindgen.runtime.connecting import forget
 from mcp_bindgen.runtime.protocol.errors import Refused
-from mcp_bindgen.runtime.protocol.revision import Dispatcher
+from mcp_bindgen.runtime.protocol.revision import Dispatcher, facts_of
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.harness.checked_connections import (
     STATEFUL,

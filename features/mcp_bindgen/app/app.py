@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overlo
 
 from typing_extensions import TypedDict, Unpack
 
-from mcp_bindgen.runtime.bindings import facts_of, installed_revisions
+from mcp_bindgen.runtime.bindings import installed_revisions
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol.revision import facts_of
 from mcp_bindgen.runtime.protocol.routing import Returns, did_you_mean, place_of
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.execution import asynchronous

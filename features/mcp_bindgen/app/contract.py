@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from pydantic import BaseModel
 
-from mcp_bindgen.runtime.bindings import facts_of
 from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.revision import facts_of
 from mcp_bindgen.runtime.session.execution import asynchronous
 
 from .catalog import KINDS, Catalog, Entry, Kind

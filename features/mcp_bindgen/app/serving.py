@@ -12,11 +12,11 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
-from mcp_bindgen.runtime.bindings import KnownRevision
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
+from mcp_bindgen.runtime.protocol.revision import KnownRevision
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session import context
 from mcp_bindgen.runtime.session.endpoint import Served, serve

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from mcp_bindgen.runtime.bindings import NAMESPACE, KnownRevision, facts_of, imported, known
+from mcp_bindgen.runtime.bindings import NAMESPACE, imported, known
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol.revision import KnownRevision, facts_of
 from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.user_bindings import install as install  # part of the entry point

@@ -6,40 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .logs import log
+from .protocol.revision import KnownRevision, facts_of
 
 NAMESPACE = __name__.partition(".")[0]
 
 SOURCES: set[Callable[[], Iterable[str]]] = set()
 """Functions that return the import names of further packages of bindings."""
-
-
-class KnownRevision(NamedTuple):
-    """The facts of a revision that are known without an import of its bindings.
-
-    Attributes:
-        name: Its date, or the name of a draft.
-        package: The import name of its bindings.
-        is_stateless: True if it is of the stateless era.
-        is_draft: True if it is unreleased.
-    """
-
-    name: str
-    package: str
-    is_stateless: bool
-    is_draft: bool
-
-    @property
-    def rank(self) -> tuple[bool, str]:
-        """The key that sorts revisions, the best last: drafts, then by date."""
-        return not self.is_draft, self.name
-
-    @property
-    def bindings(self) -> ModuleType:
-        """The package of its bindings, which is imported."""
-        return import_module(self.package)
 
 
 def installed() -> list[ModuleType]:
@@ -62,11 +37,6 @@ def known() -> Mapping[str, KnownRevision]:
     found = map(facts_of, imported((name for packages in SOURCES for name in packages()), "REVISION"))
     every = {**{one.name: one for one in found}, **installed_revisions()}
     return dict(sorted(every.items(), key=lambda item: item[1].rank))
-
-
-def facts_of(revision: Any) -> KnownRevision:
-    """Return the facts of a `Revision`."""
-    return KnownRevision(revision.name, revision.package, revision.era.is_stateless, revision.draft)
 
 
 def imported(names: Iterable[str], attribute: str) -> Iterator[Any]:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from ..bindings import KnownRevision
 from ..entry_points import EntryPoints
+from ..protocol.revision import KnownRevision
 from .access import Operation
 from .methods import Notification
 from .request_scope import Handle

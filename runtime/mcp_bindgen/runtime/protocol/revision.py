@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from .errors import MethodNotFound
@@ -158,6 +158,37 @@ class Revision:
         if method is None or method.kind != "request":
             raise MethodNotFound(name)
         return method
+
+
+class KnownRevision(NamedTuple):
+    """The facts of a revision that are known without an import of its bindings.
+
+    Attributes:
+        name: Its date, or the name of a draft.
+        package: The import name of its bindings.
+        is_stateless: True if it is of the stateless era.
+        is_draft: True if it is unreleased.
+    """
+
+    name: str
+    package: str
+    is_stateless: bool
+    is_draft: bool
+
+    @property
+    def rank(self) -> tuple[bool, str]:
+        """The key that sorts revisions, the best last: drafts, then by date."""
+        return not self.is_draft, self.name
+
+    @property
+    def bindings(self) -> ModuleType:
+        """The package of its bindings, which is imported."""
+        return import_module(self.package)
+
+
+def facts_of(revision: Revision) -> KnownRevision:
+    """Return the facts of a `Revision`."""
+    return KnownRevision(revision.name, revision.package, revision.era.is_stateless, revision.draft)
 
 
 class Dispatcher:

@@ -12,14 +12,13 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from ..bindings import KnownRevision, facts_of
 from ..logs import log
 from ..protocol import request_scope
 from ..protocol.errors import MethodNotFound
 from ..protocol.limits import Limits, Options
 from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, RequestScope, Step
-from ..protocol.revision import Dispatcher, Dispatchers
+from ..protocol.revision import Dispatcher, Dispatchers, KnownRevision, facts_of
 from ..protocol.routing import Route
 from ..protocol.transport import Transport
 from .context import Context
@@ -323,7 +322,7 @@ class Endpoint(request_scope.Endpoint):
         if dispatcher.revision.era.is_stateless:
             from . import stateless_server  # a server of one era does not load the other era
 
-            found = stateless_server.handler(self, server, dispatcher, route)
+            found = stateless_server.handler(server, dispatcher, route, self.dispatchers, self.signer(server))
         else:
             from . import handshake_server
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pydantic_core import to_json
 
@@ -19,27 +19,27 @@ from ..protocol.envelope import parse
 from ..protocol.errors import CapabilityMissing, ProtocolError
 from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_type
 from ..protocol.request_scope import Handle, Handler, Negotiated, RequestScope
-from ..protocol.revision import Dispatcher, Revision
+from ..protocol.revision import Dispatcher, Dispatchers, Revision
 from ..protocol.routing import Route
 from .execution import bind_handler, empty_list, introduction
 from .rounds import Questions, RequestStateSigner, asks_for_input, other_than_required
 from .server import Server
 from .subscriptions import listen
 
-if TYPE_CHECKING:
-    from .endpoint import Endpoint
-
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 
-def handler(endpoint: Endpoint, server: Server, dispatcher: Dispatcher, route: Route) -> Handler:
+def handler(
+    server: Server, dispatcher: Dispatcher, route: Route, served: Dispatchers, signer: RequestStateSigner
+) -> Handler:
     """Return the handler of a route: the server's own, else the runtime's.
 
     Args:
-        endpoint: The endpoint.
-        server: Its server of the revision.
-        dispatcher: Dispatcher of the server.
+        server: The server.
+        dispatcher: Its dispatcher.
         route: The route.
+        served: The revisions that are served.
+        signer: Signs the state of requests.
 
     Raises:
         MethodNotFound: There is neither.
@@ -56,7 +56,7 @@ def handler(endpoint: Endpoint, server: Server, dispatcher: Dispatcher, route: R
         if method.extension is not None:  # notifications do not repeat the capabilities of their sender
             agreement.declared["client"], agreement.declared["server"] = {"extensions": {method.extension: {}}}, offers
         return lambda scope, params: take(params, context(scope._replace(negotiated=agreement), params))
-    work = _work(endpoint, server, dispatcher, route, offers)
+    work = _work(server, dispatcher, route, offers, served)
     asks = any(asks_for_input(kind) for kind in method.alternatives)
     signature = to_json(introduction(server, revision).model_dump())
     envelope = {**jsonrpc.filled_in(optional(revision.types, "Result")), **jsonrpc.filled_in(method.result)}
@@ -69,7 +69,7 @@ def handler(endpoint: Endpoint, server: Server, dispatcher: Dispatcher, route: R
         scope = RequestScope(scope.link, scope.origin, scope.request_id, agreed, meta)
         try:
             if asks:
-                answer = await _round(endpoint.signer(server), server, method, work, scope, params)
+                answer = await _round(signer, server, method, work, scope, params)
             else:
                 answer = await work(params, context(scope, params))
                 if asks_for_input(type(answer)):
@@ -101,7 +101,7 @@ def single_errors(error: Exception) -> Iterator[Any]:
         yield from single_errors(one)
 
 
-def _work(endpoint: Endpoint, server: Server, dispatcher: Dispatcher, route: Route, offers: dict[str, Any]) -> Handle:
+def _work(server: Server, dispatcher: Dispatcher, route: Route, offers: dict[str, Any], served: Dispatchers) -> Handle:
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
     if dispatcher.is_handled(route, server):
@@ -112,7 +112,7 @@ def _work(endpoint: Endpoint, server: Server, dispatcher: Dispatcher, route: Rou
         return empty_list(dispatcher, route, server)
 
     async def discover(params: object, context: object) -> Any:
-        versions = endpoint.dispatchers.supported
+        versions = served.supported
         wire = {"supportedVersions": versions, "capabilities": offers, "instructions": server.instructions}
         return {key: value for key, value in wire.items() if value is not None}  # `_signed` adds the rest
 
