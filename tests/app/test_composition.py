@@ -32,10 +32,10 @@ from mcp_bindgen.app import (
     proxy,
 )
 from mcp_bindgen.app.serving import InProcess
-from mcp_bindgen.http import SqliteEventStore
 from mcp_bindgen.runtime import Identity, ProtocolError
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.runtime.session.endpoint import Served, Servers, all_servers
+from mcp_bindgen.sqlite import SqliteEventStore
 from mcp_bindgen.testing import connected
 from tests.harness.checked_connections import refused
 from tests.harness.effort import each

@@ -17,8 +17,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.event_store import SqliteEventStore
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
+from mcp_bindgen.sqlite import SqliteEventStore
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.harness.http_wires import Observed
 

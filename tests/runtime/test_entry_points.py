@@ -155,13 +155,15 @@ def test_missing_http_packages_are_named_in_the_error(site: Path) -> None:
 def test_built_in_entry_points_load_no_third_party_packages(site: Path) -> None:
     program = """
 import sys
-import mcp_bindgen.http.transport, mcp_bindgen.cluster.entry_point
+import mcp_bindgen.http.transport, mcp_bindgen.cluster.entry_point, mcp_bindgen.sqlite.entry_point
 loaded = {name.partition(".")[0] for name in sys.modules}
-print(*sorted(loaded & {"httpx2", "starlette", "uvicorn", "redis", "uvloop"}))
-print(*sorted(name for name in sys.modules if name.startswith(("mcp_bindgen.http.", "mcp_bindgen.cluster."))))
+print(*sorted(loaded & {"httpx2", "starlette", "uvicorn", "redis", "sqlite3", "uvloop"}))
+parts = ("mcp_bindgen.http.", "mcp_bindgen.cluster.", "mcp_bindgen.sqlite.")
+print(*sorted(name for name in sys.modules if name.startswith(parts)))
 """
     done = run(site, program)
-    assert done.stdout == "\nmcp_bindgen.cluster.entry_point mcp_bindgen.http.transport\n", done.stderr
+    entries = "mcp_bindgen.cluster.entry_point mcp_bindgen.http.transport mcp_bindgen.sqlite.entry_point"
+    assert done.stdout == f"\n{entries}\n", done.stderr
 
 
 STORE = """
@@ -182,5 +184,5 @@ def test_an_installed_store_opens_its_urls(site: Path) -> None:
     assert done.returncode == 2
     assert "error: the store was opened" in done.stderr
     done = run(site, SERVER, "--http", "127.0.0.1:0", "--store", "mysql://user:pw@host")
-    assert "error: no store for mysql:; installed: acme:, redis:, rediss:, unix:" in done.stderr
+    assert "error: no store for mysql:; installed: acme:, file:, redis:, rediss:, unix:" in done.stderr
     assert "pw" not in done.stderr

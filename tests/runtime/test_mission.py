@@ -132,8 +132,12 @@ def test_what_other_wings_provide_is_refused_with_the_fix(installation: Installa
     assert done.stderr == "error: contracts need the workbench, which is not installed; install all of mcp-bindgen\n"
     assert "No such command 'call'" in installation.bindgen("call").stderr
     assert installation.bindgen(*scaffolded).returncode == 0
-    command = [str(installation.python), "-m", "weather", "--http", "127.0.0.1:0", "--store", "redis://127.0.0.1"]
     variables = {"PYTHONPATH": str(tmp_path / "weather" / "src"), "PATH": ""}
-    refused = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
-    assert refused.returncode == 2
-    assert "error: no store for redis:; installed: none" in refused.stderr
+    for where, reason in (
+        ("redis://127.0.0.1", "no store for redis:; installed: none"),
+        ("events.db", "a store in a file needs mcp_bindgen.sqlite, which is missing; install all of mcp-bindgen"),
+    ):
+        command = [str(installation.python), "-m", "weather", "--http", "127.0.0.1:0", "--store", where]
+        refused = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
+        assert refused.returncode == 2
+        assert f"error: {reason}" in refused.stderr

@@ -3,7 +3,6 @@ from .client.transport import http as http
 from .server.app import HttpApp as HttpApp
 from .server.event_store import EventStore as EventStore
 from .server.event_store import MemoryEventStore as MemoryEventStore
-from .server.event_store import SqliteEventStore as SqliteEventStore
 from .server.event_store import StoreLimits as StoreLimits
 from .server.legacy_sse import SseApp as SseApp
 from .server.limits import HttpLimits as HttpLimits

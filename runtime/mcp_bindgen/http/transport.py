@@ -28,8 +28,8 @@ _NEEDS = {"client": ("httpx2",), "server": ("httptools", "starlette", "uvicorn")
 class StoreEntry(HasSchemes, Protocol):
     """Object of an entry point `mcp_bindgen.stores`; its module imports the standard library and the kernel only."""
 
-    def open(self, url: str) -> EventStore:
-        """Return the store at a URL.
+    def open(self, where: str, /) -> EventStore:
+        """Return the store at a URL; with the scheme `file`, the store in the file at a path.
 
         Raises:
             ValueError: The store cannot be opened, or a package is not installed. The message holds no password.
@@ -154,10 +154,10 @@ def setting(name: str) -> str | None:
 
 
 def open_store(where: str | None) -> EventStore | None:
-    """Return the store for the value of `--store`.
+    """Return the store for the value of `--store`: a URL, or the path of a file.
 
     Raises:
-        ValueError: It cannot be opened; the message holds no password.
+        ValueError: It cannot be opened, or a package is not installed. The message holds no password.
     """
     if where is None:
         return None
@@ -166,11 +166,6 @@ def open_store(where: str | None) -> EventStore | None:
         return STORES.find(scheme.lower()).open(where)
     if re.match(r"(\w\w+)?:", where):  # the rest may be a password, which an error about a file would show
         raise ValueError("the URL of the store is malformed; use redis://[USER:PASSWORD@]HOST:PORT")
-    import sqlite3
-
-    from .server.event_store import SqliteEventStore
-
-    try:
-        return SqliteEventStore(where)
-    except (OSError, sqlite3.Error) as error:
-        raise ValueError(f"{where}: {error}") from None
+    if not any("file" in entry.schemes for _, entry in STORES.objects):
+        raise ValueError("a store in a file needs mcp_bindgen.sqlite, which is missing; install all of mcp-bindgen")
+    return STORES.find("file").open(where)

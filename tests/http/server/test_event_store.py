@@ -1,14 +1,9 @@
-"""Event stores: one suite for all stores, a reference model, and data that survives a process."""
+"""Event stores: one suite for all stores, a reference model, and a comparison of two stores."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-import stat
-import subprocess
-import sys
 import tempfile
-import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
@@ -19,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.cluster.session_registry import RedisStore
-from mcp_bindgen.http import EventStore, MemoryEventStore, SqliteEventStore, StoreLimits
+from mcp_bindgen.http import EventStore, MemoryEventStore, StoreLimits
 from mcp_bindgen.http.server.event_store import (
     PAGE,
     Event,
@@ -29,9 +24,8 @@ from mcp_bindgen.http.server.event_store import (
     account_of,
     page,
 )
-from mcp_bindgen.http.server.sqlite_file import SqliteThread
+from mcp_bindgen.sqlite import SqliteEventStore
 from tests.harness.checked_connections import refused
-from tests.harness.commands import execute
 from tests.harness.effort import examples
 from tests.harness.redis_server import ANSWER_SECONDS
 
@@ -213,6 +207,22 @@ async def test_a_principal_evicts_only_its_own_events(make: Make) -> None:
         assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
 
 
+@alone
+@pytest.mark.parametrize("limits", [StoreLimits(all_events=40), StoreLimits(all_size=400)], ids=["events", "bytes"])
+async def test_principals_with_most_events_lose_them_in_turn(make: Make, limits: StoreLimits) -> None:
+    async with make(limits) as store:
+        for session in ("anna", "ben", "cleo"):
+            await store.save(session, b"", session)
+        for session in ("anna", "ben"):
+            await store.write(session, "a", [Event(number, bytes(10)) for number in range(1, 21)], b"")
+        for number in range(1, 40):
+            await store.write("cleo", "a", [Event(number, bytes(10))], b"")
+            held = sorted([len(await numbers(store, session, "a")) for session in ("anna", "ben", "cleo")])
+            assert sum(held) == 40
+            assert held[2] - held[1] <= 1
+            assert held[0] == min(number, 13)
+
+
 async def test_an_event_above_the_size_limit_of_a_principal_becomes_a_gap(make: Make) -> None:
     async with make(StoreLimits(size_of_principal=10_000)) as store:
         await store.save("s", b"")
@@ -233,6 +243,16 @@ async def test_concurrent_writes_keep_all_events(make: Make) -> None:
         await asyncio.gather(*(one(str(name)) for name in range(20)))
         for name in range(20):
             assert await numbers(store, "s", str(name)) == list(range(1, 21))
+
+
+@alone
+async def test_an_event_whose_number_exists_already_is_refused(make: Make) -> None:
+    async with make() as store:
+        await store.save("s", b"")
+        await store.write("s", "a", events(1, 2), b"[1]")
+        await refused(store.write("s", "a", events(2, 3), None), StoreUnavailable)
+        assert await store.load("s") == StoredSession(b"", 1, {"a": OpenStream(2, b"[1]")})
+        assert await numbers(store, "s", "a") == [1, 2]
 
 
 # --- reference model ------------------------------------------------------------------------------------------
@@ -280,7 +300,8 @@ class Model:
                 self.held.remove(self.of(session)[0])
             for measure, bound in ((len, limits.all_events), (_size, limits.all_size)):
                 while measure(self.held) > bound:
-                    self.held.remove(self.of(max("st", key=lambda one: (measure(self.of(one)), self.accounts[one])))[0])
+                    largest = min("st", key=lambda one: (-measure(self.of(one)), self.accounts[one]))
+                    self.held.remove(self.of(largest)[0])
         for gone in [p for p in self.last if p in self.ended and not self.events(*p)]:
             del self.last[gone]
             self.ended.discard(gone)
@@ -346,161 +367,54 @@ def test_stores_behave_like_the_reference_model(steps: list[Any], limits: StoreL
         asyncio.run(body(folder))
 
 
-# --- SQLite file ----------------------------------------------------------------------------------------------
+# --- comparison of two stores ---------------------------------------------------------------------------------
+
+PRINCIPALS = {"q": "ada", "r": "ada", "s": "bob", "t": None, "u": None, "v": "eve"}
+"""Session -> its principal."""
+
+SESSION, STREAM = st.sampled_from(sorted(PRINCIPALS)), st.sampled_from("ab")
+CALLS = st.lists(
+    st.one_of(
+        st.tuples(st.just("save"), SESSION, st.binary(max_size=2)),
+        st.tuples(st.just("load"), SESSION),
+        st.tuples(st.just("forget"), SESSION),
+        st.tuples(st.just("sweep"), st.lists(SESSION, unique=True)),
+        st.tuples(
+            st.just("write"), SESSION, STREAM, st.lists(st.integers(0, 9), max_size=4), st.sampled_from([None, b"[1]"])
+        ),
+    ),
+    max_size=40,
+)
 
 
-async def test_an_sqlite_error_is_raised_as_store_unavailable(caplog: pytest.LogCaptureFixture) -> None:
-    thread = SqliteThread(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), "test")
-    await refused(thread.do(lambda db: db.execute("select * from missing").fetchone()), StoreUnavailable)
-    thread.close()
-    assert "no such table: missing" in caplog.text
+@given(CALLS, LIMITS)
+@settings(max_examples=examples(60, 400), deadline=None)
+def test_the_store_in_memory_behaves_like_sqlite(calls: list[Any], limits: StoreLimits) -> None:
+    async def one(store: EventStore) -> list[object]:
+        """Make the calls; return all results."""
+        found, last = list[object](), dict[tuple[str, str], int]()
+        for session, principal in PRINCIPALS.items():
+            await store.save(session, b"", principal)
+        for call in calls:
+            match call:
+                case "save", session, record:
+                    await store.save(session, record, PRINCIPALS[session])
+                case "sweep", alive:
+                    await store.sweep(alive, 0)
+                case "write", session, stream, sizes, pending:
+                    first = last.get((session, stream), 0) + 1
+                    last[session, stream] = first + len(sizes) - 1
+                    added = [Event(first + i, bytes(size)) for i, size in enumerate(sizes)]
+                    await store.write(session, stream, added, pending)
+                    found.append(await store.span(session, stream))
+                case verb, session:
+                    found.append(await getattr(store, verb)(session))
+        for session in PRINCIPALS:
+            found.append(await store.load(session))
+            for stream in "ab":
+                found += [await store.span(session, stream), await numbers(store, session, stream)]
+                found.append(await store.read(session, stream, 2))
+        return found
 
-
-async def test_the_events_in_a_file_survive_closing_the_store(tmp_path: Path) -> None:
-    async def write(store: SqliteEventStore) -> None:
-        await store.save("s", b"record")
-        await store.write("s", "a", events(1, 2), b"[1]")
-
-    async def read(store: SqliteEventStore) -> None:
-        assert await store.load("s") == StoredSession(b"record", 1, {"a": OpenStream(2, b"[1]")})
-        assert await numbers(store, "s", "a") == [1, 2]
-        await store.write("s", "a", events(3, 4), b"[1]")
-        assert await numbers(store, "s", "a") == [2, 3, 4]
-
-    for part in (write, read):
-        store = SqliteEventStore(tmp_path / "events.db", StoreLimits(all_events=3))
-        await part(store)
-        store.close()
-        store.close()
-        await refused(part(store), ValueError, "closed")
-    assert stat.S_IMODE((tmp_path / "events.db").stat().st_mode) == 0o600
-
-
-async def test_written_events_survive_a_killed_process(tmp_path: Path) -> None:
-    code = """
-import asyncio, os, signal, sys
-from mcp_bindgen.http.server.event_store import Event
-from mcp_bindgen.http.server.sqlite_file import SqliteThread
-from mcp_bindgen.http.server.event_store import SqliteEventStore
-async def main():
-    store = SqliteEventStore(sys.argv[1])
-    await store.save("s", b"")
-    for number in range(1, 100_000):
-        await store.write("s", "a", [Event(number, b"%d" % number)], b"")
-        print(number, flush=True)
-asyncio.run(main())
-"""
-    path = tmp_path / "events.db"
-    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if int(line) == 50:
-                process.kill()
-        said = 50 + len(process.stdout.read().split())
-    store = SqliteEventStore(path)
-    found = await numbers(store, "s", "a")
-    assert found == list(range(1, len(found) + 1))
-    assert len(found) >= said
-    store.close()
-
-
-async def test_a_failed_write_does_not_affect_other_writes(tmp_path: Path) -> None:
-    store = SqliteEventStore(tmp_path / "events.db")
-    await store.save("s", b"")
-    await store.write("s", "a", events(1), b"")
-    writes = [store.write("s", "a", events(number), b"") for number in (2, 1, 3)]
-    done = await asyncio.gather(*writes, return_exceptions=True)
-    assert [type(result) for result in done] == [type(None), StoreUnavailable, type(None)]
-    assert await numbers(store, "s", "a") == [1, 2, 3]
-    store.close()
-
-
-async def test_a_cancelled_write_does_not_affect_other_writes(tmp_path: Path) -> None:
-    store = SqliteEventStore(tmp_path / "events.db")
-    await store.save("s", b"")
-    release = threading.Event()
-    alive: Any = ("s" for _ in range(1) if release.wait(10))  # iterated in the thread of the store
-    blocked = asyncio.ensure_future(store.sweep(alive, 1000))
-    await asyncio.sleep(0.05)
-    waiting = [asyncio.ensure_future(store.write("s", "a", events(number), b"")) for number in (1, 2, 3)]
-    await asyncio.sleep(0)
-    waiting[1].cancel()
-    blocked.cancel()
-    await asyncio.sleep(0)
-    release.set()
-    await asyncio.gather(waiting[0], waiting[2])
-    assert await numbers(store, "s", "a") == [1, 3]
-    store.close()
-
-
-LOCKS = """
-import sys
-from mcp_bindgen.http.server.sqlite_file import SqliteThread
-from mcp_bindgen.http.server.event_store import SqliteEventStore
-store = SqliteEventStore(sys.argv[1], wait=0.3)
-print("open", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("new", [True, False], ids=["new", "old"])
-async def test_a_file_can_be_open_only_once(tmp_path: Path, new: bool) -> None:
-    """A second worker gets an error at once and changes nothing; after a kill, another worker takes over."""
-    path = tmp_path / "events.db"
-    if not new:
-        SqliteEventStore(path).close()
-    command = [sys.executable, "-c", LOCKS, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
-        assert first.stdout is not None
-        assert first.stdout.readline() == b"open\n"
-        with pytest.raises(ValueError, match=r"events\.db is in use: only one process.*") as caught:
-            SqliteEventStore(path, wait=0.1)
-        assert "\n" not in str(caught.value)
-        first.kill()
-        first.wait()
-    store = SqliteEventStore(path)
-    with pytest.raises(ValueError, match="is in use"):
-        SqliteEventStore(path, wait=0.1)
-    await store.save("s", b"x")
-    store.close()
-    SqliteEventStore(path).close()
-
-
-@pytest.mark.full
-def test_only_one_of_several_starting_workers_opens_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "events.db"
-    command = [sys.executable, "-c", LOCKS.replace("import sys", "import sys; sys.tracebacklimit = 0"), str(path)]
-    pipe = subprocess.PIPE
-    workers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) for _ in range(3)]
-    said = [worker.stdout.readline() for worker in workers if worker.stdout is not None]
-    failed = [worker for worker, line in zip(workers, said, strict=True) if not line]
-    assert len(failed) == 2
-    for worker in workers:
-        errors = worker.communicate()[1]
-        assert errors.startswith(b"ValueError: ") == (worker in failed)
-        assert not errors or b"is in use" in errors
-
-
-@pytest.mark.parametrize("content", [b"x" * 5000, "create table t (x)", "pragma user_version = 99"])
-def test_files_that_are_not_event_stores_are_refused(tmp_path: Path, content: bytes | str) -> None:
-    path = tmp_path / "other.db"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        other = sqlite3.connect(path)
-        other.execute(content)
-        other.close()
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="not an event store"):
-        SqliteEventStore(path)
-    assert path.read_bytes() == before
-    with pytest.raises(OSError, match="missing"):
-        SqliteEventStore(tmp_path / "missing" / "events.db")
-
-
-def test_an_unclosed_store_does_not_keep_its_process_alive(tmp_path: Path) -> None:
-    store = "mcp_bindgen.http.server.event_store"
-    code = f"import sys; from {store} import SqliteEventStore; s = SqliteEventStore(sys.argv[1])"
-    done = execute(sys.executable, "-c", code, tmp_path / "events.db")
-    assert (done.returncode, done.stderr) == (0, "")
+    with closing(SqliteEventStore(":memory:", limits)) as sqlite:
+        assert asyncio.run(one(MemoryEventStore(limits))) == asyncio.run(one(sqlite))

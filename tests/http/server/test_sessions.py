@@ -16,7 +16,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen import v2025_03_26, v2025_11_25
-from mcp_bindgen.http import EventStore, HttpLimits, MemoryEventStore, SqliteEventStore, StoreLimits
+from mcp_bindgen.http import EventStore, HttpLimits, MemoryEventStore, StoreLimits
 from mcp_bindgen.http.server.access import HttpEndpoint
 from mcp_bindgen.http.server.call import Call
 from mcp_bindgen.http.server.errors import HttpError
@@ -27,6 +27,7 @@ from mcp_bindgen.http.server.open_session import OpenSession
 from mcp_bindgen.http.server.sessions import SESSION, HttpSessions, SessionRegistry, key_of
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
+from mcp_bindgen.sqlite import SqliteEventStore
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.harness.checked_connections import INITIALIZED, answer, initialize, notification, own, request, until
 from tests.harness.effort import each

@@ -11,10 +11,11 @@ import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.cluster.session_registry import RedisStore
-from mcp_bindgen.http import HttpApp, SqliteEventStore, SseApp
+from mcp_bindgen.http import HttpApp, SseApp
 from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.runtime import ServerUnavailable, connect
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
+from mcp_bindgen.sqlite import SqliteEventStore
 from tests.harness.any_revision import Tools, of_revision
 from tests.harness.checked_connections import initialize, refused
 from tests.harness.effort import each

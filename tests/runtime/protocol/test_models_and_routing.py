@@ -523,7 +523,9 @@ def test_a_package_has_all_exported_names_and_no_unknown_names(package: str) -> 
     assert not hasattr(module, "__wrapped__")
 
 
-@each("package", ["app", "auth", "bridging", "cluster", "host", "http", "runtime", "runtime.abi", "telemetry"])
+@each(
+    "package", ["app", "auth", "bridging", "cluster", "host", "http", "runtime", "runtime.abi", "sqlite", "telemetry"]
+)
 def test_type_checkers_and_python_see_the_same_names(package: str) -> None:
     module = import_module(f"mcp_bindgen.{package}")
     stub = Path(str(module.__file__)).with_suffix(".pyi")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from mcp_bindgen.http.server.sqlite_file import FileFormat, Jobs, SqliteMemory, SqliteThread
+from mcp_bindgen.sqlite.file import FileFormat, Jobs, SqliteMemory, SqliteThread
 
 from .record import TaskRecord
 from .store import PAGE_SIZE, TaskLimits, Usage, load

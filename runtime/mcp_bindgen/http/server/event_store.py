@@ -1,21 +1,22 @@
-"""Stores for the events of streams: their protocol, and SQLite in a file or in memory.
+"""Stores for the events of streams: their protocol, and a store in memory.
 
 MCP, "Transports": Resumability and Redelivery. A session has streams, whose events are numbered from 1.
 """
 
 from __future__ import annotations
 
-import sqlite3
+import heapq
 import time
+from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
+from itertools import count
 from typing import Protocol, runtime_checkable
+from weakref import WeakValueDictionary
 
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable as StoreUnavailable
-
-from .sqlite_file import FileFormat, Jobs, SqliteMemory, SqliteThread
 
 PAGE = 256 * 1024
 """Bytes that a store returns at once; a single event may be larger."""
@@ -170,160 +171,177 @@ def account_of(principal: str | None) -> str:
     return "-" if principal is None else sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-_FORMAT = FileFormat(
-    "an event store",
-    version=4,
-    table="accounts",
-    schema=Path(__file__).with_name("events.sql"),
-    settings=("journal_mode = wal", "synchronous = normal", "foreign_keys = on"),
-    is_exclusive=True,
-)
-_UPSERT = """
-insert into streams values (?, ?, ?, ?)
-on conflict do update set last = max(last, excluded.last), pending = excluded.pending
-"""
-_INSERT = "insert into events (session, stream, number, data, account) values (?, ?, ?, ?, ?)"
-_DELETE_EMPTY = """
-delete from streams where session = ? and name = ?
-    and not exists (select 1 from events where session = streams.session and stream = streams.name)
-"""
+@dataclass(slots=True)
+class _Stream:
+    """Stream in memory, with the data of its held events by number."""
+
+    last: int = 0
+    pending: bytes | None = None
+    held: OrderedDict[int, bytes] = field(default_factory=OrderedDict[int, bytes])
 
 
-class _EventStore:
-    """Event store in an SQLite database; see `EventStore`.
+@dataclass(slots=True, eq=False)
+class _Session:
+    """Session in memory, with its held events, oldest first: number in the store, stream and number there."""
 
-    Args:
-        jobs: The database.
-        limits: Limits of sessions, principals and the whole store.
-    """
-
-    def __init__(self, jobs: Jobs, limits: StoreLimits) -> None:
-        self._do = jobs.do
-        self._limits = limits
-
-    async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
-        """Store the record of a session."""
-        statement = """
-            insert into sessions (key, record, seen, account) values (?, ?, ?, ?)
-            on conflict do update set record = excluded.record
-        """
-        row = (session, record, time.time(), account_of(principal))
-        await self._do(lambda db: db.execute(statement, row).rowcount)
-
-    async def load(self, session: str) -> StoredSession | None:
-        """Return a session, or None."""
-
-        def job(db: sqlite3.Connection) -> StoredSession | None:
-            statement = "update sessions set epoch = epoch + 1, seen = ? where key = ? returning record, epoch"
-            rows = db.execute(statement, (time.time(), session)).fetchall()
-            open_ = "select name, last, pending from streams where session = ? and pending is not null"
-            streams = {name: OpenStream(last, pending) for name, last, pending in db.execute(open_, (session,))}
-            return StoredSession(rows[0][0], rows[0][1], streams) if rows else None
-
-        return await self._do(job)
-
-    async def forget(self, session: str) -> None:
-        """Delete a session."""
-        await self._do(lambda db: db.execute("delete from sessions where key = ?", (session,)).rowcount)
-
-    async def sweep(self, alive: Collection[str], idle: float) -> None:
-        """Delete idle sessions."""
-
-        def job(db: sqlite3.Connection) -> None:
-            now = time.time()
-            db.executemany("update sessions set seen = ? where key = ?", [(now, session) for session in alive])
-            db.execute("delete from sessions where seen < ?", (now - idle,))
-
-        await self._do(job)
-
-    # --- streams ----------------------------------------------------------------------------------------------
-
-    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
-        """Add events to a stream."""
-
-        def job(db: sqlite3.Connection) -> None:
-            statement = "update sessions set seen = ? where key = ? returning account"
-            found = db.execute(statement, (time.time(), session)).fetchall()
-            if not found:
-                return
-            account = str(found[0][0])
-            db.execute(_UPSERT, (session, stream, events[-1].number if events else 0, pending))
-            clipped = self._limits.clipped
-            rows = [(session, stream, event.number, clipped(event.data), account) for event in events]
-            db.executemany(_INSERT, rows)
-            if rows:
-                self._shrink(db, session, account)
-            elif pending is None:
-                db.execute(_DELETE_EMPTY, (session, stream))
-
-        await self._do(job)
-
-    def _shrink(self, db: sqlite3.Connection, session: str, account: str) -> None:
-        """Drop the oldest events of a session, then of its principal, then of the largest principals."""
-
-        def stored(where: str, *values: str) -> tuple[int, int]:
-            found: tuple[int, int] = db.execute(f"select total(events), total(size) from {where}", values).fetchone()  # noqa: S608
-            return found
-
-        def drop(column: str, value: str) -> None:
-            oldest = f"select min(place) from events where {column} = ?"  # noqa: S608
-            db.execute(f"delete from events where place = ({oldest})", (value,))  # noqa: S608
-
-        limits = self._limits
-        while (own := stored("sessions where key = ?", session))[0] > 1 and (
-            own[0] > limits.events or own[1] > limits.size
-        ):
-            drop("session", session)
-        while stored("accounts where name = ?", account)[1] > limits.size_of_principal:
-            drop("account", account)
-        while (total := stored("accounts"))[0] > limits.all_events or total[1] > limits.all_size:
-            by = "events" if total[0] > limits.all_events else "size"
-            largest = f"select name from accounts order by {by} desc, name desc limit 1"  # noqa: S608
-            drop("account", str(db.execute(largest).fetchone()[0]))
-
-    async def span(self, session: str, stream: str) -> tuple[int, int] | None:
-        """Return the numbers of the oldest and the last event of a stream, or None."""
-        oldest = "select min(number) from events where session = streams.session and stream = streams.name"
-        statement = f"select coalesce(({oldest}), last + 1), last from streams where session = ? and name = ?"  # noqa: S608
-        return await self._do(lambda db: db.execute(statement, (session, stream)).fetchone())
-
-    async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
-        """Return the next events of a stream."""
-        statement = "select number, data from events where session = ? and stream = ? and number > ? order by number"
-        return await self._do(lambda db: page(Event(*row) for row in db.execute(statement, (session, stream, after))))
+    account: _Account
+    seen: float
+    record: bytes = b""
+    worker_epoch: int = 0
+    streams: dict[str, _Stream] = field(default_factory=dict[str, _Stream])
+    held: deque[tuple[int, str, int]] = field(default_factory=deque[tuple[int, str, int]])
+    size: int = 0
 
 
-class SqliteEventStore(_EventStore):
-    """Event store in an SQLite file, which is locked: one process at a time serves its sessions.
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class _Account:
+    """Held events of a principal: the session of each, oldest first, by number in the store."""
 
-    Data survive the end of the process at any moment. A power cut may lose the last moments. A thread runs the
-    statements, and commits simultaneous calls together.
+    name: str
+    held: OrderedDict[int, _Session] = field(default_factory=OrderedDict[int, _Session])
+    size: int = 0
 
-    Args:
-        path: The file. A new file is readable by its owner only.
-        limits: Limits of sessions, principals and the whole file.
-        wait: Seconds to wait for another process that is about to close the file.
-
-    Raises:
-        ValueError: The file is no event store, has another version, or is in use.
-        sqlite3.Error: The file cannot be opened.
-    """
-
-    def __init__(self, path: str | Path, limits: StoreLimits = STORE_LIMITS, wait: float = 5.0) -> None:
-        self._thread = SqliteThread(_FORMAT.connect(path, wait), "mcp-event-store")
-        super().__init__(self._thread, limits)
-
-    def close(self) -> None:
-        """Finish the waiting calls and close the file; safe to call twice."""
-        self._thread.close()
+    @property
+    def measures(self) -> tuple[int, int]:
+        return len(self.held), self.size
 
 
-class MemoryEventStore(_EventStore):
+class MemoryEventStore:
     """Event store in memory, which lasts as long as the process.
+
+    Each call takes constant time for each event, or logarithmic time in the number of principals once a limit of all
+    sessions is reached.
 
     Args:
         limits: Limits of sessions, principals and the whole store.
     """
 
     def __init__(self, limits: StoreLimits = STORE_LIMITS) -> None:
-        super().__init__(SqliteMemory(_FORMAT), limits)
+        self._limits = limits
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()  # the session that is unused for longest is first
+        self._accounts: WeakValueDictionary[str, _Account] = WeakValueDictionary()
+        self._places = count()
+        self._events = self._size = 0
+        self._rankings: tuple[list[tuple[int, str]], ...] = [], []  # heaps of accounts by `measures`; see `_largest`
+
+    async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
+        """Store the record of a session."""
+        name = account_of(principal)
+        account = self._accounts.setdefault(name, _Account(name))
+        self._sessions.setdefault(session, _Session(account, time.monotonic())).record = record
+
+    async def load(self, session: str) -> StoredSession | None:
+        """Return a session, or None."""
+        found = self._use(session)
+        if found is None:
+            return None
+        found.worker_epoch += 1
+        streams = found.streams.items()
+        open_ = {name: OpenStream(one.last, one.pending) for name, one in streams if one.pending is not None}
+        return StoredSession(found.record, found.worker_epoch, open_)
+
+    async def forget(self, session: str) -> None:
+        """Drop a session."""
+        found = self._sessions.pop(session, None)
+        while found is not None and found.held:
+            self._drop(found)
+
+    async def sweep(self, alive: Collection[str], idle: float) -> None:
+        """Drop idle sessions."""
+        before = time.monotonic() - idle
+        for session in alive:
+            self._use(session)
+        while self._sessions and self._sessions[oldest := next(iter(self._sessions))].seen < before:
+            await self.forget(oldest)
+
+    def _use(self, session: str) -> _Session | None:
+        """Return a session that is used now, or None."""
+        found = self._sessions.get(session)
+        if found is not None:
+            found.seen = time.monotonic()
+            self._sessions.move_to_end(session)
+        return found
+
+    # --- streams ----------------------------------------------------------------------------------------------
+
+    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+        """Add events to a stream."""
+        found = self._use(session)
+        if found is None:
+            return
+        target = found.streams.setdefault(stream, _Stream())
+        if events and events[0].number <= target.last:
+            log.error("a store failed: the numbers of events do not continue their stream")
+            raise StoreUnavailable
+        target.pending = pending
+        for event in events:
+            place, data = next(self._places), self._limits.clipped(event.data)
+            target.last, target.held[event.number] = event.number, data
+            found.held.append((place, stream, event.number))
+            found.account.held[place] = found
+            self._count(found, 1, len(data))
+        if events:
+            self._shrink(found)
+        elif pending is None and not target.held:
+            del found.streams[stream]
+
+    def _shrink(self, session: _Session) -> None:
+        """Drop the oldest events of a session, then of its principal, then of the largest principals."""
+        limits, account = self._limits, session.account
+        while len(session.held) > 1 and (len(session.held) > limits.events or session.size > limits.size):
+            self._drop(session)
+        while account.size > limits.size_of_principal:
+            self._drop(next(iter(account.held.values())))
+        while (are_many := self._events > limits.all_events) or self._size > limits.all_size:
+            self._drop(next(iter(self._largest(0 if are_many else 1).held.values())))
+
+    def _drop(self, session: _Session) -> None:
+        """Drop the oldest event of a session."""
+        place, name, number = session.held.popleft()
+        stream = session.streams[name]
+        del session.account.held[place]
+        self._count(session, -1, -len(stream.held.pop(number)))
+        if stream.pending is None and not stream.held:
+            del session.streams[name]
+
+    def _count(self, session: _Session, events: int, size: int) -> None:
+        """Count an event that was added or dropped."""
+        account = session.account
+        self._events += events
+        self._size += size
+        session.size += size
+        account.size += size
+        for by, ranking in enumerate(self._rankings):
+            if ranking:
+                heapq.heappush(ranking, (-account.measures[by], account.name))
+                if len(ranking) > 2 * len(self._accounts) + 16:
+                    ranking.clear()
+
+    def _largest(self, by: int) -> _Account:
+        """Return the account with most events (0) or bytes (1).
+
+        A ranking has the present measure of each account, and former ones. It is made here when it is needed, and
+        dropped when most of it is outdated.
+        """
+        ranking = self._rankings[by]
+        if not ranking:
+            ranking += [(-account.measures[by], name) for name, account in self._accounts.items()]
+            heapq.heapify(ranking)
+        while (account := self._accounts.get(ranking[0][1])) is None or -account.measures[by] != ranking[0][0]:
+            heapq.heappop(ranking)
+        return account
+
+    async def span(self, session: str, stream: str) -> tuple[int, int] | None:
+        """Return the numbers of the oldest and the last event of a stream, or None."""
+        found = self._find(session, stream)
+        return None if found is None else (next(iter(found.held), found.last + 1), found.last)
+
+    async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
+        """Return the next events of a stream."""
+        found = self._find(session, stream) or _Stream()
+        numbers = range(max(after + 1, next(iter(found.held), 0)), found.last + 1)
+        return page(Event(number, found.held.get(number, b"")) for number in numbers)
+
+    def _find(self, session: str, stream: str) -> _Stream | None:
+        found = self._sessions.get(session)
+        return None if found is None else found.streams.get(stream)

@@ -1,0 +1,1 @@
+from .event_store import SqliteEventStore as SqliteEventStore
