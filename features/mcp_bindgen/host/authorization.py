@@ -15,8 +15,8 @@ from anyio import to_thread
 from mcp_bindgen.http.client.authorization import Attempt, Authorizer
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_array
-from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
+from mcp_bindgen.runtime.protocol.transport import AskUser
 from mcp_bindgen.runtime.session.targets import Auth
 
 if TYPE_CHECKING:
@@ -400,7 +400,6 @@ class _Authorizer:
     """An `Authorizer` that makes the real one when the server asks for authorization."""
 
     def __init__(self, url: str, stored: StoredLogin) -> None:
-        self.pauses: Pauses = Pauses()
         self.real: Authorizer | None = None
         self._url, self._stored = url, stored
 
@@ -408,17 +407,13 @@ class _Authorizer:
     def extensions(self) -> Mapping[str, Any]:
         return self.real.extensions if self.real is not None else {}
 
-    def attempt(self, *, may_ask: bool) -> _Attempt:
-        return _Attempt(self, may_ask)
+    def attempt(self, ask_user: AskUser | None) -> _Attempt:
+        return _Attempt(self, ask_user)
 
     async def make(self) -> Authorizer:
-        if self.real is not None:
-            return self.real
-        real: Any = await self._stored.make(self._url)
-        real.pauses = self.pauses  # time limits of the connection use these
-        made: Authorizer = real
-        self.real = made
-        return made
+        if self.real is None:
+            self.real = await self._stored.make(self._url)
+        return self.real
 
     async def missing(self, challenges: Sequence[str]) -> str:
         """Return the granted and the challenged scopes as one text; empty if no challenge names a scope."""
@@ -435,13 +430,13 @@ class _Authorizer:
 class _Attempt:
     """An `Attempt` for one request."""
 
-    def __init__(self, authorizer: _Authorizer, may_ask: bool) -> None:
-        self._authorizer, self._may_ask = authorizer, may_ask
+    def __init__(self, authorizer: _Authorizer, ask_user: AskUser | None) -> None:
+        self._authorizer, self._ask_user = authorizer, ask_user
         self._real: Attempt | None = None
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
         if self._real is None and self._authorizer.real is not None:
-            self._real = self._authorizer.real.attempt(may_ask=self._may_ask)
+            self._real = self._authorizer.real.attempt(self._ask_user)
         return await self._real.headers(method, url) if self._real is not None else {}
 
     async def again(self, url: str, status: int, headers: Sequence[tuple[str, str]]) -> bool:
@@ -451,7 +446,7 @@ class _Attempt:
         if self._real is None:
             if challenges and not _is_ours(challenges):
                 return False
-            self._real = (await self._authorizer.make()).attempt(may_ask=self._may_ask)
+            self._real = (await self._authorizer.make()).attempt(self._ask_user)
             if await self._real.headers("POST", url):
                 return True
         try:

@@ -34,10 +34,9 @@ from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
 import mcp_bindgen.lock as locks  # its classes need the validator, and load when they are used
-from mcp_bindgen.runtime.connecting import connect
+from mcp_bindgen.runtime.connecting import ConnectTimeout, connect
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
-from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol import errors
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError, RequestTimeout
@@ -409,18 +408,12 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         try:
             command = server.entry.login_command(None if self._file is None else f"{self._file}#{name}")
             auth = server.entry.login_auth(command, login=self._login, store=self._store)
-            pauses = auth.authorizer(server.entry.url or "").pauses if auth is not None else Pauses()
         except AuthorizationError as error:
             self._fail(name, scope, error)
             server.settled.set()
             return
         self._tasks.start_soon(self._keep, name, server, auth, scope, server.settled)
-        with pauses.move_on_after(self._start_timeout):
-            await server.settled.wait()
-        if not server.settled.is_set():
-            reason = server.explained(f"not ready within {self._start_timeout:g} s")
-            self._fail(name, scope, TimeoutError(reason))
-            scope.cancel()
+        await server.settled.wait()
 
     async def _keep(
         self, name: str, server: _Server, auth: Auth | None, scope: anyio.CancelScope, settled: anyio.Event
@@ -434,7 +427,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
                 made: list[Any] = [make() for make in self._makers]
                 clients = made if guard is None else list(map(guard.attach, made))
                 place = server.watch.address(server.entry.address({}, stderr, auth))
-                async with connect(place, *clients, timeout=None) as client:
+                async with connect(place, *clients, timeout=self._start_timeout) as client:
                     if not scope.cancel_called:
                         known = {**self._clients, name: client}
                         self._clients = {other: known[other] for other in self._given if other in known}
@@ -444,6 +437,9 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
                         self._notify(name, "ready")
                         await client.link.closed.wait()
                         raise ConnectionClosed("the server closed the connection")
+            except ConnectTimeout:
+                late = f"not ready within {self._start_timeout:g} s"
+                self._fail(name, scope, TimeoutError(server.explained(late)))
             except Exception as error:
                 if not scope.cancel_called:
                     explained = server.explained(error) if isinstance(error, ConnectionClosed) else str(error)

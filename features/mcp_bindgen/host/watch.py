@@ -196,7 +196,7 @@ class _Watched(Transport):
     def __init__(self, inner: Transport, watch: Watch) -> None:
         self.is_over = self._is_closed = False
         self.origin, self.independent = inner.origin, inner.independent
-        self.pauses, self.mirror = inner.pauses, inner.mirror
+        self.mirror = inner.mirror
         self.inner = inner
         self._watch = watch
         self._has_lines = isinstance(inner, StdioClientTransport)

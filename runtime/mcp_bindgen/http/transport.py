@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mcp_bindgen.runtime.entry_points import EntryPoints, HasSchemes
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.pauses import Pauses
+from mcp_bindgen.runtime.protocol.transport import ask_later
 from mcp_bindgen.runtime.session.targets import Address, Auth, RunOptions
 
 if TYPE_CHECKING:
@@ -61,10 +61,9 @@ class HttpTransport:
         place = shown(url)
         return Address(
             partial(http, url, headers=headers, auth=auth),
-            partial(sse, url, headers=headers, auth=auth),
+            partial(sse, url, headers=headers, auth=auth, ask_user=ask_later),
             place=place,
             server=f"{place}?{url.partition('?')[2]}",
-            pauses=auth.authorizer(url).pauses if auth is not None else Pauses(),
         )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Run coroutines by hand, in threads, beside a block and within limits that may pause."""
+"""Run coroutines by hand, in threads, and beside a block."""
 
 from __future__ import annotations
 

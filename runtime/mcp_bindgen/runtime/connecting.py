@@ -6,6 +6,7 @@ Compatibility", "stdio" and "Streamable HTTP": Backward Compatibility).
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import sys
@@ -31,6 +32,7 @@ from .protocol.errors import (
     METHOD_NOT_FOUND,
     AuthorizationError,
     ConnectionClosed,
+    LoginRequired,
     ProtocolError,
     Refused,
     RequestTimeout,
@@ -44,6 +46,7 @@ from .protocol.request_scope import Endpoint, Handler
 from .protocol.revision import Dispatcher, Dispatchers, Revision
 from .protocol.routing import Route
 from .protocol.stateless import UNSUPPORTED
+from .protocol.transport import ask_later
 from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, spoken
 from .session.endpoint import NO_BRIDGES
 from .session.session import Session
@@ -64,6 +67,7 @@ TIMEOUT = 60.0
 """Seconds that connecting may take in total."""
 
 _MAX_REMEMBERED = 1000
+_MAX_LOGINS = 3  # for one connection
 _FAILURES = (ProtocolError, ConnectionClosed, RequestTimeout)
 _NOT_KNOWN = (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)  # codes of a server without the handshake
 _NOT_HERE = (400, 404, 405)  # statuses of a server that may have HTTP+SSE only
@@ -86,6 +90,10 @@ class NoConnection(ConnectionClosed):
         reason = "; ".join(f"{attempt}: {error}" for attempt, error in failures) if others else one
         super().__init__(f"cannot connect to {server!r}: {reason}" if server else reason)
         self.failures = failures
+
+
+class ConnectTimeout(NoConnection):
+    """Connecting took too long."""
 
 
 @overload
@@ -143,19 +151,38 @@ async def connect(
     """
     place = address(target, headers, stderr, auth)
     ours: list[Client] = [kind() if isinstance(kind, type) else kind for kind in clients or installed()]
-    for client in ours:
-        client.dispatcher.revision.check_connectable()
+    for one in ours:
+        one.dispatcher.revision.check_connectable()
         if cache is not None:
-            client.cache = cache
+            one.cache = cache
     candidates = _Clients(ours, None if exactly else BRIDGING.only)
     failures: Failures = []
-    with place.pauses.move_on_after(timeout) as scope:
-        async with _connected(place, candidates, probe_timeout, failures) as client:
-            place.pauses.stop(scope)
-            yield client
-    if scope.cancelled_caught:
-        failures.append(("connecting", RequestTimeout(f"not connected within {timeout:g} s")))
-        raise NoConnection(failures, place.name)
+    known, has_fallback_only = _remembered.get(place.place), place.open is None
+    way: _Way | None = known or _Way(fallback=has_fallback_only, handshake_first=has_fallback_only)
+    left, logins = math.inf if timeout is None else timeout, 0
+    while way is not None:
+        attempt, begun = _Attempt(place, candidates, way, probe_timeout, failures), anyio.current_time()
+        with anyio.CancelScope(deadline=begun + left) as scope:
+            async with attempt.connected() as client:
+                if client is not None:
+                    scope.deadline = math.inf
+                    yield client
+                    return
+        if scope.cancelled_caught:
+            failures.append(("connecting", RequestTimeout(f"not connected within {timeout:g} s")))
+            raise ConnectTimeout(failures, place.name)
+        left -= anyio.current_time() - begun
+        if attempt.login is None:
+            _remembered.pop(place.place, None)
+            way, known = attempt.following(known), None
+        elif logins == _MAX_LOGINS or not await attempt.login.log_in():
+            raise attempt.login
+        else:
+            logins += 1
+    step, error = failures[-1]
+    if len(failures) == 1 and (step != DISCOVER or not isinstance(error, ProtocolError)):
+        raise error  # the only failure explains itself
+    raise NoConnection(failures, place.name)
 
 
 def installed() -> list[type[Client]]:
@@ -279,25 +306,6 @@ def forget() -> None:
     _remembered.clear()
 
 
-@asynccontextmanager
-async def _connected(place: Address, clients: _Clients, limit: float, failures: Failures) -> AsyncGenerator[Client]:
-    """Try one way to connect after another; yield the client whose revision the server speaks."""
-    known, has_fallback_only = _remembered.get(place.place), place.open is None
-    way: _Way | None = known or _Way(fallback=has_fallback_only, handshake_first=has_fallback_only)
-    while way is not None:
-        attempt = _Attempt(place, clients, way, limit, failures)
-        async with attempt.connected() as client:
-            if client is not None:
-                yield client
-                return
-        _remembered.pop(place.place, None)
-        way, known = attempt.following(known), None
-    step, error = failures[-1]
-    if len(failures) == 1 and (step != DISCOVER or not isinstance(error, ProtocolError)):
-        raise error  # the only failure explains itself
-    raise NoConnection(failures, place.name)
-
-
 class _Clients(Endpoint):
     """Candidates for a connection: at most one client for each revision.
 
@@ -383,8 +391,12 @@ class _Attempt:
         way: The way to connect.
         probe_timeout: Seconds to wait for the response to the probe if the server may know the handshake only.
         failures: Gets the methods that fail, with their errors.
+
+    Attributes:
+        login: The error with the login that this way needs first; `None` if it needs none.
     """
 
+    login: LoginRequired | None = None
     _session: Session
     _tasks: TaskGroup
 
@@ -413,6 +425,10 @@ class _Attempt:
         async with AsyncExitStack() as stack:
             try:
                 transport = await stack.enter_async_context(start())
+            except LoginRequired as error:
+                self.login = error
+                yield None
+                return
             except ConnectionClosed as error:
                 self._failures.append(("GET" if self._way.fallback else "connecting", error))
                 yield None
@@ -421,7 +437,12 @@ class _Attempt:
             self._tasks = await stack.enter_async_context(background_tasks())
             self._tasks.start_soon(self._session.run)
             stack.push_async_callback(self._session.close)
-            client = await self._negotiate()
+            self._session.ask_user = ask_later
+            try:
+                client = await self._negotiate()
+            except LoginRequired as error:
+                self.login, client = error, None
+            self._session.ask_user = None
             if client is None:
                 self._has_ended = self._session.closed.is_set()
                 yield None
@@ -509,7 +530,7 @@ class _Attempt:
     async def _has_heard(self, seconds: float | None) -> bool:
         """Wait for the response to the probe; return True if it came."""
         assert self._probing is not None
-        with (self._session.transport.pauses or self._place.pauses).move_on_after(seconds):
+        with anyio.move_on_after(seconds):
             await self._probing.wait()
         return self._answer is not None
 

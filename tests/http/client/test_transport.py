@@ -18,7 +18,6 @@ import pytest
 from mcp_bindgen.http import event_stream, http, sse
 from mcp_bindgen.http.client import transport as client_module
 from mcp_bindgen.runtime import AuthorizationError, ConnectionClosed, ProtocolError, connect
-from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import Refused, SessionLost
 from mcp_bindgen.runtime.protocol.transport import Outgoing, Oversized
 from mcp_bindgen.v2025_11_25 import Client
@@ -750,12 +749,12 @@ class Tokens:
     """Source of no tokens, whose attempts fail as the test demands."""
 
     def __init__(self, *failures: Exception | None) -> None:
-        self.pauses, self.extensions, self.failures = Pauses(), dict[str, Any](), [*failures]
+        self.extensions, self.failures = dict[str, Any](), [*failures]
 
     def authorizer(self, url: str) -> Tokens:
         return self
 
-    def attempt(self, *, may_ask: bool) -> Tokens:
+    def attempt(self, ask_user: object) -> Tokens:
         return self
 
     async def headers(self, method: str, url: str) -> dict[str, str]:

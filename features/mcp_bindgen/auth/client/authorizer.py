@@ -8,8 +8,9 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,8 +18,8 @@ import anyio
 
 from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
+from mcp_bindgen.runtime.protocol.transport import AskUser, ask_at_once
 
 from .. import metadata
 from ..challenges import Challenge, parse
@@ -132,12 +133,10 @@ class ServerAuthorizer:
         source: Gets the tokens.
 
     Attributes:
-        pauses: Stops time limits while a user logs in.
         nonce: Nonce for the next proof, if the server has named one.
     """
 
     def __init__(self, url: str, source: TokenSource) -> None:
-        self.pauses: Pauses = Pauses()
         self._url = url
         try:
             self._resource = metadata.canonical(url)
@@ -166,9 +165,14 @@ class ServerAuthorizer:
         """Extensions of MCP that are used."""
         return {**self._source.extensions, **({"io.modelcontextprotocol/auth/dpop": {}} if self._source.dpop else {})}
 
-    def attempt(self, *, may_ask: bool) -> _Attempt:
+    def attempt(self, ask_user: AskUser | None) -> _Attempt:
         """Begin a request."""
-        return _Attempt(self, may_ask)
+        return _Attempt(self, ask_user)
+
+    @property
+    def has_login(self) -> bool:
+        """True if a user can log in."""
+        return self._source.has_login
 
     # --- current token ----------------------------------------------------------------------------------------
 
@@ -236,7 +240,7 @@ class ServerAuthorizer:
             may_ask: True if a user may be asked to log in.
             may_refresh: False if the token was just refreshed.
         """
-        async with self._exclusive(may_ask):
+        async with self._exclusive():
             if self._valid not in (None, sent):
                 return True
             if challenge is None:
@@ -256,7 +260,7 @@ class ServerAuthorizer:
         """Get a token with more scopes (MCP, "Step-Up Authorization Flow"); return True if there is one."""
         if self._source.is_interactive and not may_ask:
             return False
-        async with self._exclusive(may_ask):
+        async with self._exclusive():
             if self._valid not in (None, sent):
                 return True
             scopes = split(challenge.parameters.get("scope", "")[:_MAX_HEADER_CHARACTERS])
@@ -264,12 +268,11 @@ class ServerAuthorizer:
             return await self._obtain(server, resource, union(sent.scopes, scopes), challenge)
 
     @asynccontextmanager
-    async def _exclusive(self, may_ask: bool) -> AsyncGenerator[None]:
-        """Lock out other renewals of this process, without time limits while a user may have to log in."""
-        with self.pauses.paused() if may_ask and self._source.is_interactive else nullcontext():
-            async with self._lock:
-                await self._load()
-                yield
+    async def _exclusive(self) -> AsyncGenerator[None]:
+        """Lock out other renewals of this process."""
+        async with self._lock:
+            await self._load()
+            yield
 
     async def _obtain(
         self, server: ServerMetadata, resource: ResourceMetadata, scopes: tuple[str, ...], challenge: Challenge
@@ -448,8 +451,9 @@ class ServerAuthorizer:
 class _Attempt:
     """A request, sent again for a limited number of nonces, tokens and scopes. It is an `Attempt`."""
 
-    def __init__(self, authorizer: ServerAuthorizer, may_ask: bool) -> None:
-        self._authorizer, self._may_ask = authorizer, may_ask
+    def __init__(self, authorizer: ServerAuthorizer, ask_user: AskUser | None) -> None:
+        self._authorizer, self._may_ask = authorizer, ask_user is not None
+        self._ask_user = ask_user if ask_user is not None and authorizer.has_login else ask_at_once
         self._sent: Grant | None = None
         self._used_nonce: str | None = None
         self._nonces = self._renewals = self._step_ups = 0
@@ -477,12 +481,13 @@ class _Attempt:
             if self._renewals > _MAX_RENEWALS:
                 raise AuthorizationError("the server refuses every token")
             challenge, is_first = _best(ours) or Challenge("bearer"), self._renewals == 1
-            return await self._authorizer.renew(self._sent, challenge, may_ask=self._may_ask, may_refresh=is_first)
+            renew = partial(self._authorizer.renew, self._sent, challenge, may_refresh=is_first)
+            return await self._ask_user(partial(renew, may_ask=self._may_ask))
         wider = _best([one for one in ours if one.parameters.get("error") == "insufficient_scope"])
         if wider is None or self._sent is None or self._step_ups == _MAX_STEP_UPS:
             return False
         self._step_ups += 1
-        return await self._authorizer.widen(self._sent, wider, may_ask=self._may_ask)
+        return await self._ask_user(partial(self._authorizer.widen, self._sent, wider, may_ask=self._may_ask))
 
 
 def _best(challenges: Sequence[Challenge]) -> Challenge | None:

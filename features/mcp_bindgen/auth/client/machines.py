@@ -17,8 +17,8 @@ from joserfc import jwt
 from joserfc.jwk import Key, import_key
 
 from mcp_bindgen.runtime.concurrency import resolved
-from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
+from mcp_bindgen.runtime.protocol.transport import AskUser
 
 from ..metadata import ServerMetadata, check_confidential, check_same_origin
 from ..store import MemoryStore
@@ -57,19 +57,17 @@ class _Authorizer:
     extensions: Mapping[str, Any] = {}
 
     def __init__(self, token: Secret, url: str) -> None:
-        self.pauses: Pauses = Pauses()
         self.url = url
         self.token: str | None = None
         self._secret = token
 
-    def attempt(self, *, may_ask: bool) -> _Attempt:
+    def attempt(self, ask_user: AskUser | None) -> _Attempt:
         return _Attempt(self)
 
     async def fetch(self, refused: str | None) -> str:
         """Return the token; a new token, if possible, in place of the refused token."""
         if self.token is None or self.token == refused:
-            with self.pauses.paused():
-                self.token = await read_secret(self._secret)
+            self.token = await read_secret(self._secret)
         if TOKEN.fullmatch(self.token) is None:
             raise AuthorizationError("the token has characters that cannot stand in a header")
         return self.token

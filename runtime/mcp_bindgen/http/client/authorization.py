@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from mcp_bindgen.runtime.pauses import Pauses
+from mcp_bindgen.runtime.protocol.transport import AskUser
 
 
 class Attempt(Protocol):
@@ -37,19 +37,14 @@ class Authorizer(Protocol):
     """Authorizes the requests to one server, over any number of connections."""
 
     @property
-    def pauses(self) -> Pauses:
-        """Stops time limits while a user is asked."""
-        ...
-
-    @property
     def extensions(self) -> Mapping[str, Any]:
         """The extensions of the protocol that it uses."""
         ...
 
-    def attempt(self, *, may_ask: bool) -> Attempt:
+    def attempt(self, ask_user: AskUser | None) -> Attempt:
         """Begin a request.
 
         Args:
-            may_ask: True if the request is worth a login; requests that only accompany another request are not.
+            ask_user: Runs a login; `None` if the request is not worth one, as it only accompanies another request.
         """
         ...

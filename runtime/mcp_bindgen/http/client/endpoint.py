@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import html
 import logging
+import math
 import re
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -14,9 +15,8 @@ from typing import Any, Self
 import anyio
 import httpx2
 
-from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, Refused
-from mcp_bindgen.runtime.protocol.transport import Oversized
+from mcp_bindgen.runtime.protocol.transport import AskUser, LogIn, Oversized
 from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import MIN_RETRY, EventDecoder
@@ -55,7 +55,6 @@ class Endpoint:
 
     Attributes:
         place: The URL without credentials and query.
-        pauses: Clocks that stop while the user authorizes.
         extensions: Protocol extensions that authorization uses.
 
     Raises:
@@ -84,7 +83,6 @@ class Endpoint:
         if authorizer is not None and (self.url.userinfo or "authorization" in self._headers):
             raise ValueError("credentials come from auth, or else stand in the URL or the headers, not in both places")
         self.limit = limit
-        self.pauses: Pauses = authorizer.pauses if authorizer is not None else Pauses()
         self.extensions: Mapping[str, Any] = authorizer.extensions if authorizer is not None else {}
         self._authorizer = authorizer
         self._client = client
@@ -120,8 +118,8 @@ class Endpoint:
         headers: Mapping[str, str],
         content: bytes | None = None,
         *,
+        ask_user: AskUser | None,
         is_patient: bool = True,
-        may_ask: bool = True,
     ) -> AsyncGenerator[httpx2.Response]:
         """Send a request and give the response with its body unread; close it in the end.
 
@@ -132,8 +130,8 @@ class Endpoint:
             method: The HTTP method.
             headers: Further headers, names in lower case.
             content: The body.
+            ask_user: Runs a login that the request needs; `None` if it is not worth one.
             is_patient: True if the response may take any time.
-            may_ask: True if the user may be asked to authorize.
 
         Raises:
             Refused: There are too many redirects.
@@ -143,7 +141,7 @@ class Endpoint:
         """
         timeout = httpx2.Timeout(self._timeout, read=None) if is_patient else httpx2.Timeout(self._timeout)
         common = {**ACCEPT_ENCODING, **self._headers, **headers}
-        attempt = self._authorizer.attempt(may_ask=may_ask) if self._authorizer is not None else None
+        attempt = self._authorizer.attempt(ask_user) if self._authorizer is not None else None
         url, redirects = self.url, 0
         try:
             while True:
@@ -168,19 +166,26 @@ class Endpoint:
             raise ConnectionClosed(f"no answer from {self.place}: {reason(error)}") from None
 
     @contextmanager
-    def deadline(self) -> Generator[None]:
-        """Limit the time for the server to take a message; raise `ConnectionClosed` after it."""
-        try:
-            with self.pauses.fail_after(self._timeout):
-                yield
-        except TimeoutError:
-            raise ConnectionClosed(f"{self.place} did not take a message within {self._timeout:g} seconds") from None
+    def deadline(self, ask_user: AskUser, failure: str = "did not take a message") -> Generator[AskUser]:
+        """Limit the time of a block; raise `ConnectionClosed` after it. Yield what runs logins without this limit."""
+        with anyio.move_on_after(self._timeout) as scope:
+
+            async def ask_untimed(log_in: LogIn) -> bool:
+                left, scope.deadline = scope.deadline - anyio.current_time(), math.inf
+                try:
+                    return await ask_user(log_in)
+                finally:
+                    scope.deadline = anyio.current_time() + left
+
+            yield ask_untimed
+        if scope.cancelled_caught:
+            raise ConnectionClosed(f"{self.place} {failure} within {self._timeout:g} seconds")
 
     def decoder(self) -> EventDecoder:
         """Return a decoder for a stream of events."""
         return EventDecoder(self.limit, self._min_retry)
 
-    async def post(self, content: bytes, headers: Mapping[str, str]) -> None:
+    async def post(self, content: bytes, headers: Mapping[str, str], ask_user: AskUser) -> None:
         """Post a message that is answered by a status only.
 
         A little of the body is read, to use the connection again or to report the reason of a refusal.
@@ -189,7 +194,7 @@ class Endpoint:
             Refused: The server refuses the message.
             ConnectionClosed: The server cannot be reached.
         """
-        async with self.request("POST", headers, content, is_patient=False) as response:
+        async with self.request("POST", headers, content, ask_user=ask_user, is_patient=False) as response:
             if not response.is_success:
                 raise await self.refused(response)
             with anyio.move_on_after(_DRAIN_SECONDS):

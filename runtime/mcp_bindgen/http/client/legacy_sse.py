@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, Refused
-from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, AskUser, Lost, Outgoing, ask_at_once
 from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import Event, EventDecoder
@@ -45,9 +45,10 @@ class SseClientTransport(ClientTransport):
         """Send messages one after the other; a request that the server refuses fails by `receive`."""
         for message in messages:
             self._check_open()
+            wanted = message.ask_user if isinstance(message, Outgoing) else ask_at_once
             try:
-                with self._messages.deadline():
-                    await self._messages.post(message, {"content-type": JSON})
+                with self._messages.deadline(wanted) as ask_user:
+                    await self._messages.post(message, {"content-type": JSON}, ask_user)
             except (AuthorizationError, Refused) as error:
                 if (isinstance(error, Refused) and error.status == 404) or not isinstance(message, Outgoing):
                     raise
@@ -82,6 +83,7 @@ async def sse(
     limit: int = MAX_MESSAGE,
     client: httpx2.AsyncClient | None = None,
     auth: Auth | None = None,
+    ask_user: AskUser = ask_at_once,
 ) -> AsyncGenerator[SseClientTransport]:
     """Connect to a server that speaks HTTP with server-sent events.
 
@@ -92,6 +94,7 @@ async def sse(
         limit: Largest message, in bytes; a larger one is reported as too large.
         client: HTTP client, which stays open; by default a client that is closed with the connection.
         auth: Authorization of the requests, such as `OAuth()`.
+        ask_user: Runs a login that opening the stream needs.
 
     Raises:
         AuthorizationError: Requests cannot be authorized.
@@ -100,15 +103,13 @@ async def sse(
     async with AsyncExitStack() as stack:
         opening = open_endpoint(url, client, headers, timeout, limit, _CONNECTIONS, auth=auth)
         endpoint = await stack.enter_async_context(opening)
-        try:
-            with endpoint.pauses.fail_after(timeout):
-                response = await stack.enter_async_context(endpoint.request("GET", {"accept": EVENTS}))
-                if response.status_code != 200 or media_type(response) != EVENTS:
-                    raise await endpoint.refused(response)
-                events = _events(response, endpoint.decoder())
-                messages = await _messages_endpoint(endpoint, response, events)
-        except TimeoutError:
-            raise ConnectionClosed(f"{endpoint.place} named no endpoint within {timeout:g} seconds") from None
+        with endpoint.deadline(ask_user, "named no endpoint") as untimed:
+            requested = endpoint.request("GET", {"accept": EVENTS}, ask_user=untimed)
+            response = await stack.enter_async_context(requested)
+            if response.status_code != 200 or media_type(response) != EVENTS:
+                raise await endpoint.refused(response)
+            events = _events(response, endpoint.decoder())
+            messages = await _messages_endpoint(endpoint, response, events)
         stack.enter_context(messages.hiding_secrets())
         tasks = await stack.enter_async_context(background_tasks())
         transport = SseClientTransport(response, events, messages, tasks)

@@ -20,13 +20,12 @@ from pydantic_core import to_json
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
-from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol import errors
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import answered_id, invalid_answer, parse, read_envelopes
-from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, LoginRequired, ProtocolError, Refused, SessionLost
 from mcp_bindgen.runtime.protocol.jsonrpc import peek_answer
-from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Oversized, Transport
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, AskUser, Lost, Outgoing, Oversized, Transport
 from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import MIN_RETRY, EventDecoder
@@ -99,14 +98,12 @@ class ClientTransport(Transport):
         endpoint: The endpoint of the server.
 
     Attributes:
-        pauses: Clocks that stop while the user authorizes.
         extensions: Protocol extensions that authorization uses.
     """
 
     origin: RequestOrigin = RequestOrigin(network="tcp")
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self.pauses: Pauses | None = endpoint.pauses
         self.extensions: Mapping[str, Any] = endpoint.extensions
         self._inbox = asyncio.Queue[Sequence[Incoming]](_MAX_INBOX)
         self._is_open = True
@@ -194,7 +191,7 @@ class HttpClientTransport(ClientTransport):
             return
         with anyio.move_on_after(_FAREWELL_SECONDS, shield=True):
             try:
-                async with self._endpoint.request("DELETE", _headers(self._headers, session), may_ask=False):
+                async with self._endpoint.request("DELETE", _headers(self._headers, session), ask_user=None):
                     pass
             except ConnectionClosed as error:
                 log.debug("the session was not ended: %s", error)
@@ -215,6 +212,8 @@ class HttpClientTransport(ClientTransport):
         try:
             await self._post(message)
         except Exception as error:
+            if isinstance(error, LoginRequired) and message.opens_stream:
+                raise
             log.warning("a message was not taken: %s", error)
             self._note_session()
             return
@@ -238,7 +237,7 @@ class HttpClientTransport(ClientTransport):
         """
         self._headers, session, events = headers, self._session, self._endpoint.decoder()
         try:
-            await self._resume(events, _headers(headers, session), None)
+            await self._resume(events, _headers(headers, session))
         except Exception as error:
             if isinstance(error, Refused) and error.status == 404 and session is not None and events.received:
                 self._forget(session)
@@ -268,7 +267,8 @@ class HttpClientTransport(ClientTransport):
             self._session, self._is_forgotten = None, False
         session = self._session_of(message)
         events = self._endpoint.decoder()
-        async with self._endpoint.request("POST", _headers(message.headers, session) | _POST, message) as response:
+        sent, ask_user = _headers(message.headers, session) | _POST, message.ask_user
+        async with self._endpoint.request("POST", sent, message, ask_user=ask_user) as response:
             if message.begins_session and response.is_success:
                 session = self._session = self._begun_session(response)
             if not response.is_success or media_type(response) != EVENTS:
@@ -282,7 +282,7 @@ class HttpClientTransport(ClientTransport):
             raise ConnectionClosed(f"{self._endpoint.place} ended the stream before the answer")
         await anyio.sleep(events.retry_after(0))
         try:
-            await self._resume(events, _headers(message.headers, session), id_)
+            await self._resume(events, _headers(message.headers, session), id_, ask_user)
         except Refused as error:
             if error.status == 404 and session is not None:  # the server has taken the request: never send it again
                 raise ConnectionClosed(str(self._forget(session))) from None
@@ -299,11 +299,11 @@ class HttpClientTransport(ClientTransport):
             Refused: The server refuses the message.
             ConnectionClosed: The server cannot be reached, or takes too long.
         """
-        with self._endpoint.deadline():
+        with self._endpoint.deadline(message.ask_user) as ask_user:
             for pause in (*_RESEND_SECONDS, None):
                 session = self._session_of(message)
                 try:
-                    await self._endpoint.post(message, _headers(message.headers, session) | _POST)
+                    await self._endpoint.post(message, _headers(message.headers, session) | _POST, ask_user)
                 except ConnectionClosed as error:
                     status = error.status if isinstance(error, Refused) else None
                     if status == 404 and session is not None:
@@ -354,7 +354,9 @@ class HttpClientTransport(ClientTransport):
                 log.debug("a stream of %s broke off: %r", self._endpoint.place, error)
         return is_answered
 
-    async def _resume(self, events: EventDecoder, headers: Mapping[str, str], id_: int | None) -> None:
+    async def _resume(
+        self, events: EventDecoder, headers: Mapping[str, str], id_: int | None = None, ask_user: AskUser | None = None
+    ) -> None:
         """Open a stream whenever it ends, until a request is answered, or for ever.
 
         MCP, "Transports": Resumability and Redelivery. A stream of notifications that was open once is opened again
@@ -364,6 +366,7 @@ class HttpClientTransport(ClientTransport):
             events: Decoder of the stream.
             headers: Headers of each GET.
             id_: The request that the stream answers; None for none.
+            ask_user: Runs a login that the request needs.
 
         Raises:
             Refused: The server does not offer the stream, or has forgotten the session.
@@ -376,7 +379,7 @@ class HttpClientTransport(ClientTransport):
             last = {} if events.last_id is None else {"last-event-id": events.last_id}
             try:
                 sent = {**headers, "accept": EVENTS, **last}
-                async with self._endpoint.request("GET", sent, may_ask=id_ is not None) as response:
+                async with self._endpoint.request("GET", sent, ask_user=ask_user) as response:
                     if response.status_code != 200 or media_type(response) != EVENTS:
                         raise await self._endpoint.refused(response)
                     if not last and (was_open or failures):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 from ..model.json_types import is_object
@@ -174,6 +174,18 @@ class AuthorizationError(Exception):
     def __init__(self, reason: str, *, is_temporary: bool = False) -> None:
         super().__init__(reason)
         self.is_temporary = is_temporary
+
+
+class LoginRequired(AuthorizationError):
+    """A user has to log in before a request is sent again.
+
+    Attributes:
+        log_in: Function that has the user log in, which takes minutes; see `LogIn`.
+    """
+
+    def __init__(self, log_in: Callable[[], Awaitable[bool]]) -> None:
+        super().__init__("the server still requires a login")
+        self.log_in = log_in
 
 
 class RequestTimeout(Exception):

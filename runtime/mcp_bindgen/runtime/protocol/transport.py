@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from .access import UNKNOWN_ORIGIN, RequestOrigin
 from .envelope import RequestId
+from .errors import LoginRequired
 from .methods import Method
-
-if TYPE_CHECKING:
-    from ..pauses import Pauses
 
 MAX_MESSAGE = 64 * 1024 * 1024
 """The largest message, in bytes, that a transport lets through unless it is told otherwise."""
+
+
+LogIn: TypeAlias = Callable[[], Awaitable[bool]]
+"""Function that has a user log in, which takes minutes. It returns False if there is no reason to send again."""
+
+AskUser: TypeAlias = Callable[[LogIn], Awaitable[bool]]
+"""Function that runs a login outside of time limits and returns its result."""
+
+
+async def ask_at_once(log_in: LogIn) -> bool:
+    """Run a login where no time limit runs. It is an `AskUser`."""
+    return await log_in()
+
+
+async def ask_later(log_in: LogIn) -> bool:
+    """Raise `LoginRequired`, for a caller that logs in after it has left its time limits. It is an `AskUser`."""
+    raise LoginRequired(log_in)
 
 
 class Oversized:
@@ -58,6 +73,7 @@ class Outgoing(bytes):
         refused: True if it answers a request that was not even begun, because too much was going on.
         self_contained: True if its answer depends on nothing else that was said, so that hanging up cancels it
             (stateless revisions).
+        ask_user: Runs a login that the message needs.
     """
 
     id: int | None = None
@@ -70,6 +86,7 @@ class Outgoing(bytes):
     opens_stream: bool = False
     refused: bool = False
     self_contained: bool = False
+    ask_user: AskUser = staticmethod(ask_at_once)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +108,12 @@ class Transport(Protocol):
     Attributes:
         origin: Origin of all messages that are no `Incoming`.
         independent: True if `send` waits only for the reader of one stream, so that messages never wait for each other.
-        pauses: Stops time limits while a user is asked for authorization; `None` if that never happens.
         extensions: Extensions of the protocol that authorization uses: id -> settings.
         mirror: Makes from a `Revision` the object that copies parts of messages into headers; `None` without headers.
     """
 
     origin: RequestOrigin = UNKNOWN_ORIGIN
     independent: bool = False
-    pauses: Pauses | None = None
     extensions: Mapping[str, Any] = {}
     mirror: Callable[[Any], Any] | None = None
 

@@ -29,7 +29,7 @@ from ..protocol.limits import Limits, Options
 from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Params, Request
 from ..protocol.peer import Peer, State
 from ..protocol.request_scope import Answer, Endpoint, Link, Negotiated
-from ..protocol.transport import Lost, Outgoing, Oversized, Transport
+from ..protocol.transport import AskUser, LogIn, Lost, Outgoing, Oversized, Transport
 from .execution import handle
 
 _MAX_UNREPORTED = 1000  # progress notifications of a request that wait for its callback
@@ -223,6 +223,7 @@ class Session(Link):
     Attributes:
         headers: Returns the HTTP headers of a message; `None` if it needs none.
         introductions: How often this side has introduced itself again, because the other one forgot it.
+        ask_user: Runs the logins that messages need; by default without time limits of requests meanwhile.
         lasting: Key -> request that the other side answered, with its params, whose effect ends with the HTTP session.
         closed: Set when the connection is over.
     """
@@ -251,9 +252,8 @@ class Session(Link):
         self._sending = asyncio.Lock()
         self._tasks: TaskGroup | None = None
         self._work = Workload(self.limits, independent=transport.independent)
-        self._pauses = transport.pauses
-        if self._pauses is not None:
-            self._pauses.changed.add(self._extend_all)
+        self.ask_user: AskUser | None = None
+        self._logins = 0
 
     @cached_property
     def negotiated(self) -> Negotiated:
@@ -313,8 +313,6 @@ class Session(Link):
     def _finish(self, reason: str) -> None:
         for answered in self.peer.close(reason):
             resolve(answered)
-        if self._pauses is not None:
-            self._pauses.changed.discard(self._extend_all)
         self.closed.set()
 
     async def _lead(self) -> None:
@@ -421,6 +419,7 @@ class Session(Link):
         if data:
             message = Outgoing(data)
             message.related, message.refused = id_, refused
+            message.ask_user = self._log_in
             if isinstance(data, BatchReply):
                 message.batch_ids = data.ids
             self._outgoing.append(message)
@@ -583,8 +582,7 @@ class Session(Link):
     def _extend(self, waiter: Waiter) -> None:
         """Restart the time limit of a request; it stops while a person is asked, also by a handler of a client."""
         is_asked = self._running and self.peer.role == "client" and not waiter.is_nested
-        is_paused = is_asked or (self._pauses is not None and self._pauses.is_paused)
-        timeout = math.inf if is_paused or waiter.options.timeout is None else waiter.options.timeout
+        timeout = math.inf if is_asked or self._logins or waiter.options.timeout is None else waiter.options.timeout
         waiter.scope.deadline = min(waiter.deadline, anyio.current_time() + timeout)
 
     def _extend_all(self) -> None:
@@ -592,6 +590,16 @@ class Session(Link):
         for pending in self.peer.pending.values():
             if pending.waiter is not None:
                 self._extend(pending.waiter)
+
+    async def _log_in(self, log_in: LogIn) -> bool:
+        """Run a login, without time limits of requests meanwhile."""
+        self._logins += 1
+        self._extend_all()
+        try:
+            return await log_in()
+        finally:
+            self._logins -= 1
+            self._extend_all()
 
     async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Send a notification.
@@ -613,6 +621,7 @@ class Session(Link):
         message = Outgoing(data)
         message.method = method
         message.related = related
+        message.ask_user = self.ask_user or self._log_in
         message.self_contained = self.peer.dispatcher.revision.era.is_stateless
         if self.headers is not None:
             message.headers = self.headers(method, params)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from ..entry_points import EntryPoints, HasSchemes
-from ..pauses import Pauses
 from ..protocol.revision import Revision
 from ..protocol.transport import Transport
 
@@ -39,7 +38,6 @@ class Address:
         server: Identifies the server and its offers, for caches.
         reopens: True if a connection can be opened again after the server has ended it.
         name: Name of the server for errors; empty if the caller names it.
-        pauses: Stops the time limits of connecting while a user is asked for authorization.
     """
 
     open: Opener | None
@@ -48,7 +46,6 @@ class Address:
     server: Hashable | None = None
     reopens: bool = False
     name: str = ""
-    pauses: Pauses = field(default_factory=Pauses)
 
 
 class CacheScope(NamedTuple):
