@@ -11,13 +11,13 @@ import re
 import shlex
 import sys
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, Unpack, overload
 
 import anyio
 from anyio.abc import TaskGroup
@@ -133,7 +133,7 @@ async def connect(
             all bindings, installed ones and those in the user's folder.
         headers: HTTP headers to send with each request.
         auth: Authorizes requests to a URL: `OAuth()` logs a user in, `Bearer(token)` sends a token. The time limits
-            below stop while a user is asked.
+            below do not count logins.
         cache: Keeps results; by default the cache of the client's class, if it has one.
         probe_timeout: Seconds to wait for the revisions of the server before the handshake is tried.
         timeout: Seconds that connecting may take in total; `None` for no limit. The options of the client limit each
@@ -157,10 +157,9 @@ async def connect(
             one.cache = cache
     candidates = _Clients(ours, None if exactly else BRIDGING.only)
     failures: Failures = []
-    known, has_fallback_only = _remembered.get(place.place), place.open is None
-    way: _Way | None = known or _Way(fallback=has_fallback_only, handshake_first=has_fallback_only)
+    way = _remembered.get(place.place, "probe" if place.open else "known fallback")
     left, logins = math.inf if timeout is None else timeout, 0
-    while way is not None:
+    while way:
         attempt, begun = _Attempt(place, candidates, way, probe_timeout, failures), anyio.current_time()
         with anyio.CancelScope(deadline=begun + left) as scope:
             async with attempt.connected() as client:
@@ -174,7 +173,7 @@ async def connect(
         left -= anyio.current_time() - begun
         if attempt.login is None:
             _remembered.pop(place.place, None)
-            way, known = attempt.following(known), None
+            way = attempt.following()
         elif logins == _MAX_LOGINS or not await attempt.login.log_in():
             raise attempt.login
         else:
@@ -278,27 +277,10 @@ def command_address(
     return Address(start, place=place, server=(place, frozenset((env or {}).items())), reopens=True)
 
 
-# --- ways to connect ------------------------------------------------------------------------------------------
+# --- ways to connect --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Way:
-    """Way to connect.
-
-    Attributes:
-        probe: True to ask for the revisions of the server.
-        handshake_first: True to try the handshake before that.
-        fallback: True to open the connection by the fallback of the address, such as HTTP+SSE.
-    """
-
-    probe: bool = True
-    handshake_first: bool = False
-    fallback: bool = False
-
-
-_PROBE, _HANDSHAKE, _FALLBACK = _Way(), _Way(probe=False), _Way(probe=False, fallback=True)
-
-_remembered: OrderedDict[Hashable, _Way] = OrderedDict()
+_remembered: OrderedDict[Hashable, str] = OrderedDict()  # name of the way that worked
 
 
 def forget() -> None:
@@ -388,7 +370,7 @@ class _Attempt:
     Args:
         place: The address of the server.
         clients: The clients.
-        way: The way to connect.
+        way: The name of the way to connect.
         probe_timeout: Seconds to wait for the response to the probe if the server may know the handshake only.
         failures: Gets the methods that fail, with their errors.
 
@@ -400,12 +382,11 @@ class _Attempt:
     _session: Session
     _tasks: TaskGroup
 
-    def __init__(self, place: Address, clients: _Clients, way: _Way, probe_timeout: float, failures: Failures) -> None:
+    def __init__(self, place: Address, clients: _Clients, way: str, probe_timeout: float, failures: Failures) -> None:
         self._place, self._clients, self._way, self._failures = place, clients, way, failures
         self._server: Hashable = place.server or object()
         self._probe_timeout = probe_timeout
-        self._has_ended = False  # the connection
-        self._is_elsewhere = False  # the handshake failed as it does at a server that has HTTP+SSE or no sessions only
+        self._outcome: Literal["failed", "elsewhere", "ended"] = "failed"
         self._probed = ""
         self._probing: anyio.TaskHandle[None] | None = None
         self._answer: Any = None  # the response to the probe, or its error
@@ -420,57 +401,57 @@ class _Attempt:
             ProtocolError: A stateless server refuses the probe.
             AuthorizationError: Authorization failed.
         """
-        clients, start = self._clients, self._place.fallback if self._way.fallback else self._place.open
-        assert start is not None
         async with AsyncExitStack() as stack:
+            client = None
             try:
-                transport = await stack.enter_async_context(start())
+                client = await self._negotiated(stack)
             except LoginRequired as error:
                 self.login = error
-                yield None
-                return
-            except ConnectionClosed as error:
-                self._failures.append(("GET" if self._way.fallback else "connecting", error))
-                yield None
-                return
-            self._session = Session(Peer("client", clients.dispatchers), transport, clients)
-            self._tasks = await stack.enter_async_context(background_tasks())
-            self._tasks.start_soon(self._session.run)
-            stack.push_async_callback(self._session.close)
-            self._session.ask_user = ask_later
-            try:
-                client = await self._negotiate()
-            except LoginRequired as error:
-                self.login, client = error, None
-            self._session.ask_user = None
-            if client is None:
-                self._has_ended = self._session.closed.is_set()
-                yield None
-                return
-            self._remember(client.dispatcher.revision.era.is_stateless)
-            if client.cache is not None:
-                stack.callback(client.cache.forget, CacheScope(None, self._session))
-            yield clients.begin(client, self._session, self._tasks)
+            yield client
 
-    def following(self, known: _Way | None) -> _Way | None:
-        """Return the way to try after this one has failed, which was remembered or not; `None` for no further way."""
-        place, clients, way = self._place, self._clients, self._way
-        probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
-        is_outdated = known is not None and (way.fallback or self._has_ended)
-        reopens = self._has_ended and probed and place.reopens
-        table = (
-            (is_outdated and place.open is not None, _PROBE),
-            (self._is_elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
-            (reopens and all(clients.best(stateless=one) for one in (False, True)), _HANDSHAKE),
-        )
-        return next((following for applies, following in table if applies), None)
+    async def _negotiated(self, stack: AsyncExitStack) -> Client | None:
+        clients, way = self._clients, _WAYS[self._way]
+        start = self._place.fallback if way.is_fallback else self._place.open
+        assert start is not None
+        try:
+            transport = await stack.enter_async_context(start())
+        except ConnectionClosed as error:
+            self._failures.append(("GET" if way.is_fallback else "connecting", error))
+            return None
+        session = self._session = Session(Peer("client", clients.dispatchers), transport, clients)
+        session.ask_user = ask_later
+        self._tasks = await stack.enter_async_context(background_tasks())
+        self._tasks.start_soon(session.run)
+        stack.push_async_callback(session.close)
+        client: Client | None = None
+        for step in _HANDSHAKE_FIRST if clients.prefers_handshake and self._way == "probe" else way.steps:
+            if client is None:
+                client = await step(self)
+        session.ask_user = None
+        if client is None:
+            self._outcome = "ended" if session.closed.is_set() else self._outcome
+            return None
+        if self._probing is not None:
+            self._probing.cancel()
+        self._remember(client.dispatcher.revision.era.is_stateless)
+        if client.cache is not None:
+            stack.callback(client.cache.forget, CacheScope(None, session))
+        return clients.begin(client, session, self._tasks)
+
+    def following(self) -> str:
+        """Return the name of the way to try after this one has failed; empty for no further way."""
+        place, clients = self._place, self._clients
+        reopens = place.reopens and not clients.prefers_handshake and clients.best(stateless=False) is not None
+        possible = {"probe": place.open, "fallback": place.fallback, "handshake": reopens}
+        name: str = getattr(_WAYS[self._way], self._outcome)
+        return name if possible.get(name) else ""
 
     def _remember(self, is_stateless: bool) -> None:
         place, way = self._place.place, self._way
         if is_stateless:
             _remembered.pop(place, None)
-        elif place is not None and (way.fallback or self._is_legacy or not way.probe):
-            _remembered[place] = _Way(handshake_first=True, fallback=way.fallback)
+        elif place is not None and (way != "probe" or self._is_legacy):
+            _remembered[place] = "known fallback" if _WAYS[way].is_fallback else "known"
             _remembered.move_to_end(place)
             if len(_remembered) > _MAX_REMEMBERED:
                 _remembered.popitem(last=False)
@@ -479,29 +460,6 @@ class _Attempt:
     def _is_legacy(self) -> bool:
         """True if the server did not answer the probe."""
         return bool(self._probed) and (self._answer is None or isinstance(self._answer, Exception))
-
-    async def _negotiate(self) -> Client | None:
-        """Return the connected client of a revision that the server speaks; `None` if everything failed."""
-        steps = [self._probe] if self._way.probe else []
-        if self._clients.prefers_handshake or self._clients.best(stateless=False):
-            is_first = self._way.handshake_first or self._clients.prefers_handshake
-            steps = [self._shake_hands, *steps] if is_first else [*steps, self._shake_hands, self._hear_late]
-        try:
-            for step in steps:
-                if step == self._probe and self._clients.prefers_handshake and not self._may_be_stateless():
-                    return None
-                if (found := await step()) is not None:
-                    return found
-            return None
-        finally:
-            if self._probing is not None:
-                self._probing.cancel()
-
-    def _may_be_stateless(self) -> bool:
-        """Return True if the handshake failed as it does at a stateless server, and a client speaks such a revision."""
-        error = self._failures[-1][1] if self._failures else None
-        is_unknown = isinstance(error, ProtocolError) and error.code in _NOT_KNOWN
-        return (is_unknown or self._is_elsewhere) and self._clients.best(stateless=True) is not None
 
     def _speak(self, revision: str) -> Client:
         """Switch to a revision; return its client."""
@@ -513,8 +471,16 @@ class _Attempt:
 
     # --- the probe --------------------------------------------------------------------------------------------
 
-    async def _probe(self) -> Client | None:
-        """Send the probe; the wait is limited, because old servers may not answer."""
+    async def probe(self) -> Client | None:
+        """Send the probe; the wait is limited, because old servers may not answer.
+
+        Clients that prefer the handshake probe only a server that refused the handshake like a stateless server.
+        """
+        error = self._failures[-1][1] if self._failures else None
+        is_unknown = isinstance(error, ProtocolError) and error.code in _NOT_KNOWN
+        may_be_stateless = is_unknown or self._outcome == "elsewhere"
+        if self._clients.prefers_handshake and not (may_be_stateless and self._clients.best(stateless=True)):
+            return None
         self._probed = str(self._clients.best(stateless=True))
         client = self._speak(self._probed)
         options, timeout = client.options, None
@@ -540,7 +506,7 @@ class _Attempt:
         except (*_FAILURES, AuthorizationError) as error:
             self._answer = error
 
-    async def _hear_late(self) -> Client | None:
+    async def hear_late(self) -> Client | None:
         """Wait again for the response to the probe after the handshake failed: the server may be slow."""
         may_come = self._probed and not isinstance(self._answer, Exception)
         return await self._conclude() if may_come and await self._has_heard(self._probe_timeout) else None
@@ -577,14 +543,14 @@ class _Attempt:
         best = next((revision for revision in self._clients.revisions(stateless=False) if revision in named), None)
         if best is None:
             raise self._clients.unsupported(*named)
-        return await self._shake_hands(best)
+        return await self.shake_hands(best)
 
     # --- the handshake ----------------------------------------------------------------------------------------
 
-    async def _shake_hands(self, revision: str | None = None) -> Client | None:
+    async def shake_hands(self, revision: str | None = None) -> Client | None:
         """Offer a revision, by default the best; the server may choose another of ours."""
-        offered = revision or str(self._clients.best(stateless=False))
-        if offered in self._offered or self._session.closed.is_set():
+        offered = revision or self._clients.best(stateless=False)
+        if offered is None or offered in self._offered or self._session.closed.is_set():
             return None
         self._offered.append(offered)
         client = self._speak(offered)
@@ -596,8 +562,42 @@ class _Attempt:
             client = self._speak(chosen)
             await accept_handshake(client, self._session, answer)
         except _FAILURES as error:
-            self._is_elsewhere = isinstance(error, Refused) and error.status in _NOT_HERE
+            is_elsewhere = isinstance(error, Refused) and error.status in _NOT_HERE
+            self._outcome = "elsewhere" if is_elsewhere else "failed"
             self._failures.append((INITIALIZE, error))
             named = [revision for revision in spoken(error) if revision not in self._offered]
             return await self._choose(named) if named else None
         return client
+
+
+class _Way(NamedTuple):
+    """Way to connect, with the names of the ways to try after it has failed, if the address allows them.
+
+    After a login, a way is repeated.
+
+    Attributes:
+        steps: Negotiation over one connection; the first step that finds a client is the last one.
+        is_fallback: True if the connection is opened by the fallback of the address, such as HTTP+SSE.
+        ended: Next way if the server has ended the connection.
+        elsewhere: Next way if the handshake failed as it does at a server that has HTTP+SSE or no sessions only.
+        failed: Next way after any other failure.
+    """
+
+    steps: Sequence[Callable[[_Attempt], Awaitable[Client | None]]]
+    is_fallback: bool = False
+    ended: str = ""
+    elsewhere: str = ""
+    failed: str = ""
+
+
+_HANDSHAKE, _HANDSHAKE_FIRST = (_Attempt.shake_hands,), (_Attempt.shake_hands, _Attempt.probe)
+_PROBE = (_Attempt.probe, _Attempt.shake_hands, _Attempt.hear_late)
+
+_WAYS = {
+    "probe": _Way(_PROBE, ended="handshake", elsewhere="fallback"),
+    "handshake": _Way(_HANDSHAKE),
+    "fallback": _Way(_HANDSHAKE, is_fallback=True),
+    # remembered, and outdated if they fail
+    "known": _Way(_HANDSHAKE_FIRST, ended="probe", elsewhere="fallback"),
+    "known fallback": _Way(_HANDSHAKE_FIRST, is_fallback=True, ended="probe", elsewhere="probe", failed="probe"),
+}

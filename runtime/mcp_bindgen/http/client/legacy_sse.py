@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, Refused
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, LoginRequired, Refused
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, AskUser, Lost, Outgoing, ask_at_once
 from mcp_bindgen.runtime.session.targets import Auth
 
@@ -43,14 +43,15 @@ class SseClientTransport(ClientTransport):
 
     async def send(self, messages: Sequence[bytes]) -> None:
         """Send messages one after the other; a request that the server refuses fails by `receive`."""
-        for message in messages:
+        for data in messages:
             self._check_open()
-            wanted = message.ask_user if isinstance(message, Outgoing) else ask_at_once
+            message = data if isinstance(data, Outgoing) else Outgoing(data)
             try:
-                with self._messages.deadline(wanted) as ask_user:
+                with self._messages.deadline(message.ask_user) as ask_user:
                     await self._messages.post(message, {"content-type": JSON}, ask_user)
             except (AuthorizationError, Refused) as error:
-                if (isinstance(error, Refused) and error.status == 404) or not isinstance(message, Outgoing):
+                is_login = isinstance(error, LoginRequired) and message.opens_stream
+                if is_login or message is not data or (isinstance(error, Refused) and error.status == 404):
                     raise
                 if message.id is not None:
                     await self._inbox.put([Lost(message.id, error)])
