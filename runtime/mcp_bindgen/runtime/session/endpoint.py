@@ -66,9 +66,7 @@ class Servers:
     """
 
     def __init__(self, *servers: Server) -> None:
-        self._servers = {one.revision: one for one in servers}
-        if not servers or len(self._servers) < len(servers):
-            raise ValueError("serving needs servers, at most one for each revision")
+        self._servers = servers
 
     def served(self) -> Served:
         """Return this object."""
@@ -76,19 +74,19 @@ class Servers:
 
     def revisions(self) -> Sequence[KnownRevision]:
         """Return the revisions of the servers."""
-        return [facts_of(one.dispatcher.revision) for one in self._servers.values()]
+        return [facts_of(one.dispatcher.revision) for one in self._servers]
 
     def server(self, revision: str) -> Server:
         """Return the server of a revision."""
-        return self._servers[revision]
+        return next(one for one in self._servers if one.revision == revision)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
         """Enter the lifespans of all servers, then those for extensions, and leave them in reverse."""
         async with AsyncExitStack() as stack:
-            for server in self._servers.values():
+            for server in self._servers:
                 await stack.enter_async_context(server.lifespan())
-            for server in self._servers.values():
+            for server in self._servers:
                 await stack.enter_async_context(server.extension_lifespan())
             yield
 

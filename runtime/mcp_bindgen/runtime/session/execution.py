@@ -47,7 +47,8 @@ async def handle(link: Link, event: Requested | Notified, seen: Observed | None 
     method = event.route.method
     try:
         handler = link.endpoint.handler(event.dispatcher, event.route)
-        agreed = None if event.dispatcher.revision.era.is_stateless else link.negotiated  # or the request's
+        is_lone = peer.role == "server" and event.dispatcher.revision.era.is_stateless  # with an agreement of its own
+        agreed = None if is_lone else link.negotiated
         scope = RequestScope(link, event.origin or link.origin, id_, agreed, meta)
         answer = handler(scope, event.params)
         if inspect.isawaitable(answer):
