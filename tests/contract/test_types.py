@@ -351,7 +351,7 @@ def test_stubs_shadow_no_inherited_names() -> None:
     for base in (app.Contract, app.ContractClient):
         declared = {*dir(base), *inspect.get_annotations(base)}
         assert {name for name in declared if not name.startswith("_")} <= RESERVED
-    assert [stub(name) for name in ("servers", "client", "models")] == ["servers_", "client_", "models_"]
+    assert [stub(name) for name in ("served", "client", "models")] == ["served_", "client_", "models_"]
 
 
 def test_collisions_are_numbered_in_the_order_of_the_contract() -> None:

@@ -3,8 +3,11 @@ from .app import Dynamic as Dynamic
 from .app import run as run
 from .catalog import Catalog as Catalog
 from .client import ContractClient as ContractClient
+from .client import arguments as arguments
 from .client import structured as structured
 from .client import succeeded as succeeded
+from .client import texts as texts
+from .client import whole as whole
 from .context import Call as Call
 from .context import Context as Context
 from .context import Next as Next
@@ -23,8 +26,8 @@ from .errors import ResourceNotFound as ResourceNotFound
 from .errors import ToolError as ToolError
 from .errors import UnexpectedResult as UnexpectedResult
 from .functions import Depends as Depends
-from .functions import public_functions as public_functions
 from .functions import tool_entry as tool_entry
+from .loading import public_functions as public_functions
 from .optional_features import Completion as Completion
 from .proxies import proxy as proxy
 from .stored import Stored as Stored
@@ -39,6 +42,3 @@ from .values import Audio as Audio
 from .values import File as File
 from .values import Image as Image
 from .values import Model as Model
-from .values import arguments as arguments
-from .values import texts as texts
-from .values import whole as whole

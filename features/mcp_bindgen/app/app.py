@@ -34,9 +34,9 @@ from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Layer, Middleware
 from .errors import BadFunction
 from .features import UPDATED, ArgumentErrors, Lifespan
-from .functions import Function, FunctionHandler, public_functions
+from .functions import Function, FunctionHandler
 from .handlers import TASK_MARK, BoundContract, BoundHandler, HandlerSpec, Rule, mounted, prefixed, renamed
-from .serving import ChangeNotifier, ContractServers, InProcess
+from .serving import ContractServers, InProcess
 from .values import MOST_STEPS, TypeForm
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from mcp_bindgen.runtime.session.endpoint import Provider
     from mcp_bindgen.runtime.session.targets import RunOptions
 
+    from .changes import ChangeNotifier
     from .optional_features import Completion
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -230,6 +231,8 @@ class App(InProcess):
             BadFunction: A function cannot be a tool.
             ValueError: There is no public function.
         """
+        from .loading import public_functions  # few apps are modules
+
         own = module.__name__.rpartition(".")[2]
         app = cls(name or (Path(module.__file__ or own).stem if own == "__main__" else own), **options)
         functions = public_functions(module)
@@ -412,7 +415,9 @@ class App(InProcess):
             ImportError: `mcp-bindgen[skills]` is not installed.
         """
         self._check_dynamic(KINDS["resource"].changed, "resource")
-        self._contract.add_skills(folder)
+        from .optional_features import add_skills  # few apps have skills
+
+        add_skills(self._contract, folder)
         self._announce(KINDS["resource"].changed)
 
     def remove_tool(self, name: str) -> None:
@@ -527,8 +532,10 @@ class App(InProcess):
 
     def allows(self, kind: str, name: str, tags: Collection[str], subject: str | None, issuer: str = "") -> bool:
         """Return True if an entry is enabled for the subject of a token and its issuer; `None` without token."""
-        holding = (rule.is_enabled for rule in reversed(self._rules) if rule.holds(name, tags, subject, issuer))
-        return next(holding, True)
+        for rule in reversed(self._rules):
+            if rule.holds(name, tags, subject, issuer):
+                return rule.is_enabled
+        return True
 
     def _handler(self, function: Function, options: EntryOptions, known: type) -> FunctionHandler:
         _check_options(options, known.__annotations__, function)
@@ -627,6 +634,12 @@ class App(InProcess):
 
     @asynccontextmanager
     async def _running(self, served: ContractServers) -> AsyncGenerator[None]:
+        if not self._contract.announces:
+            async with self._living(served.states):
+                yield
+            return
+        from .changes import ChangeNotifier  # few apps change
+
         notifier = ChangeNotifier(served.made)
         async with notifier.running(), self._living(served.states):
             self._notifiers.append(notifier)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
-from zipfile import ZipFile, is_zipfile
 
 from mcp_bindgen.runtime.model.json_types import is_object
 
@@ -93,6 +92,8 @@ class Catalog:
 
 def _text(path: Path) -> str:
     """Return the text of a file, which may be inside of a zip archive that modules are imported from."""
+    from zipfile import ZipFile, is_zipfile  # an `App` has no file
+
     for archive in path.parents:
         if archive.is_file() and is_zipfile(archive):
             return ZipFile(archive).read(path.relative_to(archive).as_posix()).decode("utf-8")

@@ -1,19 +1,22 @@
-"""The base of typed clients, and functions for the results of their calls. Needs no validator."""
+"""The base of typed clients, and functions for the arguments and results of their calls. Needs no validator."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, overload
 
 from pydantic import BaseModel
+from pydantic_core import from_json, to_json
 from typing_extensions import get_original_bases
 
 from mcp_bindgen.runtime.connecting import TIMEOUT
+from mcp_bindgen.runtime.model.scalars import Json
 from mcp_bindgen.runtime.session.client import Client
 
 from .errors import ToolError, UnexpectedResult
-from .values import ABSENT, TypeForm, structured_content, typed
+from .validation import structured_content, typed
+from .values import ABSENT, TypeForm, is_json
 
 if TYPE_CHECKING:
     from mcp_bindgen.runtime.session.targets import Target
@@ -118,3 +121,36 @@ def structured(result: BaseModel, kind: TypeForm) -> Any:
     return typed(
         kind, content, "structuredContent", lambda found: UnexpectedResult("{path}: {problem}".format(**found[0]))
     )
+
+
+def arguments(values: Mapping[str, object], nullable: Collection[str] = ()) -> dict[str, Json]:
+    """Return the arguments of a tool in wire form, without absent ones.
+
+    Args:
+        values: Wire name -> value; models and lists of models are allowed.
+        nullable: The names for which `None` means `null`; such an argument is absent only as `ABSENT`.
+
+    Raises:
+        ValueError: A number is NaN or an infinity.
+    """
+    absent = {name for name, value in values.items() if value is ABSENT or (value is None and name not in nullable)}
+    return whole({name: value for name, value in values.items() if name not in absent})
+
+
+def whole(values: Mapping[str, object] | BaseModel) -> dict[str, Json]:
+    """Return the arguments of a tool that takes them as one value, in wire form.
+
+    Raises:
+        ValueError: A number is NaN or an infinity.
+    """
+    try:
+        wire: dict[str, Json] = from_json(to_json(values), allow_inf_nan=False)
+    except ValueError:
+        named = (f"the argument {name!r}" for name, value in dict(values).items() if not is_json(value))
+        raise ValueError(f"{next(named, 'an argument')} contains NaN or an infinity, which JSON lacks") from None
+    return wire
+
+
+def texts(values: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the arguments of a prompt, wire name -> text, without values that are `None`."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -85,8 +85,15 @@ class Layer(NamedTuple):
     name: str
 
 
+def entered(states: Mapping[Any, Any], owner: Owner, name: str, call: Call) -> Call:
+    """Return a call as an app sees it, by the name of its entry, and tell its context."""
+    seen = call if call.name == name else replace(call, name=name)
+    call.ctx.state, call.ctx.call = states.get(owner), seen
+    return seen
+
+
 async def through(layers: Sequence[Layer], states: Mapping[Any, Any], call: Call, work: Next) -> Any:
-    """Return the result of a call through the middleware of its layers; without middleware, the result of `work`.
+    """Return the result of a call through the middleware of its layers.
 
     Args:
         layers: The apps that offer the entry, the outermost first.
@@ -96,9 +103,7 @@ async def through(layers: Sequence[Layer], states: Mapping[Any, Any], call: Call
     """
 
     async def enter(inner: Next, owner: Owner, name: str, call: Call) -> Any:
-        ctx = call.ctx
-        ctx.state, ctx.call = states.get(owner), replace(call, name=name)
-        return await inner(ctx.call)
+        return await inner(entered(states, owner, name, call))
 
     step = work
     for owner, name in reversed(layers):

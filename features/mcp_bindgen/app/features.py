@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from traceback import extract_tb
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, cast
@@ -19,7 +19,6 @@ from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import (
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     CapabilityMissing,
     InvalidParams,
@@ -33,11 +32,11 @@ from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.server import Server
 
 from .catalog import KINDS, SCOPES, Entry, Kind
-from .context import Call, Next, through
+from .context import Call, Next, entered, through
 from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
-from .values import ABSENT, content_block, structured_content, type_name, written
+from .values import content_block, type_name, written
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.tasks.service import Tasks
@@ -59,9 +58,6 @@ _UNEXPECTED = re.compile(
 )
 """pydantic's warning about a value of another type than the annotation says."""
 
-_PASSED = (ProtocolError, CapabilityMissing, InvalidResult, NotAnswered, ResourceNotFound)
-"""The errors that callers get as they are."""
-
 _MAX_ERROR_CHARACTERS = 200  # of an error that a model reads
 _MAX_NAME_CHARACTERS = 100  # of a name that is repeated
 
@@ -77,12 +73,6 @@ class Named(Protocol):
 
     name: str
     arguments: Mapping[str, Any] | None
-
-
-class Addressed(Protocol):
-    """The params of a method that names a URI."""
-
-    uri: str
 
 
 class Feature(Server):
@@ -128,9 +118,9 @@ class Feature(Server):
 
             if not shows_apps(ctx.peer_capabilities):
                 return False
-        spec = handler.spec
-        caller = (None, "") if ctx.identity is None else (ctx.identity.subject, ctx.identity.issuer)
-        return all(layer.owner.allows(spec.kind, layer.name, spec.tags, *caller) for layer in handler.layers)
+        spec, identity = handler.spec, ctx.identity
+        subject, issuer = (None, "") if identity is None else (identity.subject, identity.issuer)
+        return all(owner.allows(spec.kind, name, spec.tags, subject, issuer) for owner, name in handler.layers)
 
     async def through(self, handler: BoundHandler, call: Call, method: str, work: Next) -> Any:
         """Return the result of a call through the middleware of the apps that offer the entry.
@@ -144,8 +134,8 @@ class Feature(Server):
         if not handler.layers:
             return await work(call)
         call.ctx.server = self
-        if not any(layer.owner.middlewares for layer in handler.layers):
-            return await through(handler.layers, self.states, call, work)
+        if not any(owner.middlewares for owner, _ in handler.layers):
+            return await work(entered(self.states, *handler.layers[-1], call))
 
         async def in_wire_form(call: Call) -> Any:
             return jsonrpc.plain(await work(call))
@@ -158,25 +148,6 @@ class Feature(Server):
             return jsonrpc.typed_result(self.package.methods.METHODS[method], wire)
         except ProtocolError as error:
             raise InvalidResult(f"{self.package.types.__name__}: {error.message}") from None
-
-    @contextmanager
-    def reporting(self, handler: BoundHandler, call: Call, code: int = INVALID_PARAMS) -> Generator[None]:
-        """Raise `ProtocolError` with the line that callers read; log unexpected errors of the handler (-32603).
-
-        Args:
-            handler: The handler.
-            call: The call.
-            code: The code of a `ToolError`.
-        """
-        try:
-            yield
-        except ToolError as error:
-            raise ProtocolError(code, error.text) from None
-        except Exception as error:
-            if any(isinstance(one, _PASSED) for one in _single_errors(error)):
-                raise
-            log.exception("the %s %r failed: %s", handler.spec.kind, call.name, _for_author(handler, error))
-            raise ProtocolError(INTERNAL_ERROR, self.reason(call.name, error, call.ctx)) from None
 
     def reason(self, name: str, error: Exception, ctx: Context) -> str:
         """Return the line that the caller of a failed handler reads."""
@@ -291,7 +262,7 @@ class Tools(Feature):
             arguments = handler.read(call.arguments, "params.arguments")
             result = await self.answer("tools/call", handler, arguments, ctx, self._result)
             if handler.output is not None:
-                _validate(handler, result)
+                handler.output.check(result, handler.invalid)
             return result
 
         call = Call("tool", params.name, params.arguments or {}, cast(AppContext, ctx))
@@ -309,13 +280,13 @@ class Tools(Feature):
         except Exception as error:
             from mcp_bindgen.runtime.session.stateless_server import MISSING  # only if a tool fails
 
-            errors = list(_single_errors(error))
+            errors = list(single_errors_of(error))
             has_code = ctx.negotiated is not None and MISSING in ctx.negotiated.dispatcher.revision.errors
             if not has_code and all(isinstance(one, CapabilityMissing) and one.owner == "client" for one in errors):
                 return self._failed(str(errors[0]))
             if any(isinstance(one, ProtocolError | CapabilityMissing) for one in errors):
                 raise
-            log.exception("the tool %r failed: %s", params.name, _for_author(handler, error))
+            log.exception("the tool %r failed: %s", params.name, for_author(handler, error))
             return self._failed(self.reason(params.name, error, ctx))
 
     def _result(self, handler: BoundHandler, returned: Any) -> Any:
@@ -349,21 +320,6 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     return {"content": [text_block(text)], "structuredContent": from_json(text)}
 
 
-def _validate(handler: BoundHandler, result: Any) -> None:
-    """Raise `InvalidResult` unless the structured content of a final result fits the output schema."""
-    assert handler.output is not None
-    if is_object(result):
-        structured = result.get("structuredContent", ABSENT)
-    elif getattr(result, "content", None) is None or result.is_error:
-        return
-    else:
-        structured = structured_content(result)
-    if structured is ABSENT:
-        raise handler.invalid("returned no structured content")
-    for problem in handler.output.problems(structured, "structuredContent"):
-        raise handler.invalid(f"returned {problem['path']}: {problem['problem']}")
-
-
 def items(handler: BoundHandler, returned: object, from_text: Callable[[str], Any]) -> list[Any]:
     """Return the wire forms of a text or a sequence of models; raise `InvalidResult` for any other value."""
     if isinstance(returned, Sequence):
@@ -377,7 +333,7 @@ def _may_use(identity: Identity | None, entry: Entry) -> bool:
     return identity is None or identity.scopes.issuperset(entry.get(SCOPES, ()))
 
 
-def _single_errors(error: Exception) -> Iterable[Exception]:
+def single_errors_of(error: Exception) -> Iterable[Exception]:
     """Return the errors of a group, or the error itself."""
     from mcp_bindgen.runtime.session.stateless_server import single_errors  # only if a handler fails
 
@@ -391,7 +347,7 @@ def _one_line(error: Exception) -> str:
     return line if len(line) <= _MAX_ERROR_CHARACTERS else f"{line[:_MAX_ERROR_CHARACTERS]}..."
 
 
-def _for_author(handler: BoundHandler, error: Exception) -> str:
+def for_author(handler: BoundHandler, error: Exception) -> str:
     """Return a line about an error with the line of the author's file that raised it."""
     if isinstance(error, WrongResult):
         return str(error)

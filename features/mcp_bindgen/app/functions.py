@@ -19,7 +19,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce, wraps
 from time import monotonic
-from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
@@ -260,16 +259,6 @@ _NO_SCHEMA = "Unable to generate pydantic-core schema for "
 _PLAIN = (None, type(None), str, bytes, Any, object)
 
 
-def public_functions(module: ModuleType) -> list[tuple[str, Function]]:
-    """Return the functions that a module offers: those in `__all__`, else its own without a leading underscore."""
-    members = module.__dict__
-    if "__all__" in members:
-        return [(name, value) for name in members["__all__"] if inspect.isfunction(value := members.get(name))]
-    public = [(name, one) for name, one in members.items() if inspect.isfunction(one) and not name.startswith("_")]
-    # the name of a lambda is no identifier
-    return [(name, one) for name, one in public if one.__module__ == module.__name__ and one.__name__.isidentifier()]
-
-
 def tool_entry(function: Function, name: str = "") -> Entry:
     """Return the entry of `tools/list` for a function.
 
@@ -423,8 +412,8 @@ class FunctionHandler:
         def named(taken: tuple[Any, ...]) -> dict[str, Any]:
             found: dict[str, Any] = dict.fromkeys(injection.contexts, taken[-1])
             if len(taken) > 1:
-                arguments, given = taken[0], taken[0].model_fields_set | always
-                found |= {name: getattr(arguments, field) for name, field in fields if field in given}
+                values, given = taken[0].__dict__, taken[0].model_fields_set
+                found |= {name: values[field] for name, field in fields if field in given or field in always}
             return found
 
         async def awaited(values: dict[str, Any]) -> Any:

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 from mcp_bindgen.runtime.logs import log
@@ -20,10 +19,10 @@ from mcp_bindgen.runtime.session.execution import asynchronous
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Layer, Owner
 from .errors import InvalidArguments, InvalidResult, ToolError, require
-from .values import TypeForm, is_json, typed
+from .values import TypeForm, is_json
 
 if TYPE_CHECKING:
-    from mcp_bindgen.extensions.skills.folder import SkillFile, Skills
+    from mcp_bindgen.extensions.skills.folder import Skills
     from mcp_bindgen.extensions.tasks.tools import ToolTask
 
     from .uri_template import Match, UriTemplate
@@ -121,7 +120,11 @@ class BoundHandler:
         """Return arguments in the type of the handler; raise `InvalidArguments` with paths that begin at `root`."""
         if self.input is not None and (wrong := self.input.problems(arguments, root)):
             raise InvalidArguments(self.spec.name, wrong)
-        return None if self.spec.input is None else typed(self.spec.input, arguments, root, self._unfit)
+        if self.spec.input is None:
+            return None
+        from .validation import typed  # the first call needs it
+
+        return typed(self.spec.input, arguments, root, self._unfit)
 
     def _unfit(self, problems: Sequence[dict[str, str]]) -> InvalidArguments:
         from .validation import MAX_PROBLEMS  # only if arguments are refused
@@ -169,15 +172,6 @@ class BoundHandler:
     def invalid(self, reason: str) -> InvalidResult:
         """Return the error for a result that breaks the contract, with the line of the method."""
         return InvalidResult(f"the {self.spec.kind} {self.spec.name!r} {reason}", self._function)
-
-
-def _reader(file: SkillFile) -> Callable[[Context], Awaitable[str | bytes]]:
-    """Return the method that reads a file of a skill."""
-
-    async def read(ctx: Context) -> str | bytes:
-        return file.contents
-
-    return read
 
 
 def _task(method: Callable[..., Any], entry: Entry) -> ToolTask | None:
@@ -277,20 +271,6 @@ class BoundContract:
             raise ValueError(f"{handler.place}: the {spec.kind} {spec.name!r} exists already, at {former.place}{fix}")
         self.bind(handler)
         self.catalog.document.setdefault(KINDS[spec.kind].member, []).append(entry)
-
-    def add_skills(self, folder: str | PathLike[str]) -> None:
-        """Add the skills of a folder: their files are resources, of which each `SKILL.md` is listed.
-
-        Raises:
-            BadSkill: The folder has no skill, a skill that clients need not accept, or a skill at a path that is taken.
-            ImportError: `mcp-bindgen[skills]` is not installed.
-        """
-        from mcp_bindgen.extensions.skills.folder import Skills  # other contracts do not load it
-
-        self.skills = self.skills or Skills()
-        for file in self.skills.add(folder):
-            add = self.add if file.uri in self.skills.entries else self.bind
-            add(self.handler(HandlerSpec("resource", file.uri), self.skills.resource(file), _reader(file)))
 
     def remove(self, kind: Kind, name: str) -> None:
         """Remove an entry; raise `KeyError` if there is none."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 
 def split(words: str) -> tuple[str, str]:
@@ -35,6 +38,16 @@ def import_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def public_functions(module: ModuleType) -> list[tuple[str, Callable[..., Any]]]:
+    """Return the functions that a module offers: those in `__all__`, else its own without a leading underscore."""
+    members = module.__dict__
+    if "__all__" in members:
+        return [(name, value) for name in members["__all__"] if inspect.isfunction(value := members.get(name))]
+    public = [(name, one) for name, one in members.items() if inspect.isfunction(one) and not name.startswith("_")]
+    # the name of a lambda is no identifier
+    return [(name, one) for name, one in public if one.__module__ == module.__name__ and one.__name__.isidentifier()]
 
 
 def data_folder(name: str) -> Path:

@@ -3,30 +3,70 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from os import PathLike
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from mcp_bindgen.extensions.apps import contents_meta, resource_uri
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, InvalidParams, ProtocolError
+from mcp_bindgen.runtime.protocol.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CapabilityMissing,
+    InvalidParams,
+    NotAnswered,
+    ProtocolError,
+)
 from mcp_bindgen.runtime.protocol.uris import canonical
 from mcp_bindgen.runtime.session.context import Context
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Call
 from .context import Context as AppContext
-from .errors import InvalidArguments, ResourceNotFound
-from .features import UPDATED, Addressed, Feature, ListHandler, Named, Page, items, lists, text_block
-from .handlers import UNSAFE, BoundContract, BoundHandler
+from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
+from .features import UPDATED, Feature, ListHandler, Named, Page, for_author, items, lists, single_errors_of, text_block
+from .handlers import UNSAFE, BoundContract, BoundHandler, HandlerSpec
 from .uri_template import is_unsafe
 
 if TYPE_CHECKING:
-    from mcp_bindgen.extensions.skills.folder import Skills
+    from mcp_bindgen.extensions.skills.folder import SkillFile, Skills
+
+
+_PASSED = (ProtocolError, CapabilityMissing, InvalidResult, NotAnswered, ResourceNotFound)
+"""The errors that callers get as they are."""
+
+
+class Addressed(Protocol):
+    """The params of a method that names a URI."""
+
+    uri: str
+
+
+@contextmanager
+def _reporting(feature: Feature, handler: BoundHandler, call: Call, code: int = INVALID_PARAMS) -> Generator[None]:
+    """Raise `ProtocolError` with the line that callers read; log unexpected errors of the handler (-32603).
+
+    Args:
+        feature: The feature of the entry.
+        handler: The handler.
+        call: The call.
+        code: The code of a `ToolError`.
+    """
+    try:
+        yield
+    except ToolError as error:
+        raise ProtocolError(code, error.text) from None
+    except Exception as error:
+        if any(isinstance(one, _PASSED) for one in single_errors_of(error)):
+            raise
+        log.exception("the %s %r failed: %s", handler.spec.kind, call.name, for_author(handler, error))
+        raise ProtocolError(INTERNAL_ERROR, feature.reason(call.name, error, call.ctx)) from None
 
 
 class Prompts(Feature):
@@ -49,7 +89,7 @@ class Prompts(Feature):
 
         call = Call("prompt", params.name, params.arguments or {}, cast(AppContext, ctx))
         try:
-            with self.reporting(handler, call):
+            with _reporting(self, handler, call):
                 return await self.through(handler, call, "prompts/get", work)
         except ResourceNotFound as error:
             raise ProtocolError(INVALID_PARAMS, str(error) or "there is no such resource") from None
@@ -82,7 +122,7 @@ class Resources(Feature):
 
         call = Call("resource", params.uri, variables, cast(AppContext, ctx))
         try:
-            with self.reporting(handler, call, INTERNAL_ERROR):
+            with _reporting(self, handler, call, INTERNAL_ERROR):
                 return await self.through(handler, call, "resources/read", work)
         except ResourceNotFound as error:
             raise not_found(self.package, params.uri, str(error)) from None
@@ -174,7 +214,7 @@ class Completions(Feature):
             return self.result("completion/complete", {"completion": shown})
 
         call = Call("completion", name, {asked.argument: asked.value}, cast(AppContext, ctx))
-        with self.reporting(handler, call):
+        with _reporting(self, handler, call):
             return await self.through(handler, call, "completion/complete", work)
 
 
@@ -285,6 +325,30 @@ def not_found(package: ModuleType, uri: str, reason: str = "") -> ProtocolError:
     """Return the error of a revision for a URI without a resource, with the reason of the handler."""
     code = getattr(package.errors, "RESOURCE_NOT_FOUND", INVALID_PARAMS)
     return ProtocolError(code, f"Resource not found: {reason}" if reason else "Resource not found", {"uri": uri})
+
+
+def add_skills(contract: BoundContract, folder: str | PathLike[str]) -> None:
+    """Add the skills of a folder to a contract: their files are resources, of which each `SKILL.md` is listed.
+
+    Raises:
+        BadSkill: The folder has no skill, a skill that clients need not accept, or a skill at a path that is taken.
+        ImportError: `mcp-bindgen[skills]` is not installed.
+    """
+    from mcp_bindgen.extensions.skills.folder import Skills  # other contracts do not load it
+
+    contract.skills = skills = contract.skills or Skills()
+    for file in skills.add(folder):
+        add = contract.add if file.uri in skills.entries else contract.bind
+        add(contract.handler(HandlerSpec("resource", file.uri), skills.resource(file), _reader(file)))
+
+
+def _reader(file: SkillFile) -> Callable[[Context], Awaitable[str | bytes]]:
+    """Return the method that reads a file of a skill."""
+
+    async def read(ctx: Context) -> str | bytes:
+        return file.contents
+
+    return read
 
 
 def optional_features(contract: BoundContract) -> tuple[type[Feature], ...]:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from types import ModuleType
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
-
-import anyio
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.runtime.protocol.revision import KnownRevision
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session import context
 from mcp_bindgen.runtime.session.endpoint import Served, serve
 from mcp_bindgen.runtime.session.server import Server
 
@@ -205,68 +198,3 @@ def _server_class(
     kind: type[Any] = type(name, (*own, Feature, *extended, base), {"__doc__": doc})
     kind.context = type("Context", (Context, kind.context), {"__doc__": Context.__doc__})
     return kind
-
-
-_NOTIFY_SECONDS = 10.0  # that clients have to take one notification
-
-
-class ChangeNotifier:
-    """Sends notifications of changes, which may come from any thread; equal ones that wait are sent once.
-
-    Args:
-        servers: Revision -> the servers whose clients are notified.
-    """
-
-    def __init__(self, servers: Mapping[str, Server]) -> None:
-        self._servers = servers
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[tuple[str, str | None], None] = {}
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
-        """Send notifications while a block runs."""
-        self._loop = asyncio.get_running_loop()
-        self._arrived = asyncio.Event()
-        try:
-            async with background_tasks() as tasks:
-                tasks.start_soon(self._send_all)
-                yield
-        finally:
-            self._loop = None
-
-    def add(self, method: str, uri: str | None = None) -> None:
-        """Send a notification soon; while no client is served, do nothing."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._add, method, uri)
-
-    def _add(self, method: str, uri: str | None) -> None:
-        self._waiting[method, uri] = None
-        self._arrived.set()
-
-    async def _send_all(self) -> None:
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            while self._waiting:
-                name, uri = next(iter(self._waiting))
-                del self._waiting[name, uri]
-                for server in [*self._servers.values()]:
-                    await self._send(server, name, uri)
-
-    async def _send(self, server: Server, name: str, uri: str | None) -> None:
-        """Notify the clients of a server; an error ends neither the app nor later notifications."""
-
-        async def tell(client: context.Context) -> None:
-            agreed = client.negotiated
-            method = None if agreed is None else agreed.dispatcher.revision.methods.get(name)
-            if method is not None:
-                params = jsonrpc.typed_params(method, {} if uri is None else {"uri": uri})
-                await client.notify(cast(Any, method), params)
-
-        try:
-            with anyio.move_on_after(_NOTIFY_SECONDS):
-                await server.broadcast(tell)
-        except SessionRequired:
-            log.debug("%s is not sent: clients are served without sessions", name)
-        except Exception:
-            log.exception("%s could not be sent", name)

@@ -7,22 +7,28 @@ fetched: a reference that leaves the schema is an error.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel
+from pydantic import ValidationError as WrongType
+from pydantic_core import to_json
 
 from mcp_bindgen.json_schema.keywords import KEYWORDS, REFERENCES, Place, children
 from mcp_bindgen.json_schema.pointer import join, values_at
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import as_array, as_object, is_array, is_object
+from mcp_bindgen.runtime.model.validation import problems
 from mcp_bindgen.runtime.protocol.methods import Method
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE
 
 from .errors import InvalidResult, UnexpectedResult, require
-from .values import ABSENT, MOST_STEPS, structured_content
+from .values import ABSENT, MOST_STEPS, TypeForm, adapter
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -194,7 +200,11 @@ class Validator:
             InvalidResult: The schema is unusable.
         """
         compiled, max_parts = self._compiled
-        if is_larger(value, max_parts) and self._complexity.exceeds(_STEPS_FACTOR * self._most_steps, value):
+        if (
+            2 * max_parts < MAX_MESSAGE
+            and is_larger(value, max_parts)
+            and self._complexity.exceeds(_STEPS_FACTOR * self._most_steps, value)
+        ):
             return [{"path": root, "problem": "is too large for the schema: validation would take too many steps"}]
         if compiled.is_valid(value):
             return []
@@ -206,6 +216,19 @@ class Validator:
             path = ".".join([root, *(_cut(str(step), _MAX_STEP_CHARACTERS) for step in error.instance_path)])
             found.append({"path": path, "problem": _cut(self._explained(error))})
         return found + [{"path": root, "problem": "there is more"}] * (len(errors) > MAX_PROBLEMS)
+
+    def check(self, result: Any, invalid: Callable[[str], InvalidResult]) -> None:
+        """Raise what `invalid` returns unless the structured content of a final result of a tool fits the schema."""
+        if is_object(result):
+            structured = result.get("structuredContent", ABSENT)
+        elif getattr(result, "content", None) is None or result.is_error:
+            return
+        else:
+            structured = structured_content(result)
+        if structured is ABSENT:
+            raise invalid("returned no structured content")
+        for problem in self.problems(structured, "structuredContent"):
+            raise invalid(f"returned {problem['path']}: {problem['problem']}")
 
     def _explained(self, error: ValidationError) -> str:
         """Return a line about an error; it suggests names for unknown members, and lists the types that fit."""
@@ -277,6 +300,86 @@ def _is_another(error: ValidationError, depth: int, tag: object) -> bool:
 
 def _cut(text: str, longest: int = _MAX_PROBLEM_CHARACTERS) -> str:
     return text if len(text) <= longest else f"{text[:longest]}..."
+
+
+def typed(kind: TypeForm, value: object, root: str, error: Callable[[list[dict[str, str]]], Exception]) -> Any:
+    """Return a JSON value in a type.
+
+    Args:
+        kind: The type.
+        value: The JSON value.
+        root: The path of the value, at which the paths of problems begin.
+        error: Makes the error to raise from the problems, each with `path` and `problem`.
+    """
+    data = to_json(value)
+    try:
+        found = adapter(kind).validate_json(data)
+    except WrongType as wrong:
+        raise error(problems(wrong, root, data)) from None
+    if _may_merge(kind):
+        merged = list(_merged(value, found, root))
+        if merged:
+            raise error([{"path": path, "problem": "has two values that are the same to the tool"} for path in merged])
+    return found
+
+
+@cache
+def _may_merge(kind: TypeForm) -> bool:
+    """Return whether Python may merge JSON values: items of a set, or members whose names are not texts."""
+
+    def merges(node: object) -> bool:
+        if is_array(node):
+            return any(map(merges, node))
+        if not is_object(node):
+            return False
+        names = node.get("keys_schema", {}).get("type")
+        is_merging = node.get("type") in ("set", "frozenset") or names not in ("str", "any", None)
+        return is_merging or any(map(merges, node.values()))
+
+    return merges(adapter(kind).core_schema)
+
+
+def _merged(wire: object, found: Any, path: str) -> Iterator[str]:
+    """Yield the paths of the arrays and objects that have fewer items or members in Python."""
+    if getattr(found, "__pydantic_root_model__", False):
+        found = found.root
+    if isinstance(found, set | frozenset):
+        if is_array(wire) and _size(wire) != _size(found):  # pyright: ignore[reportUnknownArgumentType]
+            yield path
+    elif is_array(wire) and hasattr(found, "__iter__"):
+        for index, (one, item) in enumerate(zip(wire, found, strict=False)):
+            yield from _merged(one, item, f"{path}.{index}")
+    elif is_object(wire):
+        members: dict[Any, object] = _wire_members(found)
+        if any(not isinstance(name, str) for name in members):
+            if len(wire) != len(members):
+                yield path
+            members = dict(zip(wire, members.values(), strict=False))
+        for name in wire.keys() & members.keys():
+            yield from _merged(wire[name], members[name], f"{path}.{name}")
+
+
+def _wire_members(found: object) -> dict[Any, object]:
+    """Return the members of an object by each wire name that they may have."""
+    if is_object(found):
+        return found
+    members: dict[Any, object] = dict(getattr(found, "__dict__", {}))
+    fields: dict[str, Any] = getattr(type(found), "__pydantic_fields__", {})
+    for name, field in fields.items():
+        aliases = getattr(field.validation_alias, "choices", [field.validation_alias])
+        members |= dict.fromkeys((one for one in aliases if isinstance(one, str)), getattr(found, name))
+    return members
+
+
+def _size(value: object) -> int:
+    """Return the number of values in an array or a set, including nested arrays."""
+    return 1 + sum(map(_size, value)) if isinstance(value, list | tuple | set | frozenset) else 1  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def structured_content(result: BaseModel) -> Any:
+    """Return the structured content of a tool's result of any revision in wire form; `ABSENT` if it has none."""
+    members = {"structured_content", "structuredContent"}  # the latter where the revision does not define it
+    return result.model_dump(include=members).get("structuredContent", ABSENT)
 
 
 class OutputSchemas:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypedDict, Unpack, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from mcp_bindgen.app.features import Addressed
+from mcp_bindgen.app.optional_features import Addressed
 from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.bridging import missed
 from mcp_bindgen.bridging.server import KeepsHandlers, RevisionBridge
