@@ -27,12 +27,12 @@ from mcp_bindgen.cluster.session_registry import (
     RedisReplayCache,
     RedisStore,
     SharedListenStream,
+    for_other_workers,
     merged,
 )
 from mcp_bindgen.cluster.store import FORMAT
 from mcp_bindgen.http import HttpApp, HttpLimits, SseApp
 from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
-from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.streams import LISTEN_STREAM
 from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime.session import client as client_module
@@ -606,8 +606,9 @@ def test_only_responses_cancellations_and_progress_go_to_other_workers() -> None
         notification("notifications/progress", {"progressToken": 3, "progress": 1}),
         {"jsonrpc": "2.0", "id": 4, "result": {}},
     ]
-    assert json.loads(parse_body(json.dumps(batch).encode()).for_other_workers()) == batch[2:]
-    assert parse_body(json.dumps(batch[2]).encode()).for_other_workers() == json.dumps(batch[2]).encode()
+    found = for_other_workers(json.dumps(batch).encode())
+    assert (json.loads(found.body), found.epochs, found.cancelled) == (batch[2:], {0}, [2])
+    assert for_other_workers(json.dumps(batch[2]).encode()).body == json.dumps(batch[2]).encode()
 
 
 # --- subscriptions --------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.legacy_sse import SseSession
 from mcp_bindgen.http.server.limits import Budget
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
+from mcp_bindgen.runtime.protocol.access import UNKNOWN_ORIGIN
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
 from tests.harness.checked_connections import INITIALIZED, initialize, request
@@ -728,7 +729,7 @@ async def test_a_closed_session_keeps_its_events_and_refuses_messages() -> None:
         with pytest.raises(ConnectionClosed):
             await transport.send([b"3"])
         with pytest.raises(HttpError, match="the session is over"):
-            await transport.accept(b"4")
+            await transport.accept(b"4", [], UNKNOWN_ORIGIN)
         transport.standing.close()
         written = b"".join([asgi.event(event.data) for event in await transport.standing.read(0)])
         assert await transport.standing.read(2) == ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import anyio
 from pydantic_core import from_json, to_json
@@ -16,17 +16,18 @@ from pydantic_core import from_json, to_json
 from mcp_bindgen.http.server.access import HttpEndpoint
 from mcp_bindgen.http.server.errors import STOPPING, refused
 from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
-from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
-from mcp_bindgen.http.server.open_session import OpenSession, unanswered
+from mcp_bindgen.http.server.open_session import HttpSession, unanswered
 from mcp_bindgen.http.server.sessions import UNREADABLE, SessionRegistry, key_of
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, parse_event_id, unknown_event
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.json_types import is_array
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.envelope import RequestId
-from mcp_bindgen.runtime.protocol.methods import Notification
+from mcp_bindgen.runtime.protocol.envelope import RequestId, own_id, read_envelopes, request_id
+from mcp_bindgen.runtime.protocol.events import Answered, CancelRequested, Event, Progressed, Requested
+from mcp_bindgen.runtime.protocol.methods import CANCELLED, PROGRESS, Notification
 from mcp_bindgen.runtime.protocol.request_scope import is_wanted
+from mcp_bindgen.runtime.protocol.transport import parsed
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.server import Server
 
@@ -66,7 +67,7 @@ class StreamReaders:
         self._open: dict[StreamKey, tuple[Stream, str]] = {}
 
     @asynccontextmanager
-    async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
+    async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Read a stream, which any worker may write, while the block runs; see `SessionRegistry.reading`."""
         if last_event_id is None:
             session.standing.disconnect()
@@ -139,7 +140,7 @@ _RECONNECT_MS = 500  # until clients of a stopping worker reconnect
 
 
 @dataclass(eq=False, repr=False)
-class SharedSession(OpenSession):
+class SharedSession(HttpSession):
     """Session that this worker takes part in.
 
     Attributes:
@@ -158,7 +159,7 @@ class SharedSession(OpenSession):
 
     def record(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record that other workers need. It keeps the members that a newer program has added."""
-        ready = self.is_confirmed or self.session.ready
+        ready = self.is_confirmed or self.connection.ready
         memory = {**self.base.get("memory", {}), **known}
         return {**self.base, "principal": self.principal, "memory": memory, "ready": ready}
 
@@ -173,8 +174,8 @@ class SharedSession(OpenSession):
         theirs: dict[str, Any] = from_json(stored) if stored else dict(self.base)
         if stored and known is not None:
             memory = merged(self.base.get("memory", {}), self.record(known)["memory"], theirs["memory"])
-            if theirs["ready"] and not self.session.ready:
-                self.session.peer.move("confirmed")
+            if theirs["ready"] and not self.connection.ready:
+                self.connection.peer.move("confirmed")
             self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
             self.update(memory)
         self.version, self.base = version, theirs
@@ -204,6 +205,43 @@ def merged(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str
     return found
 
 
+_LOCAL = (Requested, Answered, Progressed, CancelRequested)
+"""Events that concern this worker alone."""
+
+
+class Forwarded(NamedTuple):
+    """Part of a body that other workers may wait for: answers, progress and cancellations.
+
+    Attributes:
+        body: The messages.
+        epochs: Epochs of the workers whose requests are answered, or make progress.
+        cancelled: Ids of the requests that are cancelled.
+    """
+
+    body: bytes
+    epochs: set[int]
+    cancelled: list[RequestId]
+
+
+def for_other_workers(body: bytes) -> Forwarded:
+    """Return the part of a well-formed body that other workers may wait for."""
+    envelopes, is_batch = read_envelopes(body)
+    kept: list[Any] = []
+    epochs: set[int] = set()
+    cancelled: list[RequestId] = []
+    for one in envelopes:
+        params: dict[str, Any] = one.params if is_object(one.params) else {}
+        if not one.is_answer and one.method not in (CANCELLED, PROGRESS):
+            continue
+        kept.append(one.message)
+        if one.method == CANCELLED:
+            id_ = request_id({"id": params.get("requestId")})
+            cancelled += [] if id_ is None else [id_]
+        elif number := own_id(one.id if one.is_answer else params.get("progressToken")):
+            epochs.add(number >> 32)
+    return Forwarded(jsonrpc.write_result(kept) if is_batch else body, epochs, cancelled)
+
+
 class SharedRegistry(SessionRegistry):
     """Sessions that this worker takes part in.
 
@@ -213,7 +251,7 @@ class SharedRegistry(SessionRegistry):
         limits: Limits of sessions.
     """
 
-    kind: type[OpenSession] = SharedSession
+    kind: type[HttpSession] = SharedSession
 
     def __init__(self, endpoint: HttpEndpoint, store: SharedStore, limits: HttpLimits) -> None:
         super().__init__(endpoint, store, limits)
@@ -230,19 +268,18 @@ class SharedRegistry(SessionRegistry):
 
     # --- beginning and finding --------------------------------------------------------------------------------
 
-    async def begin(self, principal: str | None) -> OpenSession:
+    async def begin(self, session: HttpSession) -> None:
         """Begin a session; raises `HttpError` if there are too many, or the store cannot take it."""
         self.worker.check()
-        session = await super().begin(principal)
+        await super().begin(session)
         try:
-            most = 0 if principal is None else self.limits.sessions_of_principal
-            await self._shared.create(session.key, self.limits.idle, principal, most)
+            most = 0 if session.principal is None else self.limits.sessions_of_principal
+            await self._shared.create(session.key, self.limits.idle, session.principal, most)
         except StoreUnavailable:
             self._drop(session)
             raise
-        return session
 
-    async def find(self, id_: str, principal: str | None) -> OpenSession:
+    async def find(self, id_: str, principal: str | None) -> HttpSession:
         """Return the session with an id in its current state; raises `HttpError` if it has ended."""
         self.worker.check()
         known = self._open.get(id_)
@@ -250,7 +287,7 @@ class SharedRegistry(SessionRegistry):
             await self._catch_up(known, await self._shared.refresh(known.key, known.version))
         return await super().find(id_, principal)
 
-    async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> OpenSession | None:
+    async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> HttpSession | None:
         """Take part in a session that another worker has begun."""
         session = None
         try:
@@ -263,14 +300,14 @@ class SharedRegistry(SessionRegistry):
             await self._deliver_missed(session, stored.last_broadcast)
         return session
 
-    def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> OpenSession:
+    def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> HttpSession:
         session = super()._revived(id_, principal, stored, record)
         assert isinstance(session, SharedSession)
         assert isinstance(stored, SharedRecord)
         session.base, session.version, session.is_confirmed = record, stored.version, bool(record["ready"])
         return session
 
-    async def _settle(self, session: OpenSession, stored: StoredSession) -> None:
+    async def _settle(self, session: HttpSession, stored: StoredSession) -> None:
         """Leave requests to the workers that handle them."""
 
     async def _make_room(self, principal: str | None) -> None:
@@ -278,18 +315,18 @@ class SharedRegistry(SessionRegistry):
         while (oldest := self.evictable(principal)) is not None:
             assert isinstance(oldest, SharedSession)
             await self._catch_up(oldest, await self._shared.refresh(oldest.key, oldest.version, keep=False))
-            if not oldest.ending and not oldest.session.ready:
+            if not oldest.ending and not oldest.connection.ready:
                 oldest.finish()
                 await self._forget(oldest)
 
-    def _start(self, session: OpenSession) -> OpenSession:
+    def _start(self, session: HttpSession) -> HttpSession:
         assert isinstance(session, SharedSession)
         self._by_key[session.key] = session
         return super()._start(session)
 
     # --- records ----------------------------------------------------------------------------------------------
 
-    async def _save(self, session: OpenSession) -> None:
+    async def _save(self, session: HttpSession) -> None:
         session.seen = time.monotonic()
         assert isinstance(session, SharedSession)
         if not session.ending:
@@ -325,7 +362,7 @@ class SharedRegistry(SessionRegistry):
                         log.error("a session ends here, as its record cannot be read: %r", error)
                         self._drop(session)
 
-    async def confirm(self, session: OpenSession) -> None:
+    async def confirm(self, session: HttpSession) -> None:
         """Tell all workers that the client is initialized, before the client gets the response."""
         assert isinstance(session, SharedSession)
         session.is_confirmed = True
@@ -333,15 +370,18 @@ class SharedRegistry(SessionRegistry):
 
     # --- messages between workers -----------------------------------------------------------------------------
 
-    async def forward(self, session: OpenSession, parsed: ParsedBody) -> None:
-        """Forward the members of a POST that other workers wait for: responses, their progress, cancellations."""
-        epochs = {number >> 32 for number in parsed.answered} - {session.worker_epoch}
-        to_all = any(not session.is_pending(id_) for id_ in parsed.cancelled)
+    async def forward(self, session: HttpSession, body: bytes, events: Sequence[Event]) -> None:
+        """Forward the messages of a POST that other workers wait for."""
+        if body.lstrip()[:1] != b"[" and any(isinstance(one, _LOCAL) for one in events):
+            return
+        found = for_other_workers(body)
+        epochs = found.epochs - {session.worker_epoch}
+        to_all = any(not session.is_pending(id_) for id_ in found.cancelled)
         if epochs or to_all:
-            await self._shared.route(session.key, None if to_all else epochs, parsed.for_other_workers())
+            await self._shared.route(session.key, None if to_all else epochs, found.body)
 
     @asynccontextmanager
-    async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
+    async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Find the stream that a GET reads while the block runs, whichever worker writes it; see `SessionRegistry`."""
         async with self.readers.reading(session, last_event_id) as found:
             yield found
@@ -361,8 +401,9 @@ class SharedRegistry(SessionRegistry):
                 if stream is not None:
                     stream.disconnect()
             case "post":
-                session.take(fields["body"])
-                await session.settle(parse_body(fields["body"]).cancelled)
+                events = list(session.connection.peer.read(fields["body"]))
+                session.take(parsed(fields["body"], events))
+                await session.settle([one.id for one in events if isinstance(one, CancelRequested)])
             case "end":
                 self._drop(session)
             case _:
@@ -427,12 +468,12 @@ class SharedRegistry(SessionRegistry):
 
     # --- ending -----------------------------------------------------------------------------------------------
 
-    def _drop(self, session: OpenSession) -> None:
+    def _drop(self, session: HttpSession) -> None:
         """End a session at this worker only: it is over, or continues at other workers."""
         session.finish()
         self._remove(session)
 
-    def _remove(self, session: OpenSession) -> None:
+    def _remove(self, session: HttpSession) -> None:
         if self._open.get(session.id) is session:
             del self._open[session.id]
         if self._by_key.get(session.key) is session:
@@ -443,11 +484,11 @@ class SharedRegistry(SessionRegistry):
         for session in list(self._by_key.values()):
             self._drop(session)
 
-    async def _forget(self, session: OpenSession) -> None:
+    async def _forget(self, session: HttpSession) -> None:
         self._remove(session)
         await self._shared.forget(session.key)
 
-    async def _wind_up(self, session: OpenSession) -> None:
+    async def _wind_up(self, session: HttpSession) -> None:
         self._drop(session)
         await session.end("the session is over, or the store that it needs is away")
         self.readers.end(session.key)
@@ -466,7 +507,7 @@ class SharedRegistry(SessionRegistry):
                     await session.abandon(stream)
             if session.is_overdue and not session.streams:
                 await self._catch_up(session, await shared.refresh(session.key, session.version, keep=False))
-                if session.session.ready or session.ending:
+                if session.connection.ready or session.ending:
                     self._drop(session)
                 else:
                     await self.end(session)
@@ -532,8 +573,8 @@ class SharedRegistry(SessionRegistry):
 
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
     """Return True if the client of a session asked for a notification."""
-    agreed = session.session.negotiated
-    is_wanted_here = session.session.ready and is_wanted(session.session, agreed, method, params)
+    agreed = session.connection.negotiated
+    is_wanted_here = session.connection.ready and is_wanted(session.connection, agreed, method, params)
     return is_wanted_here and (method is not session.revision.log or agreed.wants(params.level))
 
 

@@ -12,7 +12,7 @@ import anyio
 from pydantic_core import to_json
 
 from mcp_bindgen.http.server.event_store import StoreUnavailable
-from mcp_bindgen.http.server.open_session import OpenSession, unanswered
+from mcp_bindgen.http.server.open_session import HttpSession, unanswered
 from mcp_bindgen.http.server.sessions import UNREADABLE
 from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.logs import log
@@ -268,7 +268,7 @@ class Broadcasts:
                 if link.told < found.number and not link.is_ending:
                     await self._send(link, found)
                 await turn.give_way()
-            elif not (isinstance(transport, OpenSession) and transport.store is self._store):
+            elif not (isinstance(transport, HttpSession) and transport.store is self._store):
                 local.append(link)  # no session of the store; another endpoint of the server has its own
         if local:
             self._spawn(_notify_all(found, local))  # a slow connection delays no other client

@@ -408,7 +408,7 @@ async def test_a_server_cannot_have_a_client_keep_many_or_long_cookies() -> None
 
 @each(
     ("is_array", "members", "match"),
-    [(True, {"result": {"tools": []}}, "batches are not part of this revision"), (False, {}, "a result or an error")],
+    [(True, {"result": {"tools": []}}, "batches are not part of revision"), (False, {}, "a result or an error")],
 )
 @each("as_events", [False, True])
 async def test_an_unusable_response_fails_the_request_at_once(

@@ -23,7 +23,7 @@ from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import Intake
 from mcp_bindgen.http.server.limits import LIMITS, Budget
-from mcp_bindgen.http.server.open_session import OpenSession
+from mcp_bindgen.http.server.open_session import HttpSession
 from mcp_bindgen.http.server.sessions import SESSION, HttpSessions, SessionRegistry, key_of
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
@@ -256,7 +256,7 @@ NO_MESSAGES: list[tuple[Any, str]] = [
     ({"id": 1, "method": "ping"}, '"jsonrpc" must be'),
     *(({"jsonrpc": "2.0", "id": 1, **method}, '"method" must be a string') for method in ({}, {"method": 1})),
     *((request(id_, "ping"), '"id" must be a string or an integer') for id_ in (None, True, 1.5)),
-    ([PING, PING], "an id is used twice"),
+    ([PING, PING], "batches are not part of revision 2025-11-25"),
     ([PING], "batches are not part of revision 2025-11-25"),
 ]
 CASES: list[Any] = [
@@ -536,6 +536,8 @@ async def test_responses_to_a_batch_are_sent_together() -> None:
         }
         exchange = peer.post([notification("notifications/x"), answer(1, {})])
         assert (await exchange.whole(), exchange.status) == (b"", 202)
+        for wrong in ([ping, ping], [ping, {"id": 1, "method": "ping"}]):
+            assert (await endpoint.refused("POST", wrong, **peer.headers))[0] == 400
         exchange = peer.post([request(3, "tools/call", call), request(4, "tools/call", call)])
         await asyncio.sleep(0.01)
         await peer.post([notification("notifications/cancelled", {"requestId": id_}) for id_ in (3, 4)]).whole()
@@ -852,7 +854,7 @@ async def test_a_session_frees_its_streams_while_the_store_is_unavailable(caplog
     store = Away()
     await store.save("s", b"")
     budget = Budget(30, "too many")
-    transport = OpenSession("s", "s", HttpLimits(), budget, store=store)
+    transport = HttpSession("s", "s", HttpLimits(), budget, store=store)
     streams = [transport.expect([number]) for number in range(30)]
     for stream in streams:
         await stream.persist()

@@ -100,7 +100,7 @@ async def test_each_endpoint_has_its_own_policy(home: Any, revision: str) -> Non
 async def test_an_endpoint_of_http_with_sse_has_its_own_policy() -> None:
     server = of_revision(Echo, v2025_11_25)()
     async with endpoints(server) as (first, _), wires(SseApp(server, auth=policy("second"))) as third:
-        _, path = await third.open_sse(**TOKEN)
+        _, path = await third.open_sse(authorization=TOKEN["authorization"])
         asked = [request(number, "tools/call", {"name": name}) for number, name in enumerate(NAMES)]
         assert [await (await third.ask("POST", one, path, **TOKEN)).status() for one in asked] == [202, 403]
         session = {name: value for name, value in (await first.begin(user=TOKEN)).items() if name not in TOKEN}
@@ -163,7 +163,7 @@ class Jobs(tasks.Server):
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_policy_of_an_endpoint_decides_about_tasks_that_another_one_began(name: str) -> None:
-    declared = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    declared: Any = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     async with endpoints(Jobs()) as both:
         begins, reads = both if name == "second" else both[::-1]
         message = lone(1, "tools/call", declared, name=name)

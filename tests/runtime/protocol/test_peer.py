@@ -907,7 +907,7 @@ def test_an_array_of_responses_is_an_error_in_revisions_without_batches(revision
         assert answers[0].result.tools == []
     else:
         assert len(events) == 2
-        assert all("batches are not part of this revision" in str(event.error) for event in answers)
+        assert all("batches are not part of revision" in str(event.error) for event in answers)
 
 
 REVISIONS = [*STATEFUL, STATELESS]

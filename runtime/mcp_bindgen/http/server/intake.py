@@ -1,31 +1,21 @@
-"""Bodies of requests: read once within the limits of all clients, and parsed once into the parts that HTTP needs."""
+"""Bodies of requests: read and parsed once, within the limits of all clients."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
 
 from mcp_bindgen.runtime.concurrency import begin
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import InsufficientScope, Operation
-from mcp_bindgen.runtime.protocol.envelope import (
-    BatchTooLarge,
-    Envelope,
-    RequestId,
-    invalid,
-    own_id,
-    read_envelopes,
-    request_id,
-)
+from mcp_bindgen.runtime.protocol.access import InsufficientScope
+from mcp_bindgen.runtime.protocol.envelope import BatchTooLarge, Malformed, parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
-from mcp_bindgen.runtime.protocol.events import Event, Rejected
-from mcp_bindgen.runtime.protocol.methods import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
+from mcp_bindgen.runtime.protocol.events import Answered, Event, Rejected
+from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.runtime.protocol.peer import Peer
-from mcp_bindgen.runtime.protocol.revision import Revision
 
-from .access import HttpEndpoint, operations_named
+from .access import HttpEndpoint
 from .call import EVENTS, JSON, Call
 from .errors import ClientDisconnected, HttpError, refused, too_many
 from .limits import Budget, Budgets, HttpLimits
@@ -118,64 +108,51 @@ class Intake:
         finally:
             self._arriving.pop(call, None)
 
-    async def events(self, call: Call, peer: Peer, body: bytes) -> list[Event]:
-        """Read the messages in a body of a stateful revision, and check that the token allows all of them.
+    def events(self, call: Call, peer: Peer, body: bytes) -> list[Event]:
+        """Read the messages in a body of a stateful revision.
 
         Raises:
-            HttpError: The client does not accept both kinds of responses, or a message is malformed. Its error would
-                have no id, and belongs to no stream.
-            InsufficientScope: A scope is missing. Nothing was received then.
+            HttpError: The client does not accept both kinds of responses, or a message is malformed or uses the id of
+                a request that is being handled. The error has no id, because it belongs to no stream.
         """
         if not call.accepts(JSON, EVENTS):
             raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
         events = list(peer.read(body))
-        try:
-            for one in events:
-                if isinstance(one, Rejected) and one.reply and one.id is None:
-                    raise one.error
-            await self._endpoint.admit(call.identity, events)
-        except ProtocolError as error:
-            peer.take_back(events)
-            if isinstance(error, InsufficientScope):
-                raise
-            raise HttpError(413 if isinstance(error, BatchTooLarge) else 400, error) from None
+        for one in events:
+            error = one.error if isinstance(one, Rejected | Answered) else None
+            if isinstance(error, Malformed):
+                peer.take_back(events)
+                raise HttpError(413 if isinstance(error, BatchTooLarge) else 400, error)
         return events
 
-    def parse(self, call: Call, body: bytes) -> ParsedBody:
-        """Parse a body of a stateful revision.
-
-        Raises:
-            HttpError: The client does not accept both kinds of responses, or a message is malformed. A session would
-                answer that without an id, and such an answer belongs to no stream.
-        """
-        if not call.accepts(JSON, EVENTS):
-            raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
-        try:
-            return parse_body(body, self._endpoint.limits.batch_members)
-        except BatchTooLarge as error:
-            raise HttpError(413, error) from None
-        except ProtocolError as error:
-            raise HttpError(400, error) from None
-
-    async def authorize(self, call: Call, parsed: ParsedBody, revision: str | None) -> None:
-        """Check that the token of a request allows all operations in its body.
-
-        Args:
-            call: The request.
-            parsed: Its body.
-            revision: The revision of the messages; None before one is negotiated.
+    async def admit(self, call: Call, peer: Peer, events: Sequence[Event]) -> None:
+        """Check that the token of a request allows all messages in its body; take the messages back if not.
 
         Raises:
             InsufficientScope: A scope is missing.
             HttpError: A URI in the body is too long.
         """
-        if self._endpoint.access_policy is None:
-            return
         try:
-            operations = parsed.operations()
+            if not events:  # a response to another worker's request, or a late one
+                self._endpoint.authorize(call.identity, None, [("an answer", None)])
+            await self._endpoint.admit(call.identity, events)
+        except BaseException as error:
+            peer.take_back(events)
+            if isinstance(error, ProtocolError) and not isinstance(error, InsufficientScope):
+                raise HttpError(400, error) from None
+            raise
+
+
+def begins_session(body: bytes) -> bool:
+    """Return True if a body is the request `initialize`; raises `HttpError` if it is no JSON."""
+    name = jsonrpc.peek_method(body)
+    if name is None:
+        try:
+            message = parse(body)
         except ProtocolError as error:
             raise HttpError(400, error) from None
-        self._endpoint.authorize(call.identity, revision, operations)
+        name = message.get("method") if is_object(message) else None
+    return name == INITIALIZE and body.lstrip()[:1] != b"["
 
 
 def has_more_values(body: bytes, limit: int) -> bool:
@@ -193,74 +170,3 @@ def has_more_values(body: bytes, limit: int) -> bool:
 
 def _separators(text: bytes) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
-
-
-@dataclass(slots=True)
-class ParsedBody:
-    """Body with a message, or a batch of messages, of a stateful revision.
-
-    Attributes:
-        body: The JSON text.
-        envelopes: The messages.
-        is_batch: True if it is a batch.
-        ids: Ids of its requests.
-        cancelled: Ids of the requests that it cancels.
-        answered: Ids of the server's requests that it answers or reports the progress of.
-        is_initialize: True if it begins a session.
-        is_initialized: True if it has `notifications/initialized`.
-    """
-
-    body: bytes
-    envelopes: Sequence[Envelope]
-    is_batch: bool
-    ids: list[RequestId] = field(default_factory=list[RequestId])
-    cancelled: list[RequestId] = field(default_factory=list[RequestId])
-    answered: list[int] = field(default_factory=list[int])
-    is_initialize: bool = False
-    is_initialized: bool = False
-
-    def operations(self) -> list[Operation]:
-        """Return the operations of its requests and notifications, at least one, for authorization."""
-        asked = [one for one in self.envelopes if not one.is_answer]
-        return [found for one in asked for found in operations_named(one.method, one.params)] or [("an answer", None)]
-
-    def check_batch(self, revision: Revision) -> None:
-        """Check that a revision has batches, if it is one; raises `HttpError`."""
-        if self.is_batch and not revision.batches:
-            raise refused(400, f"batches are not part of revision {revision}")
-
-    def for_other_workers(self) -> bytes:
-        """Return the messages that another worker may wait for: answers, progress and cancellations."""
-        if not self.is_batch:
-            return self.body
-        kept = [one.message for one in self.envelopes if one.is_answer or one.method in (CANCELLED, PROGRESS)]
-        return jsonrpc.write_result(kept)
-
-
-def parse_body(body: bytes, max_members: int | None = None) -> ParsedBody:
-    """Parse a body; raises `ProtocolError` as `read_envelopes` does, and if an id is used twice."""
-    envelopes, is_batch = read_envelopes(body, max_members)
-    parsed = ParsedBody(body, envelopes, is_batch)
-    for one in envelopes:
-        if one.kind == "request" and one.id is not None:
-            parsed.ids.append(one.id)
-            parsed.is_initialize = not is_batch and one.method == INITIALIZE
-        elif one.is_answer:
-            if own := own_id(one.id):
-                parsed.answered.append(own)
-        else:
-            _note_notification(parsed, one)
-    if len(parsed.ids) > 1 and len(set(parsed.ids)) < len(parsed.ids):
-        raise invalid("an id is used twice")
-    return parsed
-
-
-def _note_notification(parsed: ParsedBody, envelope: Envelope) -> None:
-    method, params = envelope.method, envelope.params
-    parsed.is_initialized = parsed.is_initialized or method == INITIALIZED
-    if method == PROGRESS and is_object(params) and (own := own_id(params.get("progressToken"))):
-        parsed.answered.append(own)
-    elif method == CANCELLED and is_object(params):
-        id_ = request_id({"id": params.get("requestId")})
-        if id_ is not None:
-            parsed.cancelled.append(id_)

@@ -17,9 +17,10 @@ from urllib.parse import parse_qs
 import anyio
 
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.protocol.access import Identity
-from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, incoming
+from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
+from mcp_bindgen.runtime.protocol.events import Event
+from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Parsed
 from mcp_bindgen.runtime.session.endpoint import Provider
 from mcp_bindgen.runtime.session.server import Server
 
@@ -27,8 +28,7 @@ from ..event_stream import encode
 from .app import AppOptions, AsgiApp
 from .call import TEXT, Call, EventWriter
 from .errors import HttpError, too_many
-from .intake import ParsedBody, parse_body
-from .open_session import MAX_POSTS, OpenSession
+from .open_session import MAX_POSTS, HttpSession
 from .sessions import SessionRegistry
 from .streams import stream_events
 
@@ -36,7 +36,7 @@ _MAX_SLEEP_SECONDS = 3600.0  # as timers have a largest time
 
 
 @dataclass(eq=False, repr=False)
-class SseSession(OpenSession):
+class SseSession(HttpSession):
     """Open session with one stream out, and no queue in: a POST waits until its message is taken.
 
     Attributes:
@@ -47,7 +47,7 @@ class SseSession(OpenSession):
     turn: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     expires_at: float | None = None
 
-    async def receive(self) -> Sequence[bytes | Oversized | Lost]:
+    async def receive(self) -> Sequence[Parsed | Lost]:
         """Return the next message; stop reading while the peer leaves responses unread (backpressure)."""
         await self.standing.wait_for_room()
         return await super().receive()
@@ -62,10 +62,10 @@ class SseSession(OpenSession):
         if not await self.standing.put(message, within=self.limits.unasked if is_unasked else None):
             raise ConnectionClosed("the client has disconnected")
 
-    async def accept(self, message: bytes) -> None:
-        """Give a message to the session, and wait until it is taken; one call at a time. Raises `HttpError`."""
+    async def accept(self, body: bytes, events: Sequence[Event], origin: RequestOrigin) -> None:
+        """Give messages to the session, and wait until they are taken; one call at a time. See `arrive`."""
         self._taken.clear()
-        self.arrive(message)
+        self.arrive(body, events, origin)
         if self.state == "open":
             await self._taken.wait()
         if self.state != "open":
@@ -87,7 +87,7 @@ class SseSession(OpenSession):
 class SseRegistry(SessionRegistry):
     """Open sessions of an endpoint, in memory."""
 
-    kind: type[OpenSession] = SseSession
+    kind: type[HttpSession] = SseSession
 
 
 class SseApp(AsgiApp):
@@ -148,8 +148,9 @@ class SseApp(AsgiApp):
 
     async def _serve(self, call: Call, writer: EventWriter) -> None:
         """Open a stream, and end its session with it."""
-        session = await self._registry.begin(call.principal)
+        session = self._registry.new(call.principal)
         assert isinstance(session, SseSession)
+        await self._registry.begin(session)
         session.expires_at = call.session_expires_at()
         session.requests += 1
         endpoint = f"{call.url_path(self._messages)}?session_id={session.id}"
@@ -161,7 +162,7 @@ class SseApp(AsgiApp):
                     await stream_events(writer, session.standing, 0)
         finally:
             with anyio.CancelScope(shield=True):
-                await session.session.close()
+                await session.connection.close()
                 await self._registry.end(session)
 
     async def _post(self, call: Call) -> None:
@@ -173,15 +174,10 @@ class SseApp(AsgiApp):
             raise too_many("too many messages wait in this session")
         async with session.turn:
             body = await self.intake.read(call)
+            peer = session.connection.peer
+            events = list(peer.read(body))
             if self.auth is not None:
-                await self.intake.authorize(call, self._parsed(body), session.revision.name)
+                await self.intake.admit(call, peer, events)
             session.extend(call.identity)
-            await session.accept(incoming(body, call.origin))
+            await session.accept(body, events, call.origin)
         await call.respond(202, b"accepted", TEXT)
-
-    def _parsed(self, body: bytes) -> ParsedBody:
-        """Parse a body; the session answers a malformed message, so it counts as an answer here."""
-        try:
-            return parse_body(body, self.endpoint.limits.batch_members)
-        except ProtocolError:
-            return ParsedBody(body, (), False)

@@ -18,13 +18,15 @@ from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
+from mcp_bindgen.runtime.protocol.events import CancelRequested, Event, Notified, Requested
 from mcp_bindgen.runtime.protocol.revision import Revision
-from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, Transport
+from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Parsed, Transport, parsed
 from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.session.session import Session
 
+from . import event_store
 from .errors import HttpError, StoreFull, too_many
-from .event_store import Event, EventStore, OpenStream
+from .event_store import EventStore, OpenStream
 from .limits import Budget, HttpLimits
 from .streams import LISTEN_STREAM, Stream
 
@@ -48,7 +50,7 @@ _MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its 
 
 
 @dataclass(eq=False, repr=False)
-class OpenSession(Transport):
+class HttpSession(Transport):
     """Open session, which is the transport of its messages.
 
     A message that answers or belongs to a request goes to the stream of its POST, any other to the stream of GET.
@@ -69,7 +71,7 @@ class OpenSession(Transport):
         independent: True: a stream does not wait for the reader of another stream.
         listen_stream: Class of the stream of GET.
         origin: Origin of the session.
-        session: The session that reads and writes the messages.
+        connection: The connection of the kernel, which handles the messages.
         worker_epoch: See above; it is part of the names of streams.
         state: State of the session.
         requests: HTTP requests in flight.
@@ -82,7 +84,7 @@ class OpenSession(Transport):
     independent = True
     listen_stream: ClassVar[type[Stream]] = Stream
 
-    session: Session = field(init=False)
+    connection: Session = field(init=False)
 
     id: str
     key: str
@@ -107,7 +109,7 @@ class OpenSession(Transport):
         self.before_sending: Callable[[], Awaitable[None]] | None = None
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
-        self._inbox: deque[bytes | Lost] = deque()
+        self._inbox: deque[Parsed | Lost] = deque()
         self._inbox_bytes = 0
         self._arrived, self._taken = asyncio.Event(), asyncio.Event()
         self.state: State = "open"
@@ -117,7 +119,7 @@ class OpenSession(Transport):
     @property
     def ending(self) -> bool:
         """True if requests do not find it any more."""
-        return self.state in GONE
+        return self.state in GONE or self.connection.closed.is_set()
 
     @property
     def supports_stream_polling(self) -> bool:
@@ -127,13 +129,13 @@ class OpenSession(Transport):
     @property
     def is_negotiated(self) -> bool:
         """True from the answer to `initialize` until the session is closed."""
-        return self.session.ready or self.session.peer.state is peer.State.NEGOTIATED
+        return self.connection.ready or self.connection.peer.state is peer.State.NEGOTIATED
 
     @property
     def is_overdue(self) -> bool:
         """True if it was idle for too long, or its client never sent `notifications/initialized`."""
         now = time.monotonic()
-        if not self.session.ready and now - self._begun > self.limits.handshake:
+        if not self.connection.ready and now - self._begun > self.limits.handshake:
             return True
         return not self.requests and now - self.seen > self.limits.idle
 
@@ -149,11 +151,11 @@ class OpenSession(Transport):
     @property
     def revision(self) -> Revision:
         """The negotiated revision."""
-        return self.session.negotiated.dispatcher.revision
+        return self.connection.negotiated.dispatcher.revision
 
     def snapshot(self) -> dict[str, Any] | None:
         """Return the state with which another process can resume the session, as JSON; None before `initialize`."""
-        agreed = self.session.negotiated
+        agreed = self.connection.negotiated
         if not self.is_negotiated:
             return None
         return {
@@ -171,7 +173,7 @@ class OpenSession(Transport):
             endpoint: The servers.
             snapshot: The result of `snapshot` there; its revision is served.
         """
-        agreed, end = self.session.negotiated, self.session.peer
+        agreed, end = self.connection.negotiated, self.connection.peer
         end.resume(snapshot["revision"], self.worker_epoch << 32)
         agreed.dispatcher = end.dispatcher
         agreed.peer_info = self.revision.types.Implementation.model_validate(snapshot["clientInfo"])
@@ -181,13 +183,13 @@ class OpenSession(Transport):
 
     def update(self, snapshot: Mapping[str, Any]) -> None:
         """Take over the log level and the subscriptions that another process has received meanwhile."""
-        agreed = self.session.negotiated
+        agreed = self.connection.negotiated
         agreed.log_level = snapshot["logLevel"]
         agreed.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
 
     # --- the session's side -----------------------------------------------------------------------------------
 
-    async def receive(self) -> Sequence[bytes | Oversized | Lost]:
+    async def receive(self) -> Sequence[Parsed | Lost]:
         """Return the messages that have arrived; nothing once the session shall end."""
         while not self._inbox:
             if self.state != "open":
@@ -285,15 +287,24 @@ class OpenSession(Transport):
         if self.streams.pop(stream.name, None) is not None:
             self.budget.add(-1)
 
-    def arrive(self, body: bytes) -> None:
-        """Take a message of a POST; raises `HttpError` when too many messages wait."""
-        if len(self._inbox) >= MAX_POSTS or (self._inbox and self._inbox_bytes + len(body) > self.limits.message):
-            raise too_many("too many messages wait in this session")
-        self._inbox_bytes += len(body)
-        self._inbox.append(body)
-        self._arrived.set()
+    def arrive(self, body: bytes, events: Sequence[Event], origin: RequestOrigin) -> None:
+        """Take the messages of a POST; raises `HttpError` when too many messages wait.
 
-    def take(self, message: bytes | Lost) -> None:
+        Args:
+            body: Its body.
+            events: The messages in it, which the peer of the connection has read.
+            origin: Their origin.
+        """
+        if len(self._inbox) >= MAX_POSTS or (self._inbox and self._inbox_bytes + len(body) > self.limits.message):
+            self.connection.peer.take_back(events)
+            raise too_many("too many messages wait in this session")
+        for event in events:
+            if isinstance(event, Requested | Notified):
+                event.origin = origin
+        self._inbox_bytes += len(body)
+        self.take(parsed(body, events))
+
+    def take(self, message: Parsed | Lost) -> None:
         """Take a message without a limit: a failure, or a message that another worker has accepted."""
         self._inbox.append(message)
         self._arrived.set()
@@ -322,10 +333,7 @@ class OpenSession(Transport):
             self._routes.pop(id_, None)
         if ids:
             await stream.put(failure(ids, "the client hung up and did not come back"), ids)
-        cancelled = self.revision.cancelled
-        if cancelled is not None:
-            for id_ in ids:
-                self.take(jsonrpc.notification(cancelled, jsonrpc.typed_params(cancelled, {"requestId": id_})))
+        self.take(parsed(b"", [CancelRequested(id_) for id_ in ids]))
 
     # --- the end ----------------------------------------------------------------------------------------------
 
@@ -364,7 +372,7 @@ class OpenSession(Transport):
         for name, stream in streams.items():
             if name != LISTEN_STREAM:
                 error = unanswered(stream.pending, "the server was restarted while it handled this request")
-                await self.store.write(self.key, name, [Event(stream.last + 1, error)], None)
+                await self.store.write(self.key, name, [event_store.Event(stream.last + 1, error)], None)
 
 
 def unanswered(pending: bytes, reason: str) -> bytes:

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial
@@ -20,17 +20,20 @@ from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.concurrency import scheduled
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
-from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
+from mcp_bindgen.runtime.protocol.events import CancelRequested, Event, Notified, Rejected, Requested
+from mcp_bindgen.runtime.protocol.methods import INITIALIZED
+from mcp_bindgen.runtime.protocol.transport import Outgoing
 from mcp_bindgen.runtime.session.endpoint import Workers
 
 from .access import HttpEndpoint
 from .call import EVENTS, VERSION, Call, EventWriter, check_version
 from .errors import RETRY_SOON, STOPPING, HttpError, refused, too_many, unavailable
 from .event_store import EventStore, StoredSession, StoreUnavailable
-from .intake import Intake, ParsedBody
+from .intake import Intake, begins_session
 from .limits import Budget, Budgets, HttpLimits
-from .open_session import GONE, OpenSession
+from .open_session import GONE, HttpSession
 from .streams import LISTEN_STREAM, Stream, parse_event_id, stream_events, unknown_event
 
 _ID_BYTES = 32
@@ -56,7 +59,7 @@ class SessionRegistry:
         limits: Limits of the endpoint.
     """
 
-    kind: type[OpenSession] = OpenSession
+    kind: type[HttpSession] = HttpSession
     retry: int | None = None
 
     def __init__(self, endpoint: HttpEndpoint, store: EventStore | None, limits: HttpLimits) -> None:
@@ -65,7 +68,7 @@ class SessionRegistry:
         self._store = store
         self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
         self._queues = Budgets(limits.queued, limits.queued_of_principal, "too much{} waits to be read")
-        self._open: dict[str, OpenSession] = {}
+        self._open: dict[str, HttpSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
@@ -74,14 +77,17 @@ class SessionRegistry:
 
     # --- beginning --------------------------------------------------------------------------------------------
 
-    async def begin(self, principal: str | None) -> OpenSession:
+    def new(self, principal: str | None) -> HttpSession:
+        """Return a session that has not begun: its peer reads the message that begins it."""
+        return self._made(secrets.token_urlsafe(_ID_BYTES), principal)
+
+    async def begin(self, session: HttpSession) -> None:
         """Begin a session; raises `HttpError` when there are too many."""
         async with self._changing:
-            await self._make_room(principal)
-            id_ = secrets.token_urlsafe(_ID_BYTES)
-            return self._start(self._made(id_, principal))
+            await self._make_room(session.principal)
+            self._start(session)
 
-    async def find(self, id_: str, principal: str | None) -> OpenSession:
+    async def find(self, id_: str, principal: str | None) -> HttpSession:
         """Return the session with an id, restored from the store if need be.
 
         Raises:
@@ -97,17 +103,17 @@ class SessionRegistry:
                 raise
             except UNREADABLE as error:
                 log.error("a stored session cannot be read, so its client begins a new session: %r", error)
-        if session is None or session.state in GONE or not session.belongs_to(principal):
+        if session is None or session.ending or not session.belongs_to(principal):
             raise refused(404, "there is no such session; a new one begins with initialize")
         return session
 
-    async def _restore(self, id_: str, store: EventStore, principal: str | None) -> OpenSession | None:
+    async def _restore(self, id_: str, store: EventStore, principal: str | None) -> HttpSession | None:
         """Go on with a session of another process."""
         async with self._changing:
             stored = None if id_ in self._open else await store.load(key_of(id_))
             return self._open.get(id_) if stored is None else await self._take_part(id_, stored, principal)
 
-    async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> OpenSession | None:
+    async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> HttpSession | None:
         """Start a stored session; return None if it belongs to another principal, or its revision is not served."""
         record = from_json(stored.record)
         if record["principal"] != principal or record["memory"]["revision"] not in self.endpoint.dispatchers:
@@ -117,23 +123,23 @@ class SessionRegistry:
         await self._settle(session, stored)
         return self._start(session)
 
-    async def _settle(self, session: OpenSession, stored: StoredSession) -> None:
+    async def _settle(self, session: HttpSession, stored: StoredSession) -> None:
         """Settle the requests that the previous process left unanswered."""
         await session.fail_unanswered(stored.streams)
 
     def _made(
         self, id_: str, principal: str | None, worker_epoch: int = 0, last: int = 0, saved: bytes = b""
-    ) -> OpenSession:
+    ) -> HttpSession:
         """Make a session."""
         streams, queue = self._streams.of(principal), self._queues.of(principal)
         budget = Budget(self.limits.streams_of_session, "too many streams are open in this session", streams)
         session = self.kind(
             id_, key_of(id_), self.limits, budget, queue, self._store, worker_epoch, last, principal, saved
         )
-        session.session = self.endpoint.session(session)
+        session.connection = self.endpoint.session(session)
         return session
 
-    def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> OpenSession:
+    def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> HttpSession:
         """Make a session from its stored state."""
         last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
         session = self._made(id_, principal, stored.worker_epoch, last, stored.record)
@@ -147,7 +153,7 @@ class SessionRegistry:
             oldest.finish()
             await self._forget(oldest)
 
-    def evictable(self, principal: str | None) -> OpenSession | None:
+    def evictable(self, principal: str | None) -> HttpSession | None:
         """Return the session that has to end so that another session can begin; None if there is room.
 
         It is the oldest session without `notifications/initialized`: clients send that at once, so clients that only
@@ -165,13 +171,13 @@ class SessionRegistry:
             (sessions, self.limits.sessions, "too many sessions are open"),
         ):
             if len(open_) >= limit:
-                oldest = next((one for one in open_ if not one.session.ready), None)
+                oldest = next((one for one in open_ if not one.connection.ready), None)
                 if oldest is None:
                     raise too_many(reason)
                 return oldest
         return None
 
-    def _start(self, session: OpenSession) -> OpenSession:
+    def _start(self, session: HttpSession) -> HttpSession:
         self._open[session.id] = session
         session.before_sending = partial(self._save, session)
         self._spawn(self._run(session))
@@ -187,14 +193,14 @@ class SessionRegistry:
 
     # --- requests ---------------------------------------------------------------------------------------------
 
-    async def forward(self, session: OpenSession, parsed: ParsedBody) -> None:
+    async def forward(self, session: HttpSession, body: bytes, events: Sequence[Event]) -> None:
         """Pass on the messages that other workers wait for, where several workers serve a session."""
 
-    async def confirm(self, session: OpenSession) -> None:
+    async def confirm(self, session: HttpSession) -> None:
         """Note that the client of a session is initialized, where several workers serve a session."""
 
     @asynccontextmanager
-    async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
+    async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Find the stream that a GET reads while the block runs.
 
         Args:
@@ -221,15 +227,15 @@ class SessionRegistry:
         stream = standing if name == LISTEN_STREAM else session.streams.get(name)
         yield stream or Stream(session.key, name, (), self._store, last=span[1], state="done", persisted=True), number
 
-    async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
+    async def _span(self, session: HttpSession, stream: str) -> tuple[int, int] | None:
         return None if self._store is None else await self._store.span(session.key, stream)
 
     # --- living -----------------------------------------------------------------------------------------------
 
-    async def _run(self, session: OpenSession) -> None:
+    async def _run(self, session: HttpSession) -> None:
         try:
             try:
-                await self.endpoint.run(session.session)
+                await self.endpoint.run(session.connection)
             except Exception:
                 log.exception("a session failed")
             await self._wind_up(session)
@@ -238,7 +244,7 @@ class SessionRegistry:
         finally:
             self._open.pop(session.id, None)
 
-    async def _wind_up(self, session: OpenSession) -> None:
+    async def _wind_up(self, session: HttpSession) -> None:
         """Close a session that has ended here."""
         if session.state != "left":
             try:
@@ -246,7 +252,7 @@ class SessionRegistry:
             finally:
                 await session.end("the session is over")
 
-    async def _save(self, session: OpenSession) -> None:
+    async def _save(self, session: HttpSession) -> None:
         """Store the state that another process needs, if it has changed."""
         session.seen = time.monotonic()
         if self._store is None or session.state in GONE:
@@ -262,13 +268,13 @@ class SessionRegistry:
 
     # --- ending -----------------------------------------------------------------------------------------------
 
-    async def end(self, session: OpenSession) -> None:
+    async def end(self, session: HttpSession) -> None:
         """End a session, here and in the store; running handlers have a moment to finish."""
         session.finish()
         async with self._changing:
             await self._forget(session)
 
-    async def _forget(self, session: OpenSession) -> None:
+    async def _forget(self, session: HttpSession) -> None:
         if self._open.pop(session.id, None) is not None and self._store is not None:
             await self._store.forget(session.key)
 
@@ -370,7 +376,7 @@ class HttpSessions:
         self._stateful = [name for name, one in self._dispatchers.items() if not one.revision.era.is_stateless]
         self._versions = {None, *(name.encode() for name in self._stateful)}
 
-    async def find(self, call: Call) -> OpenSession:
+    async def find(self, call: Call) -> HttpSession:
         """Return the session of a request.
 
         The session keeps the negotiated revision, also if the header names another served revision.
@@ -392,7 +398,7 @@ class HttpSessions:
 
     # --- POST -------------------------------------------------------------------------------------------------
 
-    async def post(self, call: Call, body: bytes, session: OpenSession | None) -> None:
+    async def post(self, call: Call, body: bytes, session: HttpSession | None) -> None:
         """Respond to a POST: give its messages to the session, and send their answers. Raises `HttpError`.
 
         Args:
@@ -400,26 +406,28 @@ class HttpSessions:
             body: Its body.
             session: Its session, which was found before the body was read; None if it names none.
         """
-        parsed = self._intake.parse(call, body)
-        if self.registry.endpoint.access_policy is not None:
-            await self._intake.authorize(call, parsed, None if session is None else session.revision.name)
-        is_new = session is None and parsed.is_initialize
+        is_new = session is None and begins_session(body)
         if is_new:
             check_version(call, self._dispatchers)
-            session = await self.registry.begin(call.principal)
-        elif session is None or session.state in GONE:
+            session = self.registry.new(call.principal)
+        elif session is None or session.ending:
             session = await self.find(call)
-        if parsed.is_batch:
-            parsed.check_batch(session.revision)
+        peer = session.connection.peer
+        events = self._intake.events(call, peer, body)
+        if self.registry.endpoint.access_policy is not None:
+            await self._intake.admit(call, peer, events)
+        if is_new:
+            if peer.initialize_request_id is None:
+                await self.find(call)  # refuses a notification of that name
+            await self.registry.begin(session)
         session.requests += 1
         try:
-            if parsed.ids:
-                await self._respond(call, session, parsed, is_new)
+            ids = [one.id for one in events if isinstance(one, Requested | Rejected) and one.id is not None]
+            if ids:
+                await self._respond(call, session, body, events, ids, is_new)
             else:
-                await self.registry.forward(session, parsed)
-                session.arrive(incoming(parsed.body, call.origin))
-                await session.settle(parsed.cancelled)
-                if parsed.is_initialized:
+                await self._pass_on(call, session, body, events)
+                if any(isinstance(one, Notified) and one.route.method.name == INITIALIZED for one in events):
                     await self.registry.confirm(session)
                 await call.respond(202)
         finally:
@@ -428,22 +436,40 @@ class HttpSessions:
             if is_new and not session.is_negotiated:
                 await self.registry.end(session)
 
-    async def _respond(self, call: Call, session: OpenSession, parsed: ParsedBody, is_new: bool) -> None:
+    async def _pass_on(self, call: Call, session: HttpSession, body: bytes, events: Sequence[Event]) -> None:
+        """Give the messages of a POST to the session, here and at other workers; take them back if it is refused."""
+        try:
+            await self.registry.forward(session, body, events)
+            session.arrive(body, events, call.origin)
+        except BaseException:
+            session.connection.peer.take_back(events)
+            raise
+        await session.settle([one.id for one in events if isinstance(one, CancelRequested)])
+
+    async def _respond(
+        self,
+        call: Call,
+        session: HttpSession,
+        body: bytes,
+        events: Sequence[Event],
+        ids: Collection[RequestId],
+        is_new: bool,
+    ) -> None:
         """Respond to a POST with requests: with JSON if the answer comes at once, else with a stream."""
-        if parsed.answered or parsed.cancelled:
-            await self.registry.forward(session, parsed)
-        stream = session.expect(parsed.ids)
+        try:
+            stream = session.expect(ids)
+        except HttpError:
+            session.connection.peer.take_back(events)
+            raise
         headers = [(SESSION, session.id.encode())] if is_new else []
         writer = None
         try:
             with stream.reading():
                 try:
-                    session.arrive(incoming(parsed.body, call.origin))
-                except HttpError:
-                    await session.settle(parsed.ids)
+                    await self._pass_on(call, session, body, events)
+                except BaseException:
+                    await session.settle(ids)
                     raise
-                if parsed.cancelled:
-                    await session.settle(parsed.cancelled)
                 with anyio.move_on_after(self._quick):
                     await stream.first()
                 answer = stream.sole_answer()
@@ -451,7 +477,7 @@ class HttpSessions:
                     if is_new and not session.is_negotiated:
                         headers = []
                     status = 200
-                    if isinstance(answer, Outgoing) and answer.refused:
+                    if isinstance(answer, Outgoing) and answer.error is not None:
                         status, headers = 429, [*headers, RETRY_SOON]
                     with anyio.move_on_after(self._limits.write_timeout):
                         await call.respond(status, answer, headers=headers)
@@ -465,7 +491,7 @@ class HttpSessions:
         if writer is not None:
             await writer.end()
 
-    async def _stream(self, writer: EventWriter, session: OpenSession, stream: Stream, after: int) -> None:
+    async def _stream(self, writer: EventWriter, session: HttpSession, stream: Stream, after: int) -> None:
         await writer.open()
         retry = self._retry if stream.persisted and session.supports_stream_polling else None
         await stream_events(writer, stream, after, retry)

@@ -31,7 +31,7 @@ from mcp_bindgen.runtime.session.execution import handle
 from .access import HttpEndpoint, operations
 from .call import VERSION, Call, EventWriter, check_version, event, within
 from .errors import HttpError, RawHeaders, refused
-from .intake import Intake
+from .intake import Intake, begins_session
 from .mirrored_headers import mismatch
 
 
@@ -201,11 +201,12 @@ class Sessionless(StatelessRequests):
     async def post(self, call: Call, body: bytes) -> None:
         """Answer the messages of a POST. Raises `HttpError`."""
         peer = self._peer.another()
-        if not _begins_session(body):
+        if not begins_session(body):
             peer.resume(self._revision(call), 1)
         else:
             check_version(call, self._endpoint.dispatchers)
-        events = await self._intake.events(call, peer, body)
+        events = self._intake.events(call, peer, body)
+        await self._intake.admit(call, peer, events)
         if not any(isinstance(one, Requested | Notified | Rejected) for one in events):
             raise HttpError(400, SessionRequired("an answer"))
         reply = _Reply(call, peer, self._endpoint, self._write_timeout, self._keep_alive)
@@ -244,16 +245,6 @@ class Sessionless(StatelessRequests):
                 answered, error = await handle(reply, one)
                 data = answered or data
         return data, error
-
-
-def _begins_session(body: bytes) -> bool:
-    """Return True if a body is the request `initialize`."""
-    name = jsonrpc.peek_method(body)
-    if name is None:
-        with suppress(ProtocolError):
-            message = parse(body)
-            name = message.get("method") if is_object(message) else None
-    return name == INITIALIZE
 
 
 def remembered(endpoint: Endpoint, dispatcher: Dispatcher, route: Route, handler: Handler) -> Handler:

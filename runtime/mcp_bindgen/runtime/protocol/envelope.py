@@ -73,20 +73,20 @@ def read_envelope(message: object) -> Envelope:
         ProtocolError: -32600, it is not a JSON-RPC message; `request_id` returns the id for the response.
     """
     if not is_object(message):
-        raise invalid("a message is a JSON object")
+        raise invalid("a message is a JSON object", Malformed)
     if message.get("jsonrpc") != "2.0":
-        raise invalid('"jsonrpc" must be "2.0"')
+        raise invalid('"jsonrpc" must be "2.0"', Malformed)
     id_ = request_id(message)
     if is_answer(message):
         is_error = "error" in message and message.get("result") is None
         return Envelope("error" if is_error else "result", id_, "", message)
     method = message.get("method")
     if not isinstance(method, str):
-        raise invalid('"method" must be a string')
+        raise invalid('"method" must be a string', Malformed)
     if "id" not in message:
         return Envelope("notification", None, method, message)
     if id_ is None:
-        raise invalid('"id" must be a string or an integer')
+        raise invalid('"id" must be a string or an integer', Malformed)
     return Envelope("request", id_, method, message)
 
 
@@ -113,15 +113,18 @@ def read_envelopes(data: bytes, max_members: int | None = None) -> tuple[list[En
     return [read_envelope(message) for message in messages], is_array(document)
 
 
-class BatchTooLarge(ProtocolError):
+class Malformed(ProtocolError):
+    """Error for text that is no message, or is no message for this connection: an HTTP request with it is refused."""
+
+
+class BatchTooLarge(Malformed):
     """Error -32600 for a batch with too many messages."""
 
 
 def check_batch_size(messages: list[Any], max_members: int) -> None:
     """Check the number of messages in a batch; raises `BatchTooLarge`."""
     if len(messages) > max_members:
-        reason = f"the batch has {len(messages)} messages; send at most {max_members}"
-        raise BatchTooLarge(INVALID_REQUEST, f"Invalid request: {reason}")
+        raise invalid(f"the batch has {len(messages)} messages; send at most {max_members}", BatchTooLarge)
 
 
 def parse(data: bytes) -> Any:
@@ -137,7 +140,7 @@ def parse(data: bytes) -> Any:
             document = json.loads(data.decode())
             return [_mended(one) for one in document] if is_array(document) else _mended(document)
         except (ValueError, RecursionError):
-            raise ProtocolError(PARSE_ERROR, "Parse error", str(error)) from None
+            raise Malformed(PARSE_ERROR, "Parse error", str(error)) from None
 
 
 def _mended(message: object) -> Any:
@@ -172,9 +175,9 @@ def request_id(message: dict[str, Any]) -> RequestId | None:
     return found if isinstance(found, int | str) and not isinstance(found, bool) else None
 
 
-def invalid(reason: str) -> ProtocolError:
+def invalid(reason: str, kind: type[ProtocolError] = ProtocolError) -> ProtocolError:
     """Make the error -32600 with a reason."""
-    return ProtocolError(INVALID_REQUEST, f"Invalid request: {reason}")
+    return kind(INVALID_REQUEST, f"Invalid request: {reason}")
 
 
 def invalid_answer(reason: str) -> ProtocolError:

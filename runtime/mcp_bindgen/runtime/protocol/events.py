@@ -61,7 +61,7 @@ class CancelRequested:
     """The other side no longer wants an answer to the request with this id."""
 
     id: RequestId
-    reason: str | None
+    reason: str | None = None
 
 
 @dataclass(slots=True)

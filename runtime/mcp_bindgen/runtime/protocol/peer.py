@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -31,9 +31,9 @@ from ..logs import log
 from ..model.base import optional
 from ..model.json_types import is_array, is_object
 from . import jsonrpc
-from .access import RequestOrigin
 from .envelope import (
     Envelope,
+    Malformed,
     Mended,
     RequestId,
     answered_id,
@@ -53,7 +53,7 @@ from .methods import CANCELLED, INITIALIZE, INITIALIZED, LISTEN, PING, Notificat
 from .revision import Dispatcher, Dispatchers
 from .routing import Route
 from .stateless import key_in, meta_beside, names_revision, select_revision
-from .transport import Incoming, Lost, Oversized
+from .transport import Lost, Oversized, Parsed
 
 if TYPE_CHECKING:
     from .batches import Batch
@@ -191,18 +191,18 @@ class Peer:
         return list(self.read(data))
 
     def read(self, data: bytes | Oversized | Lost) -> Iterable[Event]:
-        """Return the events of what a transport delivers, with the origin of the message.
+        """Return the events of what a transport delivers.
 
         Of a batch, the next message is read when the next event is asked for.
         """
         if type(data) is not bytes:
+            if isinstance(data, Parsed):
+                return data.events
             if isinstance(data, Oversized):
                 return self.receive_oversized(data.limit, data.head)
             if isinstance(data, Lost):
                 self.changes += data.id == 0
                 return self.lose(data.id, data.error)
-            if isinstance(data, Incoming):
-                return _with_origin(self.read(bytes(data)), data.origin)
         if self.is_closed:
             return []
         event = self._receive_quickly(data)
@@ -292,8 +292,10 @@ class Peer:
 
     def _receive_batch(self, messages: list[Any]) -> Iterable[Event]:
         try:
-            if not self.dispatcher.revision.batches or not messages:
-                raise invalid("batches are not part of this revision" if messages else "the batch is empty")
+            if not messages:
+                raise invalid("the batch is empty", Malformed)
+            if not self.dispatcher.revision.batches:
+                raise invalid(f"batches are not part of revision {self.dispatcher.revision}", Malformed)
             check_batch_size(messages, self.max_batch_members)
         except ProtocolError as error:
             lost = [event for message in messages for event in self.lose(answered_id(message), error)]
@@ -345,9 +347,9 @@ class Peer:
     def _request(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Event:
         assert envelope.id is not None
         if envelope.id in self.handling or (batch is not None and batch.has(envelope.id)):
-            raise invalid(f"the id {envelope.id!r} is in use")
+            raise invalid(f"the id {envelope.id!r} is in use", Malformed)
         if batch is not None and not dispatcher.revision.batches:
-            raise invalid("batches are not part of this revision")
+            raise invalid(f"batches are not part of revision {dispatcher.revision}")
         admission = self._admission(dispatcher, envelope.method, "request")
         if admission == "begins" and batch is None:
             wanted = envelope.params.get("protocolVersion") if is_object(envelope.params) else None
@@ -552,13 +554,6 @@ class Peer:
     def _check_open(self) -> None:
         if self.is_closed:
             raise ConnectionClosed("the connection is closed")
-
-
-def _with_origin(events: Iterable[Event], origin: RequestOrigin) -> Iterator[Event]:
-    for event in events:
-        if isinstance(event, Requested | Notified):
-            event.origin = origin
-        yield event
 
 
 Reaction: TypeAlias = Callable[[Peer, Any], Event | None]

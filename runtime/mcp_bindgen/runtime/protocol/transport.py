@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .access import UNKNOWN_ORIGIN, RequestOrigin
 from .envelope import RequestId
-from .errors import LoginRequired
+from .errors import LoginRequired, ProtocolError
 from .methods import Method
+
+if TYPE_CHECKING:
+    from .events import Event
 
 MAX_MESSAGE = 64 * 1024 * 1024
 """The largest message, in bytes, that a transport lets through unless it is told otherwise."""
@@ -45,16 +48,16 @@ class Oversized:
         self.head = head
 
 
-class Incoming(bytes):
-    """JSON text of a message, with the origin of this message."""
+class Parsed(bytes):
+    """JSON text of a message, with the events that the peer of the session has read in it."""
 
-    origin: RequestOrigin
+    events: Sequence[Event]
 
 
-def incoming(message: bytes, origin: RequestOrigin) -> Incoming:
-    """Return a message with its origin."""
-    marked = Incoming(message)
-    marked.origin = origin
+def parsed(message: bytes, events: Sequence[Event]) -> Parsed:
+    """Return a message with its events."""
+    marked = Parsed(message)
+    marked.events = events
     return marked
 
 
@@ -70,7 +73,7 @@ class Outgoing(bytes):
         cancels: The id of our own request that it takes back.
         begins_session: True if it is the request that begins a session.
         opens_stream: True if the other side may speak unasked once it has taken this.
-        refused: True if it answers a request that was not even begun, because too much was going on.
+        error: Error of a request that it refuses before its handler began, as too much was going on; else None.
         self_contained: True if its answer depends on nothing else that was said, so that hanging up cancels it
             (stateless revisions).
         ask_user: Runs a login that the message needs.
@@ -84,7 +87,7 @@ class Outgoing(bytes):
     cancels: int | None = None
     begins_session: bool = False
     opens_stream: bool = False
-    refused: bool = False
+    error: ProtocolError | None = None
     self_contained: bool = False
     ask_user: AskUser = staticmethod(ask_at_once)
 
@@ -106,7 +109,7 @@ class Transport(Protocol):
     """Carrier of whole messages between two sides. Inherit from it: only the first three methods are required.
 
     Attributes:
-        origin: Origin of all messages that are no `Incoming`.
+        origin: Origin of all messages that are no `Parsed`.
         independent: True if `send` waits only for the reader of one stream, so that messages never wait for each other.
         extensions: Extensions of the protocol that authorization uses: id -> settings.
         mirror: Makes from a `Revision` the object that copies parts of messages into headers; `None` without headers.

@@ -414,11 +414,11 @@ class Session(Link):
                 self._extend_all()
             self._reply(data, id_)
 
-    def _reply(self, data: bytes, id_: RequestId | None, *, refused: bool = False) -> None:
-        """Queue an answer, if it is to be sent."""
+    def _reply(self, data: bytes, id_: RequestId | None, error: errors.ProtocolError | None = None) -> None:
+        """Queue an answer, if it is to be sent; `error` refuses a request whose handler has not begun."""
         if data:
             message = Outgoing(data)
-            message.related, message.refused = id_, refused
+            message.related, message.error = id_, error
             message.ask_user = self._log_in
             if isinstance(data, BatchReply):
                 message.batch_ids = data.ids
@@ -473,7 +473,7 @@ class Session(Link):
         self._refusals += 1
         observation.refused("too many messages of a connection wait")
         if isinstance(event, Requested):
-            self._reply(self.peer.fail(event.id, error), event.id, refused=True)
+            self._reply(self.peer.fail(event.id, error), event.id, error)
 
     def _unhold(self) -> None:
         """Begin waiting events as far as there is room; until an event begins, it can be cancelled."""
