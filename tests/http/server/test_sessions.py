@@ -858,6 +858,7 @@ async def test_a_session_frees_its_streams_while_the_store_is_unavailable(caplog
     streams = [transport.expect([number]) for number in range(30)]
     for stream in streams:
         await stream.persist()
+        stream.hang_up()
     store.is_away = True
     begun = asyncio.get_running_loop().time()
     await transport.end("the server is stopping")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -46,7 +45,7 @@ GONE = ("ending", "over")
 MAX_POSTS = 64
 """Messages of a session that wait for their turn."""
 
-_MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its stream
+_MAX_ID_CHARACTERS = 64 * 1024  # of the requests in a POST, which are kept with its stream
 
 
 @dataclass(eq=False, repr=False)
@@ -78,7 +77,7 @@ class HttpSession(Transport):
         seen: Time of its last traffic, on the clock of `time.monotonic`.
         standing: The stream that belongs to no request.
         streams: Streams of requests that are open, or still read; by name.
-        before_sending: Awaited before messages are sent.
+        before_sending: Awaited before messages are sent, if the snapshot may have changed.
     """
 
     independent = True
@@ -107,6 +106,7 @@ class HttpSession(Transport):
         self.seen: float = time.monotonic()
         self._begun = self.seen
         self.before_sending: Callable[[], Awaitable[None]] | None = None
+        self._saved_state: object = None
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
         self._inbox: deque[Parsed | Lost] = deque()
@@ -166,6 +166,14 @@ class HttpSession(Transport):
             "subscriptions": sorted(agreed.subscriptions or ()),
         }
 
+    @property
+    def _changing_state(self) -> object:
+        """The part of the snapshot that may change, in a form that is cheap to make; None before `initialize`."""
+        agreed = self.connection.negotiated
+        ready = self.connection.ready
+        is_known = ready or self.connection.peer.state is peer.State.NEGOTIATED
+        return (ready, agreed.log_level, *(agreed.subscriptions or ())) if is_known else None
+
     def resume(self, endpoint: Endpoint, snapshot: Mapping[str, Any]) -> None:
         """Resume a session of another process; late responses to requests of that process are ignored.
 
@@ -207,8 +215,10 @@ class HttpSession(Transport):
         if self.state in ("left", "over"):
             raise ConnectionClosed("the session is over")
         try:
-            if self.before_sending is not None:
+            self.seen = time.monotonic()
+            if self.before_sending is not None and (known := self._changing_state) not in (None, self._saved_state):
                 await self.before_sending()
+                self._saved_state = known
             for message in messages:
                 await self._deliver(message if isinstance(message, Outgoing) else Outgoing(message))
         except ConnectionClosed:
@@ -265,20 +275,20 @@ class HttpSession(Transport):
     # --- the side of HTTP -------------------------------------------------------------------------------------
 
     def expect(self, ids: Collection[RequestId]) -> Stream:
-        """Begin the stream of a POST with requests.
+        """Begin the stream of a POST with requests, which reads it.
 
         Raises:
             HttpError: An id is in use, the ids are too long, or there are too many streams.
         """
-        if len(json.dumps(list(ids))) > _MAX_ID_BYTES:
-            raise HttpError(413, invalid(f"the ids are longer than {_MAX_ID_BYTES} bytes; use shorter ones"))
+        if len(repr(ids)) > _MAX_ID_CHARACTERS:
+            raise HttpError(413, invalid(f"the ids are longer than {_MAX_ID_CHARACTERS} characters; use shorter ones"))
         for id_ in ids:
             if id_ in self._routes:
                 raise HttpError(400, invalid(f"the id {id_!r} is in use"))
         self.budget.take()
         self._count += 1
         name = f"{self.worker_epoch:x}.{self._count:x}"
-        stream = Stream(self.key, name, ids, self.store, queue=self.queue, on_done=self._done)
+        stream = Stream(self.key, name, ids, self.store, state="read", queue=self.queue, on_done=self._done)
         self.streams[name] = stream
         self._routes.update(dict.fromkeys(ids, stream))
         return stream
@@ -354,14 +364,12 @@ class HttpSession(Transport):
 
     async def end(self, reason: str) -> None:
         """Close all streams, with an error for each pending request unless the store is away."""
-        ending = [(stream, set(stream.pending)) for stream in self.streams.values()]
-        for id_ in [id_ for _, ids in ending for id_ in ids]:
-            self._routes.pop(id_, None)
-        puts = (stream.put(failure(ids, reason), ids) for stream, ids in ending if ids)
-        for found in await asyncio.gather(*puts, return_exceptions=True):  # at once: each may wait for the store
+        self._routes.clear()
+        puts = [one.put(failure(one.pending, reason), one.pending) for one in self.streams.values() if one.pending]
+        for found in await asyncio.gather(*puts, return_exceptions=True) if puts else ():  # each may wait for the store
             if isinstance(found, Exception):
                 log.warning("the end of a session is not stored: %s", found)
-        for stream, _ in ending:
+        for stream in list(self.streams.values()):
             stream.close()
         self.standing.close()
         self.standing.drop()

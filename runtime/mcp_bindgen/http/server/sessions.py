@@ -9,8 +9,8 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Collection, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -20,7 +20,6 @@ from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.concurrency import scheduled
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.events import CancelRequested, Event, Notified, Rejected, Requested
 from mcp_bindgen.runtime.protocol.methods import INITIALIZED
@@ -28,7 +27,7 @@ from mcp_bindgen.runtime.protocol.transport import Outgoing
 from mcp_bindgen.runtime.session.endpoint import Workers
 
 from .access import HttpEndpoint
-from .call import EVENTS, VERSION, Call, EventWriter, check_version
+from .call import EVENTS, VERSION, Call, EventWriter, check_version, within
 from .errors import RETRY_SOON, STOPPING, HttpError, refused, too_many, unavailable
 from .event_store import EventStore, StoredSession, StoreUnavailable
 from .intake import Intake, begins_session
@@ -422,74 +421,60 @@ class HttpSessions:
             await self.registry.begin(session)
         session.requests += 1
         try:
-            ids = [one.id for one in events if isinstance(one, Requested | Rejected) and one.id is not None]
-            if ids:
-                await self._respond(call, session, body, events, ids, is_new)
-            else:
-                await self._pass_on(call, session, body, events)
-                if any(isinstance(one, Notified) and one.route.method.name == INITIALIZED for one in events):
-                    await self.registry.confirm(session)
-                await call.respond(202)
+            await self._answer(call, session, body, events, is_new)
         finally:
             session.requests -= 1
             session.seen = time.monotonic()
             if is_new and not session.is_negotiated:
                 await self.registry.end(session)
 
-    async def _pass_on(self, call: Call, session: HttpSession, body: bytes, events: Sequence[Event]) -> None:
-        """Give the messages of a POST to the session, here and at other workers; take them back if it is refused."""
-        try:
-            await self.registry.forward(session, body, events)
-            session.arrive(body, events, call.origin)
-        except BaseException:
-            session.connection.peer.take_back(events)
-            raise
-        await session.settle([one.id for one in events if isinstance(one, CancelRequested)])
-
-    async def _respond(
-        self,
-        call: Call,
-        session: HttpSession,
-        body: bytes,
-        events: Sequence[Event],
-        ids: Collection[RequestId],
-        is_new: bool,
+    async def _answer(
+        self, call: Call, session: HttpSession, body: bytes, events: Sequence[Event], is_new: bool
     ) -> None:
-        """Respond to a POST with requests: with JSON if the answer comes at once, else with a stream."""
+        """Give the messages of a POST to the session, and send their answers."""
+        ids = [one.id for one in events if isinstance(one, Requested | Rejected) and one.id is not None]
+        stream: Stream | None = None
         try:
-            stream = session.expect(ids)
-        except HttpError:
-            session.connection.peer.take_back(events)
-            raise
-        headers = [(SESSION, session.id.encode())] if is_new else []
-        writer = None
-        try:
-            with stream.reading():
-                try:
-                    await self._pass_on(call, session, body, events)
-                except BaseException:
+            try:
+                stream = session.expect(ids) if ids else None
+                await self.registry.forward(session, body, events)
+                session.arrive(body, events, call.origin)
+            except BaseException:
+                session.connection.peer.take_back(events)
+                if stream is not None:
                     await session.settle(ids)
-                    raise
-                with anyio.move_on_after(self._quick):
-                    await stream.first()
-                answer = stream.sole_answer()
-                if answer is not None:
-                    if is_new and not session.is_negotiated:
-                        headers = []
-                    status = 200
-                    if isinstance(answer, Outgoing) and answer.error is not None:
-                        status, headers = 429, [*headers, RETRY_SOON]
-                    with anyio.move_on_after(self._limits.write_timeout):
-                        await call.respond(status, answer, headers=headers)
-                else:
-                    await stream.persist()
-                    writer = EventWriter(call, self._limits.write_timeout, self._keep_alive, headers)
-                    await self._stream(writer, session, stream, 0)
+                raise
+            await session.settle([one.id for one in events if isinstance(one, CancelRequested)])
+            if stream is not None:
+                await self._respond(call, session, stream, is_new)
+                return
+            if any(isinstance(one, Notified) and one.route.method.name == INITIALIZED for one in events):
+                await self.registry.confirm(session)
+            await call.respond(202)
         finally:
-            if stream.pending and not stream.is_read and not stream.persisted:  # the client cannot resume the stream
-                await session.abandon(stream)
-        if writer is not None:
+            if stream is not None:
+                stream.hang_up()
+                if stream.pending and not stream.is_read and not stream.persisted:  # it cannot be resumed
+                    await session.abandon(stream)
+
+    async def _respond(self, call: Call, session: HttpSession, stream: Stream, is_new: bool) -> None:
+        """Respond to a POST with requests: with JSON if the answer comes at once, else with a stream."""
+        headers = [(SESSION, session.id.encode())] if is_new else []
+        answer = await stream.sole_answer(self._quick)
+        if answer is None:
+            await stream.persist()
+            writer = EventWriter(call, self._limits.write_timeout, self._keep_alive, headers)
+            with stream.reading():
+                await self._stream(writer, session, stream, 0)
             await writer.end()
+            return
+        if is_new and not session.is_negotiated:
+            headers = []
+        status = 200
+        if isinstance(answer, Outgoing) and answer.error is not None:
+            status, headers = 429, [*headers, RETRY_SOON]
+        with suppress(TimeoutError):
+            await within(self._limits.write_timeout, call.respond(status, answer, headers=headers))
 
     async def _stream(self, writer: EventWriter, session: HttpSession, stream: Stream, after: int) -> None:
         await writer.open()

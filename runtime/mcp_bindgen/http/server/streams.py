@@ -50,6 +50,7 @@ CLOSED = ("ending", "done")
 
 _MAX_BUFFERED_BYTES = 1024 * 1024
 _MAX_BUFFERED = 1024  # messages
+_TURNS = 2  # of the event loop, in which a handler that does not wait answers; a timer would cost more
 
 
 @dataclass(eq=False, repr=False)
@@ -62,7 +63,7 @@ class Stream:
         pending: Ids of the requests that it has to answer; the last answer closes it.
         store: Store of its events, if any.
         last: Number of its last event.
-        state: `done` for a stream that is only replayed.
+        state: `done` for a stream that is only replayed, `read` for a POST that waits for `sole_answer`.
         persisted: True if the store has it.
         queue: Limit for the buffered bytes of several streams.
 
@@ -113,8 +114,9 @@ class Stream:
             if patience.cancelled_caught:
                 log.debug("a client is disconnected: it does not read")
                 self.disconnect()
-        work = self._add(message, answered)
-        return await (self._finish(work) if self.persisted or self._turn.locked() else work)
+        if self.persisted or self._turn.locked():
+            return await self._finish(self._add(message, answered))
+        return self._note(*self._next(message, answered))  # costs no task and no lock
 
     async def settle(self, ids: Collection[RequestId]) -> None:
         """Note that requests will not be answered; the last pending id closes the stream."""
@@ -122,20 +124,33 @@ class Stream:
 
     async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
         async with self._turn:
-            if self.state in CLOSED:
-                return False
-            left = set(self.pending).difference(answered)
-            closes = bool(self.pending) and not left
-            is_reachable = message is not None and (self._reader is not None or self._is_resumable())
-            events = [Event(self.last + 1, message)] if message is not None and is_reachable else []
+            events, left, closes = self._next(message, answered)
             if self.store is not None and self.persisted and (events or closes):
                 await self._write(self.store, events, left, closes)
-            self.last += len(events)
-            if self._reader is not None or not self.persisted:
-                self._append(events)
-            self.pending = left
-            self._move("close" if closes else None)
-        return is_reachable
+            return self._note(events, left, closes)
+
+    def _next(
+        self, message: bytes | None, answered: Collection[RequestId]
+    ) -> tuple[list[Event], Collection[RequestId], bool]:
+        """Return the event that a message becomes, the ids that remain, and True if the stream closes with it."""
+        if self.state in CLOSED:
+            return [], self.pending, False
+        left = [id_ for id_ in self.pending if id_ not in answered]
+        is_kept = message is not None and (self.is_read or self._is_resumable())
+        return (
+            [Event(self.last + 1, message)] if message is not None and is_kept else [],
+            left,
+            not left and bool(self.pending),
+        )
+
+    def _note(self, events: list[Event], left: Collection[RequestId], closes: bool) -> bool:
+        """Note the next events, which are in the store if it has the stream; return True if there are any."""
+        self.last += len(events)
+        if self.is_read or not self.persisted:
+            self._append(events)
+        self.pending = left
+        self._move("close" if closes else None)
+        return bool(events)
 
     def _is_resumable(self) -> bool:
         if self.name == LISTEN_STREAM:
@@ -228,7 +243,7 @@ class Stream:
     @property
     def is_read(self) -> bool:
         """True if a connection reads it."""
-        return self._reader is not None
+        return self.state in ("read", "leaving", "ending")
 
     @contextmanager
     def reading(self) -> Generator[None]:
@@ -236,30 +251,38 @@ class Stream:
         with anyio.CancelScope() as scope:
             if self._reader is not None:
                 self._reader.cancel()
-            self._begin(scope)
+            if self._reader is not None or not self.is_read:
+                self._begin("attach")
+            self._reader = scope
             try:
                 yield
             finally:
                 if self._reader is scope:
-                    self._begin(None)
+                    self._reader = None
+                    self._begin("detach")
 
     def disconnect(self) -> None:
         """Cancel the connection that reads it."""
         if self._reader is not None:
             self._reader.cancel()
 
-    def _begin(self, reader: anyio.CancelScope | None) -> None:
-        self._reader = reader
-        self.disconnected_at = time.monotonic() if reader is None else None
+    def hang_up(self) -> None:
+        """End the reading of the POST that began the stream, unless it has gone on with `reading`."""
+        if self._reader is None and self.is_read:
+            self._begin("detach")
+
+    def _begin(self, trigger: Literal["attach", "detach"]) -> None:
+        is_left = trigger == "detach"
+        self.disconnected_at = time.monotonic() if is_left else None
         self.retry = None
-        self._move("detach" if reader is None else "attach")
-        is_useless = reader is None and (self.name != LISTEN_STREAM or self.state == "done")
+        self._move(trigger)
+        is_useless = is_left and (self.name != LISTEN_STREAM or self.state == "done")
         if self._buffer and (self.persisted or is_useless):
             self._clear()
 
     def drop(self) -> None:
         """Drop the buffer, unless a connection still reads it."""
-        if self._reader is None:
+        if not self.is_read:
             self._clear()
 
     def _clear(self) -> None:
@@ -267,13 +290,18 @@ class Stream:
         self._queue.add(-self._buffered_bytes)
         self._buffered_bytes = 0
 
-    async def first(self) -> None:
-        """Wait for the first message, or for the end."""
-        while not self.last and self.state in ("open", "read"):
-            await self._change()
+    async def sole_answer(self, within: float) -> bytes | None:
+        """Return the first message if it closes the stream; None if not, or if there is none in so many seconds.
 
-    def sole_answer(self) -> bytes | None:
-        """Return the only message of a closed stream."""
+        The caller is the first reader: `hang_up` ends its reading, unless it goes on with `reading`.
+        """
+        for _ in range(_TURNS):
+            if not self.last and self.state == "read":
+                await asyncio.sleep(0)
+        if not self.last and self.state == "read":
+            with anyio.move_on_after(within):
+                while not self.last and self.state == "read":
+                    await self._change()
         return self._buffer[0].data if self.state in CLOSED and len(self._buffer) == self.last == 1 else None
 
     async def read(self, after: int) -> Sequence[Event]:
