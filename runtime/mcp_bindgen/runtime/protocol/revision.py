@@ -211,6 +211,7 @@ class Dispatcher:
         self._all = routes
         self._custom: dict[str, Route] = {}
         self._extended: WeakKeyDictionary[type, Dispatcher] = WeakKeyDictionary()  # bridges make classes as they go
+        self._offered: WeakKeyDictionary[type, list[str]] = WeakKeyDictionary()
 
     @property
     def handlers(self) -> frozenset[str]:
@@ -263,9 +264,13 @@ class Dispatcher:
         return getattr(type(target), name) is not getattr(generated, name)
 
     def offered(self, target: object) -> list[str]:
-        """Return the names of the methods that `target` handles."""
-        routes = {**self.routes, **self.embedded}
-        return [name for name, route in routes.items() if self.is_handled(route, target)]
+        """Return the names of the methods that `target` handles, which its class decides."""
+        found = self._offered.get(type(target))
+        if found is None:
+            routes = {**self.routes, **self.embedded}
+            found = [name for name, route in routes.items() if self.is_handled(route, target)]
+            self._offered[type(target)] = found
+        return found
 
     def handler(self, route: Route, target: object) -> Callable[..., Any]:
         """Return the handler of `target` for a route, bound to it.
