@@ -278,3 +278,27 @@ async def test_a_connection_on_which_no_request_is_completed_is_cut(
         wire = await http.open()
         await wire.stream.send(slow[0])
         assert await is_cut(wire, repeat(slow[1]), 0.02)
+
+
+async def test_a_connection_is_closed_when_it_was_idle_too_long_after_a_response() -> None:
+    """Neither a request that takes longer nor a later request is cut off."""
+    server = Now()
+
+    class Brief(HttpProtocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            vars(self)["timeout_keep_alive"] = 0.3
+
+    async with wires(HttpApp(server), Brief) as http:
+        waiting = await http.open()
+        await waiting.stream.send(WAITING)
+        wire = await http.open()
+        for _ in range(4):
+            wire.received = b""
+            await wire.stream.send(WHOLE)
+            assert await wire.status() == 200
+            await anyio.sleep(0.15)
+        begun = anyio.current_time()
+        await refused(wire.until(lambda received: False), anyio.EndOfStream)
+        assert 0.1 < anyio.current_time() - begun < 2
+        assert server.waiting == 1

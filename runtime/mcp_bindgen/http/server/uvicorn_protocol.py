@@ -43,7 +43,7 @@ class ResponseWriter(asyncio.Transport):
         cycle = self._protocol.answering
         if cycle is not self._begun and cycle.response_started:
             self._begun, self._head = cycle, data
-            if not cycle.expected_content_length:
+            if not cycle.expected_content_length or cycle.scope["method"] == "HEAD":
                 self._protocol.loop.call_soon(self.write, b"")
         elif self._head or data:
             head, self._head = self._head, b""
@@ -77,6 +77,7 @@ class HttpProtocol(HttpToolsProtocol):
     _waiting_since = 0.0
     _paused_since = math.inf
     _bytes_outside = 0
+    _max_idle_seconds = math.inf  # since the last response
     _is_cut = False
 
     @property
@@ -95,7 +96,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.timeout_keep_alive = max(self.timeout_keep_alive, IDLE_SECONDS)
         self._writer = ResponseWriter(self)
         self._waiting_since = self.loop.time()
-        self._alarm = self.loop.call_later(_HEAD_TIMEOUT, self._check_progress)
+        self._alarm = self.loop.call_later(0.0, self._check_progress)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Disconnect the request that is being answered, too: uvicorn disconnects the newest one only."""
@@ -109,10 +110,11 @@ class HttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse bytes; close the connection beyond the limit of bytes outside of bodies."""
         self._bytes_outside += len(data)
+        self._max_idle_seconds = math.inf
         super().data_received(data)
         if self._bytes_outside > _MAX_BYTES_OUTSIDE:
             self.transport.close()
-        elif self.answering is not None and not self.answering.more_body and not self.transport.is_closing():
+        elif self.flow.read_paused and not (self.answering.more_body or self.transport.is_closing()):
             self.flow.resume_reading()  # uvicorn stops at pipelined requests, and would not notice a disconnect
 
     def pause_writing(self) -> None:
@@ -150,25 +152,30 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Go on with the next pipelined request; count from zero if there is none."""
-        self._writer.write(b"")  # a response to HEAD has no body
+        self._waiting_since = self.loop.time()
         if self.pipeline:
             self.answering = self.pipeline[-1][0]
-        super().on_response_complete()
-        self._waiting_since = self.loop.time()
-        if not self.pipeline:
-            self._bytes_outside = 0
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self._bytes_outside = 0
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            self._max_idle_seconds = self.timeout_keep_alive  # uvicorn would make a timer for each response
 
     def _check_progress(self) -> None:
         if self.transport.get_protocol() is not self:
             return  # the connection is a WebSocket now
-        pause = _HEAD_TIMEOUT
-        if self._is_cut or self.loop.time() - self._paused_since >= 2 * _HEAD_TIMEOUT:
+        now, pause = self.loop.time(), min(self.timeout_keep_alive, _HEAD_TIMEOUT)  # a response may end meanwhile
+        if self._is_cut or now - self._paused_since >= 2 * _HEAD_TIMEOUT:
             self.transport.abort()
         elif self.is_idle:
-            left = self._waiting_since + _HEAD_TIMEOUT - self.loop.time()
+            waited = now - self._waiting_since
+            left = min(self._max_idle_seconds, _HEAD_TIMEOUT) - waited
             if left > 0:
-                pause = left
+                pause = min(pause, left)
             else:
-                self._is_cut = True
                 self.transport.close()
+            if waited >= _HEAD_TIMEOUT:
+                self._is_cut, pause = True, _HEAD_TIMEOUT
         self._alarm = self.loop.call_later(pause, self._check_progress)
