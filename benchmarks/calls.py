@@ -2,6 +2,7 @@
 
 Counted are the calls of functions, and the steps of coroutines, whose code is in `runtime/` or `features/`: from the
 handler of one call to the handler of the next, so that the response and the next request are in it.
+With `--time`, print medians of the processor time of HTTP calls and sessions instead, without sockets.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,6 +27,7 @@ from stdio import INITIALIZE, INITIALIZED, calls
 
 import mcp_bindgen.runtime as runtime
 import mcp_bindgen.telemetry as telemetry
+from mcp_bindgen.app import App
 from mcp_bindgen.extensions.tasks import TaskLimits, Tasks
 from mcp_bindgen.extensions.tasks import task as as_task
 from mcp_bindgen.http import HttpApp
@@ -38,6 +42,8 @@ from mcp_bindgen.v2026_07_28.extensions import tasks
 
 ROOTS = tuple(str(Path(package.__file__ or "").parents[1]) + os.sep for package in (runtime, telemetry))
 WARM, COUNTED = 20, 5
+ROUNDS, REPEATED = 9, 200
+ACCEPTED = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
 class Counter:
@@ -45,7 +51,10 @@ class Counter:
 
     Attributes:
         counts: The counts so far, without those before the first mark.
+        is_on: False if marks do nothing.
     """
+
+    is_on = True
 
     def __init__(self) -> None:
         self.counts: list[int] = []
@@ -56,7 +65,8 @@ class Counter:
         sys.setprofile(None)
         self.counts.append(self._calls)
         self._calls = 0
-        sys.setprofile(self._see)
+        if self.is_on:
+            sys.setprofile(self._see)
 
     def _see(self, frame: FrameType, event: str, argument: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(ROOTS):
@@ -132,13 +142,13 @@ def over_stdio() -> int:
 
 
 @asynccontextmanager
-async def application(server: Server) -> AsyncGenerator[Callable[..., Awaitable[dict[bytes, bytes]]]]:
-    """Run an HTTP application; yield what sends it one POST and returns the headers of the response."""
+async def application(server: Server | App) -> AsyncGenerator[Callable[..., Awaitable[dict[bytes, bytes]]]]:
+    """Run an HTTP application; yield a function that sends a request and returns the headers of the response."""
     app = HttpApp(server)
 
-    async def post(headers: dict[str, str], body: bytes) -> dict[bytes, bytes]:
+    async def post(headers: dict[str, str], body: bytes = b"", method: str = "POST") -> dict[bytes, bytes]:
         raw = [(key.lower().encode(), value.encode()) for key, value in {"Host": "localhost", **headers}.items()]
-        scope = {"type": "http", "method": "POST", "path": "/mcp", "root_path": "", "headers": raw}
+        scope = {"type": "http", "method": method, "path": "/mcp", "root_path": "", "headers": raw}
         unread = [{"type": "http.request", "body": body}]
         answered: dict[bytes, bytes] = {}
 
@@ -147,7 +157,7 @@ async def application(server: Server) -> AsyncGenerator[Callable[..., Awaitable[
 
         async def send(event: Any) -> None:
             if event["type"] == "http.response.start":
-                assert event["status"] in (200, 202), event
+                assert event["status"] in (200, 202, 204), event
                 answered.update(event["headers"])
 
         await app(scope, receive, send)
@@ -179,13 +189,18 @@ async def over_http_stateless() -> int:
         return COUNTER.result()
 
 
+async def opened(post: Callable[..., Awaitable[dict[bytes, bytes]]]) -> dict[str, str]:
+    """Open a session and initialize it; return the headers of its requests."""
+    answered = await post(ACCEPTED, INITIALIZE)
+    session = {"Mcp-Session-Id": answered[b"mcp-session-id"].decode(), "MCP-Protocol-Version": "2025-11-25"}
+    await post(ACCEPTED | session, INITIALIZED)
+    return ACCEPTED | session
+
+
 async def over_http_session() -> int:
     """Count a call in an HTTP session."""
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     async with application(Session()) as post:
-        answered = await post(headers, INITIALIZE)
-        headers |= {"Mcp-Session-Id": answered[b"mcp-session-id"].decode(), "MCP-Protocol-Version": "2025-11-25"}
-        await post(headers, INITIALIZED)
+        headers = await opened(post)
         for request in calls(WARM + COUNTED):
             await post(headers, request)
         return COUNTER.result()
@@ -206,8 +221,48 @@ async def as_a_task() -> int:
     return COUNTER.result()
 
 
+async def timed(work: Callable[[], Awaitable[object]]) -> float:
+    """Return the median of the microseconds of processor time that one piece of work takes."""
+    rounds: list[float] = []
+    for _ in range(ROUNDS + 1):
+        begin = time.process_time()
+        for _ in range(REPEATED):
+            await work()
+        rounds.append((time.process_time() - begin) / REPEATED * 1e6)
+    return statistics.median(rounds[1:])
+
+
+async def print_times() -> None:
+    """Print the times of a stateless call, of a call in a session, and of a whole session."""
+    app = App("calls")
+
+    @app.tool
+    async def echo(text: str) -> str:
+        """Return a text."""
+        return text
+
+    stateless_call = message(1, "tools/call", "echo", arguments={"text": "hello"})
+    [session_call] = calls(1)
+    servers: dict[str, tuple[Server | App, Server | App]] = {"class": (Stateless(), Session()), "App": (app, app)}
+    for name, (modern, old) in servers.items():
+        async with application(modern) as post:
+            print(f"{name}: HTTP, stateless call: {await timed(partial(post, *stateless_call)):.0f} us")
+        async with application(old) as post:
+            headers = await opened(post)
+            print(f"{name}: HTTP, call in a session: {await timed(partial(post, headers, session_call)):.0f} us")
+
+            async def whole() -> None:
+                await post(await opened(post), method="DELETE")
+
+            print(f"{name}: HTTP, open, initialize and delete a session: {await timed(whole):.0f} us")
+
+
 def main() -> None:
     """Print the counts."""
+    if sys.argv[1:] == ["--time"]:
+        COUNTER.is_on = False
+        asyncio.run(print_times())
+        return
     if sys.argv[1:] == ["serve"]:
         del sys.argv[1:]
         run(Session())
