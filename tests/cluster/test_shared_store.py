@@ -470,17 +470,15 @@ async def test_request_state_signed_by_one_worker_is_verified_by_all(redis: Redi
         info = v2026_07_28.types.Implementation(name="new", version="1")
 
     async with workers(redis, make=New) as two:
-        first, second = [app.servers[0].request_state_signer for app in two.apps]
-        assert first is not None
-        assert second is not None
+        first, second = [app.endpoint.signer(app.servers[0]) for app in two.apps]
         assert second.verify(first.sign("x", 1), 1) == "x"
-    assert [app.servers[0].request_state_signer for app in two.apps] == [None, None]
+    assert [app.servers[0].request_state_signer for app in two.apps] == [None, None]  # nothing is left in servers
     with pytest.raises(ProtocolError):  # a signer without the shared key
         first.verify(RequestStateSigner().sign("x", 1), 1)
     mine = RequestStateSigner([b"0123456789abcdef"])
     New.request_state_signer = mine
     async with workers(redis, 1, make=New) as one:
-        assert one.apps[0].servers[0].request_state_signer is mine
+        assert one.apps[0].endpoint.signer(one.apps[0].servers[0]) is mine
 
 
 async def test_a_dpop_proof_is_accepted_once_across_all_workers(redis: RedisServer) -> None:

@@ -416,7 +416,7 @@ class HttpSessions:
         if self.registry.endpoint.access_policy is not None:
             await self._intake.admit(call, peer, events)
         if is_new:
-            if peer.initialize_request_id is None:
+            if all(isinstance(one, Notified) for one in events):
                 await self.find(call)  # refuses a notification of that name
             await self.registry.begin(session)
         session.requests += 1

@@ -87,38 +87,24 @@ TRANSITIONS: Mapping[tuple[Role, State, Trigger], State] = {
 }
 """Role, state and trigger -> the state afterwards."""
 
-Kind: TypeAlias = Literal["initialize", "initialized", "ping", "cancelled", "request", "notification"]
 Admission: TypeAlias = Literal["taken", "begins", "confirms", "early", "repeated", "unknown", "unasked"]
 
-KINDS: Mapping[str, Kind] = {
-    INITIALIZE: "initialize",
-    INITIALIZED: "initialized",
-    PING: "ping",
-    CANCELLED: "cancelled",
-}
-"""Method -> kind of message; all other methods are of the kinds `request` and `notification`."""
+_BEFORE: Mapping[str, Admission] = {PING: "taken", CANCELLED: "taken", "request": "early", "notification": "early"}
 
-ADMISSION: Mapping[tuple[Role, State | None], Mapping[Kind, Admission]] = {
-    ("server", None): {"initialize": "unknown"},
-    ("server", State.NEW): {
-        "initialize": "begins",
-        "initialized": "early",
-        "request": "early",
-        "notification": "early",
-    },
-    ("server", State.ASKED): {
-        "initialize": "repeated",
-        "initialized": "early",
-        "request": "early",
-        "notification": "early",
-    },
-    ("server", State.NEGOTIATED): {"initialize": "repeated", "initialized": "confirms", "request": "early"},
-    ("server", State.READY): {"initialize": "repeated"},
-    ("client", None): {"initialize": "unasked", "ping": "unasked", "request": "unasked"},
-    ("client", State.NEW): {"initialize": "early", "request": "early"},
+ADMISSION: Mapping[tuple[Role, State | None], Mapping[str, Admission]] = {
+    ("server", None): {INITIALIZE: "unknown"},
+    ("server", State.NEW): {INITIALIZE: "begins", **_BEFORE},
+    ("server", State.ASKED): {INITIALIZE: "repeated", **_BEFORE},
+    ("server", State.NEGOTIATED): {INITIALIZE: "repeated", PING: "taken", INITIALIZED: "confirms", "request": "early"},
+    ("server", State.READY): {INITIALIZE: "repeated"},
+    ("client", None): {"request": "unasked"},
+    ("client", State.NEW): {PING: "taken", "request": "early"},
     ("client", State.READY): {},
 }
-"""Role, state and kind of message -> what becomes of it; all others are taken. A stateless message has no state."""
+"""Role and state -> method, or kind of message, -> what becomes of a message; all others are taken.
+
+A stateless message has no state.
+"""
 
 _NAMED = re.compile(rb'/protocolVersion"\s*:\s*"([^"\\]{1,64})"').search
 """Finds the revision that a stateless message names."""
@@ -164,6 +150,7 @@ class Peer:
 
     @dispatcher.setter
     def dispatcher(self, dispatcher: Dispatcher) -> None:
+        """Speak another revision."""
         self._dispatcher = dispatcher
 
     @property
@@ -288,7 +275,8 @@ class Peer:
     def _admission(self, dispatcher: Dispatcher, method: str, kind: Literal["request", "notification"]) -> Admission:
         """Return what becomes of a message (MCP, "Lifecycle")."""
         state = None if dispatcher.revision.era.is_stateless else self.state
-        return ADMISSION[self.role, state].get(KINDS.get(method, kind), "taken")
+        row = ADMISSION[self.role, state]
+        return row.get(method) or row.get(kind, "taken")
 
     def _receive_batch(self, messages: list[Any]) -> Iterable[Event]:
         try:

@@ -96,7 +96,7 @@ class Endpoint:
         """Return the limit of threads for blocking handlers of a principal; `None` for no limit of its own."""
         return None
 
-    def around_subscription(self, link: Any, wanted: object) -> AbstractAsyncContextManager[None]:
+    def around_subscription(self, link: Link, wanted: object) -> AbstractAsyncContextManager[None]:
         """Return the context of a subscription, given the filter of its client."""
         return nullcontext()
 
@@ -112,7 +112,7 @@ class Endpoint:
         """Return a context for each of these clients."""
         return ()
 
-    async def publish(self, server: object, tell: Callable[[Any], Awaitable[None]]) -> bool:
+    async def publish(self, server: Any, tell: Callable[[Any], Awaitable[None]]) -> bool:
         """Notify the clients of all processes; return False if only those of this process can be notified."""
         return False
 

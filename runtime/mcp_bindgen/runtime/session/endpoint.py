@@ -369,13 +369,13 @@ class Endpoint(request_scope.Endpoint):
             for server in self._homes.values():
                 server.left(link)
 
-    def around_subscription(self, link: Any, wanted: object) -> AbstractAsyncContextManager[None]:
+    def around_subscription(self, link: Link, wanted: object) -> AbstractAsyncContextManager[None]:
         """Return the context of a subscription, given the filter of its client."""
         return (
             super().around_subscription(link, wanted) if self.workers is None else self.workers.continued(link, wanted)
         )
 
-    async def publish(self, server: Any, tell: Callable[[Any], Awaitable[None]]) -> bool:
+    async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> bool:
         """Notify the clients of all processes; return False if only those of this process can be notified."""
         self.clients.broadcasts += 1
         return self.workers is not None and await self.workers.publish(server, tell)

@@ -157,14 +157,12 @@ class Server(Side):
             with suppress(ConnectionClosed):
                 await tell(context)
 
+        alone = [endpoint for endpoint in list(serving(self)) if not await endpoint.publish(self, tell)]
         async with anyio.create_task_group() as tasks:
-            for endpoint in list(serving(self)):
-                if await endpoint.publish(self, tell):
-                    continue
-                for number, context in enumerate(endpoint.connections(self), 1):
-                    tasks.start_soon(one, context)
-                    if number % _MAX_TOLD_AT_ONCE == 0:  # requests are handled in between
-                        await checkpoint()
+            for number, context in enumerate((one for each in alone for one in each.connections(self)), 1):
+                tasks.start_soon(one, context)
+                if number % _MAX_TOLD_AT_ONCE == 0:  # requests are handled in between
+                    await checkpoint()
 
 
 _serving: WeakKeyDictionary[Server, WeakSet[Endpoint]] = WeakKeyDictionary()
