@@ -17,8 +17,8 @@ from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.access import HttpEndpoint
 from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, UnsupportedRevision, connect, handles, serve
-from mcp_bindgen.runtime.protocol.bridging import BRIDGING
-from mcp_bindgen.runtime.session.endpoint import NO_BRIDGES, Endpoint
+from mcp_bindgen.runtime.protocol.bridging import BRIDGING, MISSING
+from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.harness import checked_connections as checked
 from tests.harness.commands import ROOT, execute
@@ -609,7 +609,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without")
 def test_a_server_without_conversion_serves_only_its_own_revision() -> None:
     assert Endpoint([v2025_11_25.Server()]).dispatchers.supported == ["2025-11-25"]
-    with pytest.raises(ValueError, match=f"1999-01-01 cannot be served; {NO_BRIDGES}; there are 2025-11-25"):
+    with pytest.raises(ValueError, match=f"1999-01-01 cannot be served; {MISSING}; there are 2025-11-25"):
         Endpoint([v2025_11_25.Server()], revisions=["1999-01-01", "2025-11-25"])
 
 
@@ -618,6 +618,6 @@ def test_a_server_without_conversion_serves_only_its_own_revision() -> None:
 async def test_a_client_without_conversion_refuses_servers_of_other_revisions(package: Any) -> None:
     left, right = pair()
     async with checked.running(serve(right, v2025_11_25.Server())):
-        with pytest.raises(UnsupportedRevision, match=rf"{package.Client.revision} \({NO_BRIDGES}\)"):
+        with pytest.raises(UnsupportedRevision, match=rf"{package.Client.revision} \({MISSING}\)"):
             async with package.Client().connected(left):
                 pass

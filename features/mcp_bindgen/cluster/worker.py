@@ -12,9 +12,9 @@ import anyio
 from pydantic_core import to_json
 
 from mcp_bindgen.http.server.event_store import StoreUnavailable
+from mcp_bindgen.http.server.limits import Turn
 from mcp_bindgen.http.server.open_session import HttpSession, unanswered
 from mcp_bindgen.http.server.sessions import UNREADABLE
-from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import declared

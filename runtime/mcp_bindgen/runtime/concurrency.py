@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import math
 import os
 import sys
-import time
 import types
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context as Variables
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -71,39 +69,6 @@ def is_being_cancelled() -> bool:
 
 TURN_SECONDS = 0.005
 """Time that a task may use the event loop."""
-
-
-class Turn:
-    """Time that a task may use the event loop before it lets other tasks run."""
-
-    def __init__(self) -> None:
-        self._end = time.monotonic() + TURN_SECONDS
-
-    async def give_way(self) -> None:
-        """Let other tasks run if the turn is over, and begin the next turn."""
-        if time.monotonic() > self._end:
-            await asyncio.sleep(0)
-            self._end = time.monotonic() + TURN_SECONDS
-
-
-_FAR = 30 * 24 * 3600.0  # seconds beyond which a timer is pointless
-
-
-@contextmanager
-def scheduled(when: float | None, call: Callable[[], object]) -> Generator[None]:
-    """Call something at a time unless a block ends before.
-
-    Args:
-        when: The time, in seconds since 1970; `None` for never.
-        call: Function to call, in the event loop.
-    """
-    pause = math.inf if when is None else when - time.time()
-    timer = asyncio.get_running_loop().call_later(max(pause, 0.0), call) if pause < _FAR else None
-    try:
-        yield
-    finally:
-        if timer is not None:
-            timer.cancel()
 
 
 # --- the end of the process ---------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from anyio.abc import TaskGroup
 from . import bindings
 from .concurrency import background_tasks
 from .protocol.access import lacks_scope
-from .protocol.bridging import BRIDGING, Bridging, ClientBridges
+from .protocol.bridging import BRIDGING, MISSING, Bridging, ClientBridges
 from .protocol.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -48,7 +48,6 @@ from .protocol.routing import Route
 from .protocol.stateless import UNSUPPORTED
 from .protocol.transport import ask_later
 from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, spoken
-from .session.endpoint import NO_BRIDGES
 from .session.session import Session
 from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Stderr, Target
 from .transports.stdio import stdio
@@ -361,7 +360,7 @@ class _Clients(Endpoint):
         """Return the error for a server that speaks none of the revisions."""
         ours = " or ".join([*self.revisions(stateless=True), *self.revisions(stateless=False)])
         is_missing = self._find_bridging is not None and self._bridges is None
-        return UnsupportedRevision(f"{ours} ({NO_BRIDGES})" if is_missing else ours, *theirs)
+        return UnsupportedRevision(f"{ours} ({MISSING})" if is_missing else ours, *theirs)
 
 
 class _Attempt:

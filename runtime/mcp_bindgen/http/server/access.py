@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias, cast
 
-from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.model.base import optional, wire_fields
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.access import Identity, InsufficientScope, Operation, followed_by, report_refusal
@@ -17,6 +16,8 @@ from mcp_bindgen.runtime.protocol.methods import COMPLETE, LISTEN, SUBSCRIBE, Me
 from mcp_bindgen.runtime.protocol.uris import MAX_URI_CHARACTERS, canonical
 from mcp_bindgen.runtime.session.endpoint import Endpoint, original
 from mcp_bindgen.runtime.session.server import Server
+
+from .limits import Turn
 
 Scopes: TypeAlias = (
     Mapping[str, Collection[str]]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
+
+from mcp_bindgen.runtime.concurrency import TURN_SECONDS
 
 from .errors import too_many
 
@@ -132,3 +136,16 @@ class Budgets:
         if found is None:
             found = self._parts[principal] = Budget(self._of_principal, self._reason, self.all)
         return found
+
+
+class Turn:
+    """Time that a task may use the event loop before it lets other tasks run."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + TURN_SECONDS
+
+    async def give_way(self) -> None:
+        """Let other tasks run if the turn is over, and begin the next turn."""
+        if time.monotonic() > self._end:
+            await asyncio.sleep(0)
+            self._end = time.monotonic() + TURN_SECONDS

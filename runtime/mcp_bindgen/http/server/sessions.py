@@ -18,13 +18,13 @@ from typing import Any, Protocol, runtime_checkable
 import anyio
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.runtime.concurrency import scheduled
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.events import CancelRequested, Event, Notified, Rejected, Requested
 from mcp_bindgen.runtime.protocol.methods import INITIALIZED
 from mcp_bindgen.runtime.protocol.transport import Outgoing
 from mcp_bindgen.runtime.session.endpoint import Workers
+from mcp_bindgen.runtime.session.subscriptions import scheduled
 
 from .access import HttpEndpoint
 from .call import EVENTS, VERSION, Call, EventWriter, check_version, within

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from mcp_bindgen.runtime.concurrency import Turn, begin, resolved
+from mcp_bindgen.runtime.concurrency import begin, resolved
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
@@ -32,6 +32,7 @@ from .access import HttpEndpoint, operations
 from .call import VERSION, Call, EventWriter, check_version, event, within
 from .errors import HttpError, RawHeaders, refused
 from .intake import Intake, begins_session
+from .limits import Turn
 from .mirrored_headers import mismatch
 
 

@@ -107,3 +107,32 @@ class Bridging(Protocol):
 
 
 BRIDGING: EntryPoints[Bridging] = EntryPoints("mcp_bindgen.bridging", "conversion between revisions")
+
+MISSING = "no conversion between revisions is installed"
+
+
+def plan(own: Sequence[KnownRevision], revisions: Collection[str] | None) -> Mapping[str, tuple[KnownRevision, str]]:
+    """Return the `plan` of the installed conversion; without one, only the revisions of the servers can be served."""
+    bridges = BRIDGING.only()
+    if bridges is not None:
+        return bridges.plan(own, revisions)
+    found = {one.name: (one, one.name) for one in own if revisions is None or one.name in revisions}
+    unknown = set(revisions or ()) - found.keys()
+    if unknown or not found:
+        names, known = ", ".join(sorted(unknown)) or "none", ", ".join(one.name for one in own)
+        raise ValueError(f"revisions: {names} cannot be served; {MISSING}; there are {known}")
+    return found
+
+
+def bridged(server: Any, revision: KnownRevision) -> BridgedServer:
+    """Return a server as a server of another revision, which the plan has."""
+    bridges = BRIDGING.only()
+    assert bridges is not None
+    return bridges.bridged(server, revision)
+
+
+def log_losses(servers: Sequence[Any]) -> None:
+    """Log the losses of the clients of each bridged server among these."""
+    bridges = BRIDGING.only()
+    if bridges is not None:
+        bridges.log_losses(servers)

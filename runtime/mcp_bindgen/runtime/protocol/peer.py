@@ -52,7 +52,6 @@ from .limits import Limits
 from .methods import CANCELLED, INITIALIZE, INITIALIZED, LISTEN, PING, Notification, Request, Role
 from .revision import Dispatcher, Dispatchers
 from .routing import Route
-from .stateless import key_in, meta_beside, names_revision, select_revision
 from .transport import Lost, Oversized, Parsed
 
 if TYPE_CHECKING:
@@ -252,7 +251,7 @@ class Peer:
             if (
                 id_ is None
                 or id_ in self.handling
-                or (dispatcher.revision.era.is_stateless and not names_revision(dispatcher, params))
+                or (dispatcher.revision.era.is_stateless and not _names_revision(dispatcher, params))
             ):
                 return None
             self.handling[id_] = None
@@ -269,7 +268,7 @@ class Peer:
             is_unclear = b"/protocolVersion" in data or (b"\\" in data and _ESCAPED(data) is not None)
             return None if is_unclear and self.dispatchers.best(is_stateless=True) else self.dispatcher
         found = self.dispatchers.get(named[1].decode("utf-8", "replace"))
-        is_meant = found is not None and found.revision.era.is_stateless and key_in(found.revision, data)
+        is_meant = found is not None and found.revision.era.is_stateless and found.revision.quoted_version_key in data
         return found if is_meant else None
 
     def _admission(self, dispatcher: Dispatcher, method: str, kind: Literal["request", "notification"]) -> Admission:
@@ -317,7 +316,13 @@ class Peer:
             return self._answer(envelope)
         dispatcher = self.dispatcher
         if self.role == "server":
-            dispatcher = select_revision(envelope, self.dispatchers, dispatcher)
+            params = envelope.params
+            meta = params.get("_meta") if is_object(params) else None
+            is_named = is_object(meta) and any(key.endswith("protocolVersion") for key in meta)
+            if is_named or not (envelope.method == INITIALIZE or envelope.method in dispatcher.routes):
+                from .stateless import select_revision  # few servers of the stateful era need it
+
+                dispatcher = select_revision(envelope, self.dispatchers, dispatcher)
         if envelope.kind == "request":
             return [self._request(envelope, dispatcher, batch)]
         route = dispatcher.routes.get(envelope.method)
@@ -350,7 +355,11 @@ class Peer:
         if isinstance(envelope.message, Mended):
             raise InvalidParams(envelope.method, [{"path": "params", "problem": "a text has half of a surrogate pair"}])
         params = jsonrpc.read_params(route, envelope.message)
-        meta = meta_beside(dispatcher, envelope, params) if dispatcher.revision.era.is_stateless else None
+        meta = None
+        if dispatcher.revision.era.is_stateless and not _names_revision(dispatcher, params):
+            from .stateless import meta_beside  # few methods have no place for it
+
+            meta = meta_beside(dispatcher, envelope, params)
         if admission == "begins":
             self.dispatcher, self.initialize_request_id = dispatcher, envelope.id
             self.move("asked")
@@ -542,6 +551,12 @@ class Peer:
     def _check_open(self) -> None:
         if self.is_closed:
             raise ConnectionClosed("the connection is closed")
+
+
+def _names_revision(dispatcher: Dispatcher, params: Any) -> bool:
+    """Return whether the typed params of a request name the revision, as all that a client sends must."""
+    named = getattr(getattr(params, "meta", None), "protocol_version", None)
+    return dispatcher.role == "server" and named == dispatcher.revision.name
 
 
 Reaction: TypeAlias = Callable[[Peer, Any], Event | None]

@@ -80,6 +80,16 @@ class Revision:
     draft: bool = False
     missing: tuple[str, ...] = ()
 
+    @cached_property
+    def version_key(self) -> str:
+        """The key of `_meta` under which stateless requests name their revision; a draft may have none."""
+        return self.meta_keys.get("protocol_version", "protocol_version of a draft without one")
+
+    @cached_property
+    def quoted_version_key(self) -> bytes:
+        """The same as JSON text."""
+        return f'"{self.version_key}"'.encode()
+
     def check_connectable(self) -> None:
         """Raise `ValueError` if the schema of the revision lacks a definition that a connection begins with."""
         if self.missing:

@@ -6,7 +6,6 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from pydantic_core import to_json
@@ -14,7 +13,7 @@ from pydantic_core import to_json
 from ..model.json_types import is_object
 from .envelope import Envelope
 from .errors import ProtocolError
-from .methods import DISCOVER, INITIALIZE
+from .methods import DISCOVER
 from .revision import Dispatcher, Dispatchers, Revision
 from .routing import Route
 
@@ -25,31 +24,16 @@ ROUND = ("input_responses", "request_state")
 """The fields of params that carry the answers and the state of a request from one of its rounds to the next."""
 
 
-def version_key(revision: Revision) -> str:
-    """Return the key under which requests name their revision; a draft may have none."""
-    return revision.meta_keys.get("protocol_version", "protocol_version of a draft without one")
-
-
-@cache
-def _quoted_key(revision: Revision) -> bytes:
-    return b'"%b"' % version_key(revision).encode()
-
-
-def key_in(revision: Revision, data: bytes) -> bool:
-    """Return whether a message has the key under which requests name their revision, without escapes."""
-    return _quoted_key(revision) in data
-
-
 def may_state_version(revision: Revision, data: bytes) -> bool:
     """Return whether a message could name its revision; if not, it need not be parsed to find out."""
-    return key_in(revision, data) or b"\\u" in data or b"\\/" in data  # escapes can spell any name
+    return revision.quoted_version_key in data or b"\\u" in data or b"\\/" in data  # escapes can spell any name
 
 
 def stated_version(revision: Revision, message: object) -> Any:
     """Return the value with which a parsed message names its revision, of any type; `None` if it is absent."""
     params = message.get("params") if is_object(message) else None
     meta = params.get("_meta") if is_object(params) else None
-    return meta.get(version_key(revision)) if is_object(meta) else None
+    return meta.get(revision.version_key) if is_object(meta) else None
 
 
 def select_revision(envelope: Envelope, ours: Dispatchers, current: Dispatcher) -> Dispatcher:
@@ -63,11 +47,6 @@ def select_revision(envelope: Envelope, ours: Dispatchers, current: Dispatcher) 
     Raises:
         ProtocolError: It names a revision that is not served; the data of the error has those that are.
     """
-    params = envelope.params
-    meta = params.get("_meta") if is_object(params) else None
-    is_named = is_object(meta) and any(key.endswith("protocolVersion") for key in meta)
-    if not is_named and (envelope.method == INITIALIZE or envelope.method in current.routes):
-        return current
     best = ours.best(is_stateless=True)
     if best is None:
         return current
@@ -82,20 +61,12 @@ def select_revision(envelope: Envelope, ours: Dispatchers, current: Dispatcher) 
     return found
 
 
-def names_revision(dispatcher: Dispatcher, params: Any) -> bool:
-    """Return whether the typed params of a request name the revision, as all that a client sends must."""
-    named = getattr(getattr(params, "meta", None), "protocol_version", None)
-    return dispatcher.role == "server" and named == dispatcher.revision.name
-
-
 def meta_beside(dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
-    """Return the typed `_meta` of a request whose params have no place for it; `None` where the params hold it.
+    """Return the typed `_meta` of a request whose params have no place for it.
 
     Raises:
         InvalidParams: It is not valid.
     """
-    if names_revision(dispatcher, params):
-        return None
     wire = envelope.params
     known = {"_meta": wire["_meta"]} if is_object(wire) and "_meta" in wire else {}
     plain = dispatcher.routes[DISCOVER].method  # its params are nothing else

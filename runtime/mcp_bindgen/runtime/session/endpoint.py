@@ -26,7 +26,7 @@ from .server import Server, serving
 from .session import Session
 
 if TYPE_CHECKING:
-    from ..protocol.bridging import BridgedServer, Bridging
+    from ..protocol.bridging import BridgedServer
     from .rounds import RequestStateSigner
 
 
@@ -101,9 +101,6 @@ def all_served(given: Iterable[Server | Provider]) -> list[Served]:
 def all_servers(given: Iterable[Server | Provider]) -> list[Server]:
     """Return the servers themselves, and those of providers."""
     return [one.server(revision.name) for one in all_served(given) for revision in one.revisions()]
-
-
-NO_BRIDGES = "no conversion between revisions is installed"
 
 
 class Workers(Protocol):
@@ -182,8 +179,10 @@ class Endpoint(request_scope.Endpoint):
                 self._home(name)
         if not self._is_complete and (self.revisions is not None or log.isEnabledFor(logging.INFO)):
             _ = self._plan  # raises ValueError
-        if log.isEnabledFor(logging.INFO) and (bridges := self._bridges) is not None:
-            bridges.log_losses([self.served(name) for name in self._plan])
+        if log.isEnabledFor(logging.INFO):
+            from ..protocol.bridging import log_losses
+
+            log_losses([self.served(name) for name in self._plan])
 
     # --- servers ----------------------------------------------------------------------------------------------
 
@@ -205,23 +204,13 @@ class Endpoint(request_scope.Endpoint):
         return bool(self._own) and self.revisions is not None and self._own.keys() == set(self.revisions)
 
     @cached_property
-    def _bridges(self) -> Bridging | None:
-        from ..protocol.bridging import BRIDGING  # few servers convert
-
-        return BRIDGING.only()
-
-    @cached_property
     def _plan(self) -> Mapping[str, tuple[KnownRevision, str]]:
         """Revision -> its facts, and the revision of the server that serves it; the best last."""
-        own = {name: (facts, name) for name, facts in self._own.items()}
         if self._is_complete:
-            return own
-        if self._bridges is not None:
-            return self._bridges.plan([facts for facts, _ in self._sources.values()], self.revisions)
-        if self.revisions is None:
-            return own
-        unknown = ", ".join(sorted(set(self.revisions) - own.keys())) or "none"
-        raise ValueError(f"revisions: {unknown} cannot be served; {NO_BRIDGES}; there are {', '.join(self._sources)}")
+            return {name: (facts, name) for name, facts in self._own.items()}
+        from ..protocol.bridging import plan  # few servers convert
+
+        return plan([facts for facts, _ in self._sources.values()], self.revisions)
 
     @property
     def servers(self) -> list[Server]:
@@ -247,9 +236,11 @@ class Endpoint(request_scope.Endpoint):
             return self._home(revision)
         if revision not in self._bridged:
             facts, home = self._plan.get(revision, (None, ""))
-            if facts is None or self._bridges is None:
+            if facts is None:
                 return None
-            self._bridged[revision] = self._bridges.bridged(self._home(home), facts)
+            from ..protocol.bridging import bridged
+
+            self._bridged[revision] = bridged(self._home(home), facts)
         return self._bridged[revision]
 
     @cached_property

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import math
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, TypeAlias
 
 import anyio.lowlevel
 
-from ..concurrency import scheduled
 from ..model.base import optional
 from ..protocol import jsonrpc
 from ..protocol.access import RequestOrigin, followed_by
@@ -25,6 +27,26 @@ from .context import Context
 from .server import Server
 
 _MAX_WAITING = 1000  # notifications for a client that reads slowly
+
+
+_FAR = 30 * 24 * 3600.0  # seconds beyond which a timer is pointless
+
+
+@contextmanager
+def scheduled(when: float | None, call: Callable[[], object]) -> Generator[None]:
+    """Call something at a time unless a block ends before.
+
+    Args:
+        when: The time, in seconds since 1970; `None` for never.
+        call: Function to call, in the event loop.
+    """
+    pause = math.inf if when is None else when - time.time()
+    timer = asyncio.get_running_loop().call_later(max(pause, 0.0), call) if pause < _FAR else None
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 class Subscription(Link):
