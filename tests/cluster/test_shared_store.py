@@ -26,14 +26,13 @@ from mcp_bindgen.cluster.redis_connection import RedisConnection
 from mcp_bindgen.cluster.session_registry import (
     RedisReplayCache,
     RedisStore,
-    SharedListenStream,
     for_other_workers,
     merged,
 )
 from mcp_bindgen.cluster.store import FORMAT
 from mcp_bindgen.http import HttpApp, HttpLimits, SseApp
 from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
-from mcp_bindgen.http.server.streams import LISTEN_STREAM
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
 from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime.session import client as client_module
 from mcp_bindgen.runtime.session.endpoint import Provider
@@ -564,7 +563,7 @@ async def test_no_secret_of_the_url_is_logged(caplog: pytest.LogCaptureFixture) 
 async def test_a_slow_reader_gets_every_event_that_two_workers_add_concurrently(redis: RedisServer) -> None:
     async with stores(redis, 2) as (one, other):
         await one.create("s", 60)
-        stream = SharedListenStream("s", LISTEN_STREAM, store=one, persisted=True)
+        stream = Stream("s", LISTEN_STREAM, store=one, persisted=True)
         said = [b"%d" % number for number in range(1, 6)]
         with stream.reading():
             await stream.put(said[0])

@@ -27,11 +27,11 @@ from mcp_bindgen.http import HttpLimits, SseApp, serve_sse, sse
 from mcp_bindgen.http.client.legacy_sse import SseClientTransport
 from mcp_bindgen.http.server import call as asgi
 from mcp_bindgen.http.server import legacy_sse as runtime_sse
+from mcp_bindgen.http.server.access import HttpEndpoint
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.legacy_sse import SseSession
 from mcp_bindgen.http.server.limits import Budget
+from mcp_bindgen.http.server.open_session import HttpSession
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
-from mcp_bindgen.runtime.protocol.access import UNKNOWN_ORIGIN
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
 from tests.harness.checked_connections import INITIALIZED, initialize, request
@@ -720,7 +720,9 @@ async def test_a_server_that_dies_ends_pending_requests(caplog: pytest.LogCaptur
 
 
 async def test_a_closed_session_keeps_its_events_and_refuses_messages() -> None:
-    transport = SseSession("id", "key", HttpLimits(), Budget(1, "too many"))
+    transport = HttpSession(
+        HttpEndpoint([Tools()]), "id", "key", HttpLimits(), Budget(1, "too many"), has_one_stream=True
+    )
     with transport.standing.reading():
         await transport.send([b'{\n"a":\r\n1}', b"2"])
         await transport.close()
@@ -729,7 +731,7 @@ async def test_a_closed_session_keeps_its_events_and_refuses_messages() -> None:
         with pytest.raises(ConnectionClosed):
             await transport.send([b"3"])
         with pytest.raises(HttpError, match="the session is over"):
-            await transport.accept(b"4", [], UNKNOWN_ORIGIN)
+            await transport.taken()
         transport.standing.close()
         written = b"".join([asgi.event(event.data) for event in await transport.standing.read(0)])
         assert await transport.standing.read(2) == ()

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.http.server.access import HttpEndpoint
 from mcp_bindgen.http.server.errors import STOPPING, refused
-from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
-from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http.server.event_store import EventStore, StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.open_session import HttpSession, unanswered
-from mcp_bindgen.http.server.sessions import UNREADABLE, SessionRegistry, key_of
+from mcp_bindgen.http.server.sessions import UNREADABLE, SessionRegistry
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, parse_event_id, unknown_event
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
@@ -38,19 +36,6 @@ StreamKey = tuple[str, str]
 """Key of a session, and name of a stream."""
 
 
-class SharedListenStream(Stream):
-    """Listen stream of a session, to which every worker adds events; the store numbers them."""
-
-    async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
-        if message is None or not self.persisted:
-            return await super()._add(message, answered)
-        assert isinstance(self.store, SharedStore)
-        number = await self.store.add(self.session, message)
-        if number:
-            self.advance(number, message)
-        return number > 0
-
-
 _TAKEOVER_WAIT_SECONDS = 0.05  # for the previous reader of a stream to detach
 _TAKEOVER_WAITS = 20
 
@@ -68,7 +53,7 @@ class StreamReaders:
 
     @asynccontextmanager
     async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
-        """Read a stream, which any worker may write, while the block runs; see `SessionRegistry.reading`."""
+        """Read a stream, which any worker may write, while the block runs; see `SessionStore.reading`."""
         if last_event_id is None:
             session.standing.disconnect()
         name, after = (LISTEN_STREAM, None) if last_event_id is None else parse_event_id(last_event_id) or ("", 0)
@@ -139,29 +124,31 @@ _DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than
 _RECONNECT_MS = 500  # until clients of a stopping worker reconnect
 
 
-@dataclass(eq=False, repr=False)
-class SharedSession(HttpSession):
-    """Session that this worker takes part in.
+@dataclass(eq=False)
+class Member:
+    """Part of this worker in a session.
 
     Attributes:
+        session: The session.
         version: Version of the record that this worker knows.
         base: That record.
+        saved: Its JSON text.
         is_confirmed: True if the client is initialized.
         saving: Held while the record is stored or replaced.
     """
 
-    listen_stream: ClassVar[type[Stream]] = SharedListenStream
-
+    session: HttpSession
     version: int = 0
     base: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    saved: bytes = b""
     is_confirmed: bool = False
     saving: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
 
     def record(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record that other workers need. It keeps the members that a newer program has added."""
-        ready = self.is_confirmed or self.connection.ready
+        ready = self.is_confirmed or self.session.connection.ready
         memory = {**self.base.get("memory", {}), **known}
-        return {**self.base, "principal": self.principal, "memory": memory, "ready": ready}
+        return {**self.base, "principal": self.session.principal, "memory": memory, "ready": ready}
 
     def take_over(self, version: int, stored: bytes) -> None:
         """Adopt a record that another worker has stored; changes that were made here remain.
@@ -170,16 +157,22 @@ class SharedSession(HttpSession):
             version: Version of the record.
             stored: The record; empty before the first one is stored.
         """
-        known = self.snapshot()
+        known = self.session.snapshot()
         theirs: dict[str, Any] = from_json(stored) if stored else dict(self.base)
         if stored and known is not None:
             memory = merged(self.base.get("memory", {}), self.record(known)["memory"], theirs["memory"])
-            if theirs["ready"] and not self.connection.ready:
-                self.connection.peer.move("confirmed")
+            if theirs["ready"] and not self.session.connection.ready:
+                self.session.connection.peer.move("confirmed")
             self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
-            self.update(memory)
-        self.version, self.base = version, theirs
-        self.saved = stored
+            self.session.update(memory)
+        self.version, self.base, self.saved = version, theirs, stored
+
+    def wants(self, method: Notification[Any], params: Any) -> bool:
+        """Return True if the client asked for a notification."""
+        connection = self.session.connection
+        agreed = connection.negotiated
+        is_wanted_here = connection.ready and is_wanted(connection, agreed, method, params)
+        return is_wanted_here and (method is not self.session.revision.log or agreed.wants(params.level))
 
 
 def merged(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,131 +235,101 @@ def for_other_workers(body: bytes) -> Forwarded:
     return Forwarded(jsonrpc.write_result(kept) if is_batch else body, epochs, cancelled)
 
 
-class SharedRegistry(SessionRegistry):
-    """Sessions that this worker takes part in.
+class SharedWorkers:
+    """Workers that serve the clients of an endpoint together, seen from this worker; see `Workers`, `SessionStore`.
 
     Args:
-        endpoint: The servers.
-        store: Store of the workers.
-        limits: Limits of sessions.
+        store: Their store.
+
+    Attributes:
+        events: The store.
+        signer: Signer of all workers for the state of requests.
+        worker: This worker.
     """
 
-    kind: type[HttpSession] = SharedSession
+    retry: int | None = None
 
-    def __init__(self, endpoint: HttpEndpoint, store: SharedStore, limits: HttpLimits) -> None:
-        super().__init__(endpoint, store, limits)
-        self._shared = store
-        self._by_key: dict[str, SharedSession] = {}
-        self.readers: StreamReaders = StreamReaders(store)
+    def __init__(self, store: SharedStore) -> None:
+        self.events: EventStore | None = store
+        self._store = store
+        self._signing_keys = list(RequestStateSigner().keys)
+        self.signer: RequestStateSigner = RequestStateSigner(self._signing_keys)
+        self.worker: Worker = Worker(store, self._handle, self._spread, self._lose_all, self._renew_keys)
+        self._members: dict[str, Member] = {}
+        self._readers = StreamReaders(store)
         self._closing = asyncio.Event()
         self._drained: asyncio.Task[None] | None = None
-        self._signing_keys = list(RequestStateSigner().keys)
-        self.worker: Worker = Worker(store, self._handle, self._spread, self._lose_all, self._renew_keys)
-        self.broadcasts: Broadcasts = Broadcasts(endpoint, store, self.worker, self._spawn)
-        self.signer: RequestStateSigner = RequestStateSigner(self._signing_keys)
-        self.is_running = False
+        self._served: tuple[SessionRegistry, Broadcasts] | None = None  # while they run
 
-    # --- beginning and finding --------------------------------------------------------------------------------
+    # --- sessions ---------------------------------------------------------------------------------------------
 
     async def begin(self, session: HttpSession) -> None:
-        """Begin a session; raises `HttpError` if there are too many, or the store cannot take it."""
+        """Store a new session."""
         self.worker.check()
-        await super().begin(session)
-        try:
-            most = 0 if session.principal is None else self.limits.sessions_of_principal
-            await self._shared.create(session.key, self.limits.idle, session.principal, most)
-        except StoreUnavailable:
-            self._drop(session)
-            raise
+        self._members[session.key] = Member(session)
+        most = 0 if session.principal is None else session.limits.sessions_of_principal
+        await self._store.create(session.key, session.limits.idle, session.principal, most)
 
-    async def find(self, id_: str, principal: str | None) -> HttpSession:
-        """Return the session with an id in its current state; raises `HttpError` if it has ended."""
+    async def refresh(self, session: HttpSession, *, keep: bool = True) -> None:
+        """Adopt the changes of other workers, or drop the session if it has ended there."""
         self.worker.check()
-        known = self._open.get(id_)
-        if isinstance(known, SharedSession) and not known.ending:
-            await self._catch_up(known, await self._shared.refresh(known.key, known.version))
-        return await super().find(id_, principal)
+        member = self._members.get(session.key)
+        if member is not None:
+            await self._catch_up(member, await self._store.refresh(session.key, member.version, keep=keep))
 
-    async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> HttpSession | None:
-        """Take part in a session that another worker has begun."""
-        session = None
-        try:
-            session = await super()._take_part(id_, stored, principal)
-        finally:
-            if session is None:  # refused requests must leave nothing in the store
-                with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
-                    await self._shared.close(key_of(id_), stored.worker_epoch)
-        if isinstance(session, SharedSession) and isinstance(stored, SharedRecord):
-            await self._deliver_missed(session, stored.last_broadcast)
-        return session
+    async def load(self, key: str) -> StoredSession | None:
+        """Return the state of a session, and begin a worker epoch of it."""
+        self.worker.check()
+        return await self._store.load(key)
 
-    def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> HttpSession:
-        session = super()._revived(id_, principal, stored, record)
-        assert isinstance(session, SharedSession)
+    async def resume(self, session: HttpSession, stored: StoredSession, record: Mapping[str, Any]) -> None:
+        """Take part in a session; requests are left to the workers that handle them."""
         assert isinstance(stored, SharedRecord)
-        session.base, session.version, session.is_confirmed = record, stored.version, bool(record["ready"])
-        return session
+        member = Member(session, stored.version, record, stored.record, bool(record["ready"]))
+        self._members[session.key] = member
+        await self._deliver_missed(member, stored.last_broadcast)
 
-    async def _settle(self, session: HttpSession, stored: StoredSession) -> None:
-        """Leave requests to the workers that handle them."""
+    async def release(self, key: str, stored: StoredSession) -> None:
+        """End the worker epoch of a session."""
+        self._members.pop(key, None)
+        await self._store.close(key, stored.worker_epoch)
 
-    async def _make_room(self, principal: str | None) -> None:
-        """Make room for another session; the client of the oldest may have been initialized at another worker."""
-        while (oldest := self.evictable(principal)) is not None:
-            assert isinstance(oldest, SharedSession)
-            await self._catch_up(oldest, await self._shared.refresh(oldest.key, oldest.version, keep=False))
-            if not oldest.ending and not oldest.connection.ready:
-                oldest.finish()
-                await self._forget(oldest)
-
-    def _start(self, session: HttpSession) -> HttpSession:
-        assert isinstance(session, SharedSession)
-        self._by_key[session.key] = session
-        return super()._start(session)
-
-    # --- records ----------------------------------------------------------------------------------------------
-
-    async def _save(self, session: HttpSession) -> None:
-        session.seen = time.monotonic()
-        assert isinstance(session, SharedSession)
-        if not session.ending:
-            await self._share(session)
-
-    async def _share(self, session: SharedSession) -> None:
+    async def save(self, session: HttpSession) -> None:
         """Store the record of a session if it has changed, merged with the changes of other workers."""
-        known = session.snapshot()
-        if known is None or to_json(session.record(known)) == session.saved:
+        member, known = self._members.get(session.key), session.snapshot()
+        if member is None or known is None or session.ending or to_json(member.record(known)) == member.saved:
             return
-        async with session.saving:
-            while (data := to_json(record := session.record(session.snapshot() or {}))) != session.saved:
-                current = await self._shared.update(session.key, data, session.version, ready=record["ready"])
+        async with member.saving:
+            while (data := to_json(record := member.record(session.snapshot() or {}))) != member.saved:
+                current = await self._store.update(session.key, data, member.version, ready=record["ready"])
                 if current is None:
-                    self._drop(session)
+                    self._drop(member)
                     return
                 if current.record is None:
-                    session.version, session.base, session.saved = current.version, record, data
+                    member.version, member.base, member.saved = current.version, record, data
                 else:
-                    session.take_over(current.version, current.record)
+                    member.take_over(current.version, current.record)
         await session.standing.persist()
 
-    async def _catch_up(self, session: SharedSession, current: SessionVersion | None) -> None:
+    async def _catch_up(self, member: Member, current: SessionVersion | None) -> None:
         """Adopt the current record of a session."""
         if current is None:
-            self._drop(session)
+            self._drop(member)
         elif current.record is not None:
-            async with session.saving:
-                if current.version > session.version:
+            async with member.saving:
+                if current.version > member.version:
                     try:
-                        session.take_over(current.version, current.record)
+                        member.take_over(current.version, current.record)
                     except UNREADABLE as error:
                         log.error("a session ends here, as its record cannot be read: %r", error)
-                        self._drop(session)
+                        self._drop(member)
 
     async def confirm(self, session: HttpSession) -> None:
         """Tell all workers that the client is initialized, before the client gets the response."""
-        assert isinstance(session, SharedSession)
-        session.is_confirmed = True
-        await self._share(session)
+        member = self._members.get(session.key)
+        if member is not None and session.connection.ready and not member.is_confirmed:
+            await self.save(session)
+            member.is_confirmed = True
 
     # --- messages between workers -----------------------------------------------------------------------------
 
@@ -378,26 +341,26 @@ class SharedRegistry(SessionRegistry):
         epochs = found.epochs - {session.worker_epoch}
         to_all = any(not session.is_pending(id_) for id_ in found.cancelled)
         if epochs or to_all:
-            await self._shared.route(session.key, None if to_all else epochs, found.body)
+            await self._store.route(session.key, None if to_all else epochs, found.body)
 
-    @asynccontextmanager
-    async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
-        """Find the stream that a GET reads while the block runs, whichever worker writes it; see `SessionRegistry`."""
-        async with self.readers.reading(session, last_event_id) as found:
-            yield found
+    def reading(
+        self, session: HttpSession, last_event_id: str | None
+    ) -> AbstractAsyncContextManager[tuple[Stream, int]]:
+        """Find the stream that a GET reads while the block runs, whichever worker writes it."""
+        return self._readers.reading(session, last_event_id)
 
     async def _handle(self, message: WorkerMessage) -> None:
-        session, fields = self._by_key.get(message.session), message.fields
-        if session is None:
+        member, fields = self._members.get(message.session), message.fields
+        if member is None:
             return
-        name = fields.get("stream", b"").decode()
+        session, name = member.session, fields.get("stream", b"").decode()
         key = (session.key, name)
         match message.kind:
             case "event":
-                self.readers.advance(key, int(fields["number"]), fields["data"] or None, fields["over"] == b"1")
+                self._readers.advance(key, int(fields["number"]), fields["data"] or None, fields["over"] == b"1")
             case "hangup":
                 token = fields["token"].decode()
-                stream = self.readers.find(key, token) if token else session.streams.get(name)
+                stream = self._readers.find(key, token) if token else session.streams.get(name)
                 if stream is not None:
                     stream.disconnect()
             case "post":
@@ -405,210 +368,191 @@ class SharedRegistry(SessionRegistry):
                 session.take(parsed(fields["body"], events))
                 await session.settle([one.id for one in events if isinstance(one, CancelRequested)])
             case "end":
-                self._drop(session)
+                self._drop(member)
             case _:
                 log.debug("a message of a newer program is ignored: %s", message.kind)
 
     # --- broadcasts -------------------------------------------------------------------------------------------
 
-    async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> None:
-        """Notify the clients of all workers."""
-        await self.broadcasts.load()
-        for revision, method, params in await recorded(self.endpoint, server, tell):
+    def continued(self, link: Any, wanted: object) -> AbstractAsyncContextManager[None]:
+        """Return the context of a subscription, which goes on where the client's previous one ended."""
+        return nullcontext() if self._served is None else self._served[1].continued(link, wanted)
+
+    async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> bool:
+        """Notify the clients of all workers; return False outside of the lifespan of the endpoint."""
+        if self._served is None:
+            return False
+        registry, broadcasts = self._served
+        await broadcasts.load()
+        for revision, method, params in await recorded(registry.endpoint, server, tell):
             self.worker.check()
-            await self._shared.publish(revision, method.name, jsonrpc.notification(method, params))
+            await self._store.publish(revision, method.name, jsonrpc.notification(method, params))
+        return True
 
     async def _spread(self, broadcast: Broadcast) -> None:
         """Deliver a broadcast to the clients of this worker."""
-        found = await self.broadcasts.read(broadcast)
-        if found is None:
+        if self._served is None or (found := await self._served[1].read(broadcast)) is None:
             return
-        await self.broadcasts.spread(found)
-        sessions = [one for one in self._by_key.values() if self._is_for(one, broadcast)]
-        for begin in range(0, len(sessions), _DELIVERY_BATCH):
-            await self._deliver(sessions[begin : begin + _DELIVERY_BATCH], found, broadcast.previous)
+        await self._served[1].spread(found)
+        members = [one for one in self._members.values() if self._is_for(one.session, broadcast)]
+        for begin in range(0, len(members), _DELIVERY_BATCH):
+            await self._deliver(members[begin : begin + _DELIVERY_BATCH], found, broadcast.previous)
 
-    def _is_for(self, session: SharedSession, broadcast: Broadcast) -> bool:
+    def _is_for(self, session: HttpSession, broadcast: Broadcast) -> bool:
         is_served = not session.ending and session.is_negotiated
         return is_served and session.revision.name == broadcast.revision
 
-    async def _deliver(self, sessions: list[SharedSession], found: ReadBroadcast, previous: int) -> None:
-        data = [found.data if _wants(session, found.method, found.params) else b"" for session in sessions]
-        rows = [(session.key, session.version, one) for session, one in zip(sessions, data, strict=True)]
-        deliveries = await self._shared.deliver(rows, previous, found.number)
-        for session, delivery in zip(sessions, deliveries, strict=True):
+    async def _deliver(self, members: list[Member], found: ReadBroadcast, previous: int) -> None:
+        rows = [
+            (one.session.key, one.version, found.data if one.wants(found.method, found.params) else b"")
+            for one in members
+        ]
+        deliveries = await self._store.deliver(rows, previous, found.number)
+        for member, delivery in zip(members, deliveries, strict=True):
             match delivery:
                 case Delivery("gone"):
-                    self._drop(session)
+                    self._drop(member)
                 case Delivery("missed", last):
-                    await self._deliver_missed(session, last)
+                    await self._deliver_missed(member, last)
                 case Delivery("outdated", version, record):
-                    await self._catch_up(session, SessionVersion(version, record))
-                    if not session.ending:
-                        await self._deliver([session], found, previous)
+                    await self._catch_up(member, SessionVersion(version, record))
+                    if not member.session.ending:
+                        await self._deliver([member], found, previous)
                 case Delivery(_, event) if event:
-                    session.standing.advance(event, found.data)
+                    member.session.standing.advance(event, found.data)
                 case _:  # the client does not want the broadcast, or another worker has delivered it
                     pass
 
-    async def _deliver_missed(self, session: SharedSession, last: int) -> None:
+    async def _deliver_missed(self, member: Member, last: int) -> None:
         """Deliver the broadcasts after a number, which no worker of the session has received."""
-        for broadcast in await self._shared.broadcasts_after(last):
-            found = await self.broadcasts.read(broadcast) if self._is_for(session, broadcast) else None
+        for broadcast in await self._store.broadcasts_after(last):
+            is_for = self._served is not None and self._is_for(member.session, broadcast)
+            found = await self._served[1].read(broadcast) if self._served is not None and is_for else None
             if found is not None:
-                await self._deliver([session], found, last)
+                await self._deliver([member], found, last)
                 last = broadcast.number
 
     async def _renew_keys(self) -> None:
         """Adopt the keys of all workers for the state of requests; keep one own key until it is unused."""
-        lifetime = max((one.request_state_signer or RequestStateSigner()).lifetime for one in self.endpoint.servers)
-        keys = list(await self._shared.signing_keys(lifetime))
+        servers = () if self._served is None else self._served[0].endpoint.servers
+        lifetime = max((one.request_state_signer or RequestStateSigner()).lifetime for one in servers)
+        keys = list(await self._store.signing_keys(lifetime))
         own = [key for key in self._signing_keys if key not in keys]
         self._signing_keys[:] = [*keys, *own[:1]]
 
     # --- ending -----------------------------------------------------------------------------------------------
 
-    def _drop(self, session: HttpSession) -> None:
+    def _drop(self, member: Member) -> None:
         """End a session at this worker only: it is over, or continues at other workers."""
-        session.finish()
-        self._remove(session)
+        self._remove(member.session)
+        if self._served is None:
+            member.session.finish()
+        else:
+            self._served[0].drop(member.session)
 
     def _remove(self, session: HttpSession) -> None:
-        if self._open.get(session.id) is session:
-            del self._open[session.id]
-        if self._by_key.get(session.key) is session:
-            del self._by_key[session.key]
+        member = self._members.get(session.key)
+        if member is not None and member.session is session:
+            del self._members[session.key]
 
     def _lose_all(self) -> None:
-        self.broadcasts.end()
-        for session in list(self._by_key.values()):
-            self._drop(session)
+        if self._served is not None:
+            self._served[1].end()
+        for member in list(self._members.values()):
+            self._drop(member)
 
-    async def _forget(self, session: HttpSession) -> None:
+    async def forget(self, session: HttpSession) -> None:
+        """Delete a session, for all workers."""
         self._remove(session)
-        await self._shared.forget(session.key)
+        await self._store.forget(session.key)
 
-    async def _wind_up(self, session: HttpSession) -> None:
-        self._drop(session)
+    async def wind_up(self, registry: SessionRegistry, session: HttpSession) -> None:
+        """Close a session that has ended at this worker."""
+        registry.drop(session)
+        self._remove(session)
         await session.end("the session is over, or the store that it needs is away")
-        self.readers.end(session.key)
-        await self._shared.close(session.key, session.worker_epoch)
+        self._readers.end(session.key)
+        await self._store.close(session.key, session.worker_epoch)
 
-    async def _look_after_all(self) -> None:
-        shared = self._shared
+    async def look_after(self, registry: SessionRegistry) -> None:
+        """End overdue sessions, abandoned streams, and requests that ended while the store was away."""
+        store = self._store
         self.worker.check()
-        sessions = list(self._by_key.values())
+        sessions = registry.sessions
         for session in sessions:
             for stream in session.abandoned:
-                (found,) = await shared.positions([(session.key, stream.name)])
+                (found,) = await store.positions([(session.key, stream.name)])
                 if found is not None and found.busy_until:
                     stream.disconnected_at = time.monotonic()  # the client reads the stream at another worker
                 else:
                     await session.abandon(stream)
             if session.is_overdue and not session.streams:
-                await self._catch_up(session, await shared.refresh(session.key, session.version, keep=False))
+                await self.refresh(session, keep=False)
                 if session.connection.ready or session.ending:
-                    self._drop(session)
+                    self._remove(session)
+                    registry.drop(session)
                 else:
-                    await self.end(session)
+                    await registry.end(session)
         used = [one for one in sessions if not one.ending and (one.requests or one.streams)]
-        positions = await shared.positions([(one.key, LISTEN_STREAM) for one in used])
+        positions = await store.positions([(one.key, LISTEN_STREAM) for one in used])
         for session, found in zip(used, positions, strict=True):
             if found is None:
-                self._drop(session)
-        await self.readers.refresh()
-        for key, name, pending in await shared.unfinished(shared.worker):  # of sessions that ended during an outage
-            owner = self._by_key.get(key)
-            if owner is None or name not in owner.streams:
+                self._remove(session)
+                registry.drop(session)
+        await self._readers.refresh()
+        for key, name, pending in await store.unfinished(store.worker):  # of sessions that ended during an outage
+            owner = self._members.get(key)
+            if owner is None or name not in owner.session.streams:
                 reason = "the store was away when this request ended"
-                await shared.fail(key, name, shared.worker, unanswered(pending, reason))
+                await store.fail(key, name, store.worker, unanswered(pending, reason))
 
     # --- running ----------------------------------------------------------------------------------------------
 
-    def leave(self) -> None:
+    def leave(self, registry: SessionRegistry) -> None:
         """Finish running requests and later ones on open connections; send readers to other workers."""
         if self._drained is None:
-            self._drained = self._spawn(self._drain())
+            self._drained = registry.spawn(self._drain(registry))
 
-    async def _drain(self) -> None:
+    async def stop(self, registry: SessionRegistry) -> None:
+        """End all sessions at this worker, once their requests are answered."""
+        self._closing.set()
+        self.leave(registry)
+        if self._drained is not None:
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([self._drained])
+
+    async def _drain(self, registry: SessionRegistry) -> None:
         self.retry = _RECONNECT_MS
-        self.readers.leave(_RECONNECT_MS)
+        self._readers.leave(_RECONNECT_MS)
         with anyio.move_on_after(_DRAIN_SECONDS):
             await self._closing.wait()
-            while any(stream.pending for one in self._by_key.values() for stream in one.streams.values()):
+            while any(stream.pending for one in registry.sessions for stream in one.streams.values()):
                 await asyncio.sleep(0.02)
-        self._stopping = True
-        sessions = list(self._by_key.values())
+        registry.is_stopping = True
+        sessions = registry.sessions
         await asyncio.gather(*(session.end(STOPPING) for session in sessions))
         for session in sessions:
-            self._drop(session)
+            self._remove(session)
+            registry.drop(session)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
+    async def running(self, registry: SessionRegistry) -> AsyncGenerator[None]:
         """Take part in the sessions of the workers while the block runs."""
-        self.is_running = True
-        self._stopping, self._drained, self.retry = False, None, None
+        self._served = registry, Broadcasts(registry.endpoint, self._store, self.worker, registry.spawn)
+        self._drained, self.retry = None, None
         self._closing.clear()
         await self.worker.begin()
         tasks = [asyncio.create_task(self.worker.live()), asyncio.create_task(self.worker.read())]
         try:
-            async with super().running():
-                try:
-                    yield
-                finally:
-                    self._closing.set()
-                    self.leave()
-                    if self._drained is not None:
-                        with anyio.CancelScope(shield=True):
-                            await asyncio.wait([self._drained])
+            yield
         finally:
             with anyio.CancelScope(shield=True):
                 while left := [task for task in tasks if not task.done()]:
                     for task in left:
                         task.cancel()
                     await asyncio.wait(left, timeout=0.1)  # a call that waits for the store may swallow a cancellation
-                await self._shared.resign()
-            self.is_running = False
-
-
-def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
-    """Return True if the client of a session asked for a notification."""
-    agreed = session.connection.negotiated
-    is_wanted_here = session.connection.ready and is_wanted(session.connection, agreed, method, params)
-    return is_wanted_here and (method is not session.revision.log or agreed.wants(params.level))
-
-
-class SharedWorkers:
-    """Workers that serve the clients of an endpoint together.
-
-    Args:
-        store: Their store.
-    """
-
-    _registry: SharedRegistry
-
-    def __init__(self, store: RedisStore) -> None:
-        self._store = store
-
-    def registry(self, endpoint: HttpEndpoint, limits: HttpLimits) -> SharedRegistry:
-        """Return the registry of the sessions that the workers share."""
-        self._registry = SharedRegistry(endpoint, self._store, limits)
-        return self._registry
-
-    @property
-    def signer(self) -> RequestStateSigner:
-        """The signer of all workers for the state of requests."""
-        return self._registry.signer
-
-    def continued(self, link: Any, wanted: object) -> AbstractAsyncContextManager[None]:
-        """Return the context of a subscription, which goes on where the client's previous one ended."""
-        return self._registry.broadcasts.continued(link, wanted)
-
-    async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> bool:
-        """Notify the clients of all workers; return False outside of the lifespan of the endpoint."""
-        if self._registry.is_running:
-            await self._registry.publish(server, tell)
-        return self._registry.is_running
+                await self._store.resign()
+            self._served = None
 
 
 class RedisStore(SharedStore):

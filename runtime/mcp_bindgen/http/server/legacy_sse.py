@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Unpack
@@ -17,10 +16,7 @@ from urllib.parse import parse_qs
 import anyio
 
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
-from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
-from mcp_bindgen.runtime.protocol.events import Event
-from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Parsed
+from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.session.endpoint import Provider
 from mcp_bindgen.runtime.session.server import Server
 
@@ -29,47 +25,25 @@ from .app import AppOptions, AsgiApp
 from .call import TEXT, Call, EventWriter
 from .errors import HttpError, too_many
 from .open_session import MAX_POSTS, HttpSession
-from .sessions import SessionRegistry
+from .sessions import OwnSessions, SessionRegistry
 from .streams import stream_events
 
 _MAX_SLEEP_SECONDS = 3600.0  # as timers have a largest time
 
 
-@dataclass(eq=False, repr=False)
-class SseSession(HttpSession):
-    """Open session with one stream out, and no queue in: a POST waits until its message is taken.
+@dataclass(eq=False)
+class _Client:
+    """Client with an open stream.
 
     Attributes:
-        turn: Lock of the POST that is being taken: messages keep their order, and only one is in memory.
+        session: Its session.
         expires_at: Time when its last token expires, in seconds since 1970; None for never.
+        turn: Lock of the POST that is being taken: messages keep their order, and only one is in memory.
     """
 
+    session: HttpSession
+    expires_at: float | None
     turn: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
-    expires_at: float | None = None
-
-    async def receive(self) -> Sequence[Parsed | Lost]:
-        """Return the next message; stop reading while the peer leaves responses unread (backpressure)."""
-        await self.standing.wait_for_room()
-        return await super().receive()
-
-    async def _deliver(self, message: Outgoing) -> None:
-        """Add a message to the stream; wait while it is full.
-
-        A message that belongs to no request, such as a broadcast, waits a moment only; then a client that leaves a full
-        stream unread is disconnected.
-        """
-        is_unasked = message.method is not None and message.related is None
-        if not await self.standing.put(message, within=self.limits.unasked if is_unasked else None):
-            raise ConnectionClosed("the client has disconnected")
-
-    async def accept(self, body: bytes, events: Sequence[Event], origin: RequestOrigin) -> None:
-        """Give messages to the session, and wait until they are taken; one call at a time. See `arrive`."""
-        self._taken.clear()
-        self.arrive(body, events, origin)
-        if self.state == "open":
-            await self._taken.wait()
-        if self.state != "open":
-            raise HttpError(404, "the session is over")
 
     def extend(self, identity: Identity | None) -> None:
         """Note the token of a message: the stream lasts as long as the token that lasts longest."""
@@ -81,13 +55,7 @@ class SseSession(HttpSession):
         while self.expires_at is not None and (left := self.expires_at - time.time()) > 0:
             await asyncio.sleep(min(left, _MAX_SLEEP_SECONDS))
         if self.expires_at is not None:
-            self.standing.leave(None)
-
-
-class SseRegistry(SessionRegistry):
-    """Open sessions of an endpoint, in memory."""
-
-    kind: type[HttpSession] = SseSession
+            self.session.standing.leave(None)
 
 
 class SseApp(AsgiApp):
@@ -114,7 +82,8 @@ class SseApp(AsgiApp):
     ) -> None:
         super().__init__(servers, **options)
         self._path, self._messages = path, messages
-        self._registry = SseRegistry(self.endpoint, None, self.limits)
+        self._registry = SessionRegistry(self.endpoint, OwnSessions(None), self.limits, has_one_stream=True)
+        self._clients: dict[str, _Client] = {}
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Return the context in which sessions run."""
@@ -149,35 +118,36 @@ class SseApp(AsgiApp):
     async def _serve(self, call: Call, writer: EventWriter) -> None:
         """Open a stream, and end its session with it."""
         session = self._registry.new(call.principal)
-        assert isinstance(session, SseSession)
         await self._registry.begin(session)
-        session.expires_at = call.session_expires_at()
+        client = self._clients[session.id] = _Client(session, call.session_expires_at())
         session.requests += 1
         endpoint = f"{call.url_path(self._messages)}?session_id={session.id}"
         try:
             with session.standing.reading():
                 await writer.write(encode(endpoint.encode(), event="endpoint"))
                 async with background_tasks() as tasks:
-                    tasks.start_soon(session.expire)
+                    tasks.start_soon(client.expire)
                     await stream_events(writer, session.standing, 0)
         finally:
             with anyio.CancelScope(shield=True):
                 await session.connection.close()
                 await self._registry.end(session)
+            del self._clients[session.id]
 
     async def _post(self, call: Call) -> None:
         """Take one message."""
         query = parse_qs(call.scope["query_string"].decode("latin-1"))
         session = await self._registry.find(query.get("session_id", [""])[0], call.principal)
-        assert isinstance(session, SseSession)
-        if session.turn.statistics().tasks_waiting >= MAX_POSTS:
+        client = self._clients[session.id]
+        if client.turn.statistics().tasks_waiting >= MAX_POSTS:
             raise too_many("too many messages wait in this session")
-        async with session.turn:
+        async with client.turn:
             body = await self.intake.read(call)
             peer = session.connection.peer
             events = list(peer.read(body))
             if self.auth is not None:
                 await self.intake.admit(call, peer, events)
-            session.extend(call.identity)
-            await session.accept(body, events, call.origin)
+            client.extend(call.identity)
+            session.arrive(body, events, call.origin)
+            await session.taken()
         await call.respond(202, b"accepted", TEXT)

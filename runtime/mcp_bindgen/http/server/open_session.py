@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 from pydantic_core import from_json
 
@@ -55,6 +55,7 @@ class HttpSession(Transport):
     A message that answers or belongs to a request goes to the stream of its POST, any other to the stream of GET.
 
     Args:
+        endpoint: The servers.
         id: Its id for the client.
         key: Its key in the store; a reader of the store does not learn ids.
         limits: Limits of the endpoint.
@@ -64,7 +65,8 @@ class HttpSession(Transport):
         worker_epoch: Number of times that the session was revived, this time included.
         last: Number of the last event of the stream of GET.
         principal: The principal that began the session, if known.
-        saved: Its record in the store.
+        save: Stores its snapshot; awaited before messages are sent, if the snapshot may have changed.
+        has_one_stream: True if all messages go to the stream of GET, and one POST at a time waits for the session.
 
     Attributes:
         independent: True: a stream does not wait for the reader of another stream.
@@ -77,14 +79,11 @@ class HttpSession(Transport):
         seen: Time of its last traffic, on the clock of `time.monotonic`.
         standing: The stream that belongs to no request.
         streams: Streams of requests that are open, or still read; by name.
-        before_sending: Awaited before messages are sent, if the snapshot may have changed.
     """
 
     independent = True
-    listen_stream: ClassVar[type[Stream]] = Stream
 
-    connection: Session = field(init=False)
-
+    endpoint: Endpoint
     id: str
     key: str
     limits: HttpLimits
@@ -94,18 +93,19 @@ class HttpSession(Transport):
     worker_epoch: int = 0
     last: int = 0
     principal: str | None = None
-    saved: bytes = b""
+    save: Callable[[HttpSession], Awaitable[None]] | None = None
+    has_one_stream: bool = False
 
     def __post_init__(self) -> None:
         self.origin: RequestOrigin = RequestOrigin(principal=self.principal, network="tcp")
         self.streams: dict[str, Stream] = {}
-        listen, key = self.listen_stream, self.key
-        self.standing: Stream = listen(key, LISTEN_STREAM, (), self.store, last=self.last, queue=self.queue)
-        self.standing.persisted = self.store is not None and self.worker_epoch > 0
+        is_stored = self.store is not None and self.worker_epoch > 0
+        self.standing: Stream = Stream(
+            self.key, LISTEN_STREAM, (), self.store, last=self.last, persisted=is_stored, queue=self.queue
+        )
         self.requests = 0
         self.seen: float = time.monotonic()
         self._begun = self.seen
-        self.before_sending: Callable[[], Awaitable[None]] | None = None
         self._saved_state: object = None
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
@@ -113,6 +113,7 @@ class HttpSession(Transport):
         self._inbox_bytes = 0
         self._arrived, self._taken = asyncio.Event(), asyncio.Event()
         self.state: State = "open"
+        self.connection: Session = self.endpoint.session(self)
 
     # --- its state --------------------------------------------------------------------------------------------
 
@@ -170,15 +171,12 @@ class HttpSession(Transport):
     def _changing_state(self) -> object:
         """The part of the snapshot that may change, in a form that is cheap to make; None before `initialize`."""
         agreed = self.connection.negotiated
-        ready = self.connection.ready
-        is_known = ready or self.connection.peer.state is peer.State.NEGOTIATED
-        return (ready, agreed.log_level, *(agreed.subscriptions or ())) if is_known else None
+        return (agreed.log_level, *(agreed.subscriptions or ())) if self.is_negotiated else None
 
-    def resume(self, endpoint: Endpoint, snapshot: Mapping[str, Any]) -> None:
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Resume a session of another process; late responses to requests of that process are ignored.
 
         Args:
-            endpoint: The servers.
             snapshot: The result of `snapshot` there; its revision is served.
         """
         agreed, end = self.connection.negotiated, self.connection.peer
@@ -186,8 +184,9 @@ class HttpSession(Transport):
         agreed.dispatcher = end.dispatcher
         agreed.peer_info = self.revision.types.Implementation.model_validate(snapshot["clientInfo"])
         agreed.declared["client"] = snapshot["capabilities"]
-        agreed.declared["server"] = declared(endpoint.server(agreed.dispatcher), agreed.dispatcher)
+        agreed.declared["server"] = declared(self.endpoint.server(agreed.dispatcher), agreed.dispatcher)
         self.update(snapshot)
+        self._saved_state = self._changing_state
 
     def update(self, snapshot: Mapping[str, Any]) -> None:
         """Take over the log level and the subscriptions that another process has received meanwhile."""
@@ -199,6 +198,8 @@ class HttpSession(Transport):
 
     async def receive(self) -> Sequence[Parsed | Lost]:
         """Return the messages that have arrived; nothing once the session shall end."""
+        if self.has_one_stream:  # stop reading while the peer leaves responses unread (backpressure)
+            await self.standing.wait_for_room()
         while not self._inbox:
             if self.state != "open":
                 return ()
@@ -216,8 +217,8 @@ class HttpSession(Transport):
             raise ConnectionClosed("the session is over")
         try:
             self.seen = time.monotonic()
-            if self.before_sending is not None and (known := self._changing_state) not in (None, self._saved_state):
-                await self.before_sending()
+            if self.save is not None and (known := self._changing_state) not in (None, self._saved_state):
+                await self.save(self)
                 self._saved_state = known
             for message in messages:
                 await self._deliver(message if isinstance(message, Outgoing) else Outgoing(message))
@@ -231,6 +232,11 @@ class HttpSession(Transport):
             raise ConnectionClosed("the event store failed") from error
 
     async def _deliver(self, message: Outgoing) -> None:
+        if self.has_one_stream:
+            is_unasked = message.method is not None and message.related is None  # such as a broadcast
+            if not await self.standing.put(message, within=self.limits.unasked if is_unasked else None):
+                raise ConnectionClosed("the client has disconnected")
+            return
         stream = None
         for id_ in message.batch_ids or (message.related,):  # other requests of a batch may be cancelled
             if id_ is not None and id_ in self._routes:
@@ -313,6 +319,14 @@ class HttpSession(Transport):
                 event.origin = origin
         self._inbox_bytes += len(body)
         self.take(parsed(body, events))
+
+    async def taken(self) -> None:
+        """Wait until the session has taken all messages; one call at a time. Raises `HttpError` if it is over."""
+        while self._inbox and self.state == "open":
+            self._taken.clear()
+            await self._taken.wait()
+        if self.state != "open":
+            raise HttpError(404, "the session is over")
 
     def take(self, message: Parsed | Lost) -> None:
         """Take a message without a limit: a failure, or a message that another worker has accepted."""

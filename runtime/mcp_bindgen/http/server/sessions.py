@@ -9,8 +9,8 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -20,8 +20,7 @@ from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
-from mcp_bindgen.runtime.protocol.events import CancelRequested, Event, Notified, Rejected, Requested
-from mcp_bindgen.runtime.protocol.methods import INITIALIZED
+from mcp_bindgen.runtime.protocol.events import CancelRequested, Event, Rejected, Requested
 from mcp_bindgen.runtime.protocol.transport import Outgoing
 from mcp_bindgen.runtime.session.endpoint import Workers
 from mcp_bindgen.runtime.session.subscriptions import scheduled
@@ -32,7 +31,7 @@ from .errors import RETRY_SOON, STOPPING, HttpError, refused, too_many, unavaila
 from .event_store import EventStore, StoredSession, StoreUnavailable
 from .intake import Intake, begins_session
 from .limits import Budget, Budgets, HttpLimits
-from .open_session import GONE, HttpSession
+from .open_session import HttpSession
 from .streams import LISTEN_STREAM, Stream, parse_event_id, stream_events, unknown_event
 
 _ID_BYTES = 32
@@ -43,28 +42,213 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ProtocolError)
 """Errors of reading a record that another program has stored."""
 
 
+class SessionStore(Protocol):
+    """What becomes of the sessions of an endpoint outside of this process: their records, and other workers.
+
+    Methods raise `StoreUnavailable` while the store is away.
+
+    Attributes:
+        events: Store of the events of streams, if any.
+        retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
+    """
+
+    events: EventStore | None
+    retry: int | None
+
+    def running(self, registry: SessionRegistry) -> AbstractAsyncContextManager[None]:
+        """Return the context in which the sessions of a registry run."""
+        ...
+
+    def leave(self, registry: SessionRegistry) -> None:
+        """Send the clients of a registry away, as this process is about to stop; they may continue elsewhere."""
+
+    async def stop(self, registry: SessionRegistry) -> None:
+        """End all sessions of a registry in this process, and refuse new requests."""
+
+    async def begin(self, session: HttpSession) -> None:
+        """Store a new session."""
+
+    async def refresh(self, session: HttpSession, *, keep: bool = True) -> None:
+        """Adopt the changes of other workers, or drop the session if it has ended there.
+
+        Args:
+            session: The session.
+            keep: True if this counts as use of the session.
+        """
+
+    async def load(self, key: str) -> StoredSession | None:
+        """Return a stored session, and begin a worker epoch of it; None if there is none."""
+
+    async def resume(self, session: HttpSession, stored: StoredSession, record: Mapping[str, Any]) -> None:
+        """Take part in a session that another process has begun, before it starts here."""
+
+    async def release(self, key: str, stored: StoredSession) -> None:
+        """End the worker epoch of a session that was loaded, but is refused."""
+
+    async def save(self, session: HttpSession) -> None:
+        """Store the snapshot of a session."""
+
+    async def confirm(self, session: HttpSession) -> None:
+        """Tell all workers that the client of a session is initialized, if it is."""
+
+    async def forward(self, session: HttpSession, body: bytes, events: Sequence[Event]) -> None:
+        """Pass on the messages that other workers wait for."""
+
+    def reading(
+        self, session: HttpSession, last_event_id: str | None
+    ) -> AbstractAsyncContextManager[tuple[Stream, int]]:
+        """Find the stream that a GET reads while the block runs.
+
+        Args:
+            session: The session.
+            last_event_id: The header `Last-Event-ID`; None opens the stream that belongs to no request. An older
+                connection that reads it ends.
+
+        Yields:
+            The stream, and the number of the last event that the client has.
+
+        Raises:
+            HttpError: The event is unknown.
+        """
+        ...
+
+    async def forget(self, session: HttpSession) -> None:
+        """Delete a session, for all workers."""
+
+    async def wind_up(self, registry: SessionRegistry, session: HttpSession) -> None:
+        """Close a session that has ended in this process."""
+
+    async def look_after(self, registry: SessionRegistry) -> None:
+        """End overdue sessions and abandoned streams."""
+
+
+class OwnSessions:
+    """Session store of a process that serves its sessions alone; see `SessionStore`.
+
+    Args:
+        events: Store of events and records, if any; after a restart, the process resumes the sessions in it.
+    """
+
+    retry: int | None = None
+
+    def __init__(self, events: EventStore | None) -> None:
+        self.events: EventStore | None = events
+
+    @asynccontextmanager
+    async def running(self, registry: SessionRegistry) -> AsyncGenerator[None]:
+        """Delete idle sessions first."""
+        if self.events is not None:
+            await self.events.sweep((), registry.limits.idle)
+        yield
+
+    def leave(self, registry: SessionRegistry) -> None:
+        """End all sessions here, but not in the store: a client that comes back finds its session and streams again."""
+        registry.is_stopping = True
+        for session in registry.sessions:
+            session.leave()
+
+    async def stop(self, registry: SessionRegistry) -> None:
+        """End all sessions here."""
+        self.leave(registry)
+
+    async def begin(self, session: HttpSession) -> None:
+        """Store nothing before the client is known."""
+
+    async def refresh(self, session: HttpSession, *, keep: bool = True) -> None:
+        """Do nothing: no other process changes the session."""
+
+    async def load(self, key: str) -> StoredSession | None:
+        """Return a session of a previous process."""
+        return None if self.events is None else await self.events.load(key)
+
+    async def resume(self, session: HttpSession, stored: StoredSession, record: Mapping[str, Any]) -> None:
+        """Fail the requests that the previous process left unanswered."""
+        await session.fail_unanswered(stored.streams)
+
+    async def release(self, key: str, stored: StoredSession) -> None:
+        """Do nothing: epochs need no end."""
+
+    async def save(self, session: HttpSession) -> None:
+        """Store the snapshot of a session."""
+        if self.events is not None and not session.ending and (known := session.snapshot()) is not None:
+            record = to_json({"principal": session.principal, "memory": known})
+            await self.events.save(session.key, record, session.principal)
+            await session.standing.persist()
+
+    async def confirm(self, session: HttpSession) -> None:
+        """Do nothing: the session knows it."""
+
+    async def forward(self, session: HttpSession, body: bytes, events: Sequence[Event]) -> None:
+        """Do nothing: there are no other workers."""
+
+    @asynccontextmanager
+    async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
+        """Find the stream that a GET reads."""
+        standing = session.standing
+        if last_event_id is None:
+            span = await self._span(session, LISTEN_STREAM) if standing.persisted else None
+            after = standing.last_delivered_id
+            yield standing, after if span is None else max(after, span[0] - 1)
+            return
+        name, number = parse_event_id(last_event_id) or ("", 0)
+        span = await self._span(session, name)
+        if span is None or not span[0] - 1 <= number <= span[1]:
+            raise unknown_event()
+        stream = standing if name == LISTEN_STREAM else session.streams.get(name)
+        yield stream or Stream(session.key, name, (), self.events, last=span[1], state="done", persisted=True), number
+
+    async def _span(self, session: HttpSession, stream: str) -> tuple[int, int] | None:
+        return None if self.events is None else await self.events.span(session.key, stream)
+
+    async def forget(self, session: HttpSession) -> None:
+        """Delete a session."""
+        if self.events is not None:
+            await self.events.forget(session.key)
+
+    async def wind_up(self, registry: SessionRegistry, session: HttpSession) -> None:
+        """Close a session, unless another process may go on with it."""
+        if session.state != "left":
+            try:
+                if registry.has(session):
+                    await registry.end(session)
+            finally:
+                await session.end("the session is over")
+
+    async def look_after(self, registry: SessionRegistry) -> None:
+        """End overdue sessions and abandoned streams."""
+        for session in registry.sessions:
+            if session.is_overdue:
+                await registry.end(session)
+            for stream in session.abandoned:
+                await session.abandon(stream)
+        if self.events is not None:
+            await self.events.sweep([session.key for session in registry.sessions], registry.limits.idle)
+
+
 class SessionRegistry:
     """Open sessions of an endpoint.
 
     Args:
         endpoint: The servers.
-        store: Store of events and records; a durable store outlives the process.
+        store: Where the sessions are stored, and shared with other workers.
         limits: Limits of the endpoint.
+        has_one_stream: See `HttpSession`.
 
     Attributes:
-        kind: Class of the sessions.
-        retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
         endpoint: The servers.
+        store: See above.
         limits: Limits of the endpoint.
+        is_stopping: True if requests are refused, because the process is about to stop.
     """
 
-    kind: type[HttpSession] = HttpSession
-    retry: int | None = None
-
-    def __init__(self, endpoint: HttpEndpoint, store: EventStore | None, limits: HttpLimits) -> None:
+    def __init__(
+        self, endpoint: HttpEndpoint, store: SessionStore, limits: HttpLimits, *, has_one_stream: bool = False
+    ) -> None:
         self.endpoint: HttpEndpoint = endpoint
+        self.store: SessionStore = store
         self.limits: HttpLimits = limits
-        self._store = store
+        self.is_stopping = False
+        self._has_one_stream = has_one_stream
         self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
         self._queues = Budgets(limits.queued, limits.queued_of_principal, "too much{} waits to be read")
         self._open: dict[str, HttpSession] = {}
@@ -72,7 +256,11 @@ class SessionRegistry:
         self._sweeper: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
         self._variables = copy_context()  # for handlers, instead of the context of the first request
-        self._stopping = False
+
+    @property
+    def sessions(self) -> list[HttpSession]:
+        """The open sessions."""
+        return list(self._open.values())
 
     # --- beginning --------------------------------------------------------------------------------------------
 
@@ -81,23 +269,31 @@ class SessionRegistry:
         return self._made(secrets.token_urlsafe(_ID_BYTES), principal)
 
     async def begin(self, session: HttpSession) -> None:
-        """Begin a session; raises `HttpError` when there are too many."""
+        """Begin a session; raises `HttpError` if there are too many, or the store cannot take it."""
         async with self._changing:
             await self._make_room(session.principal)
             self._start(session)
+        try:
+            await self.store.begin(session)
+        except StoreUnavailable:
+            self.drop(session)
+            raise
 
     async def find(self, id_: str, principal: str | None) -> HttpSession:
-        """Return the session with an id, restored from the store if need be.
+        """Return the session with an id in its current state, restored from the store if need be.
 
         Raises:
             HttpError: There is none, or it belongs to another user.
         """
-        if self._stopping:
+        if self.is_stopping:
             raise unavailable(STOPPING)
         session = self._open.get(id_)
-        if session is None and self._store is not None and len(id_) == _ID_LENGTH:
+        if session is not None and not session.ending:
+            await self.store.refresh(session)
+            session = self._open.get(id_)
+        if session is None and len(id_) == _ID_LENGTH:
             try:
-                session = await self._restore(id_, self._store, principal)
+                session = await self._restored(id_, principal)
             except StoreUnavailable:
                 raise
             except UNREADABLE as error:
@@ -106,51 +302,53 @@ class SessionRegistry:
             raise refused(404, "there is no such session; a new one begins with initialize")
         return session
 
-    async def _restore(self, id_: str, store: EventStore, principal: str | None) -> HttpSession | None:
-        """Go on with a session of another process."""
+    async def _restored(self, id_: str, principal: str | None) -> HttpSession | None:
+        """Take part in a session of another process; return None if it is not served for this principal."""
         async with self._changing:
-            stored = None if id_ in self._open else await store.load(key_of(id_))
-            return self._open.get(id_) if stored is None else await self._take_part(id_, stored, principal)
+            if id_ in self._open or (stored := await self.store.load(key_of(id_))) is None:
+                return self._open.get(id_)
+            is_started = False
+            try:
+                record = from_json(stored.record)
+                if record["principal"] != principal or record["memory"]["revision"] not in self.endpoint.dispatchers:
+                    return None
+                await self._make_room(principal)
+                last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
+                session = self._made(id_, principal, stored.worker_epoch, last)
+                session.resume(record["memory"])
+                await self.store.resume(session, stored, record)
+                self._start(session)
+                is_started = True
+                return session
+            finally:
+                if not is_started:  # refused requests must leave nothing in the store
+                    with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
+                        await self.store.release(key_of(id_), stored)
 
-    async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> HttpSession | None:
-        """Start a stored session; return None if it belongs to another principal, or its revision is not served."""
-        record = from_json(stored.record)
-        if record["principal"] != principal or record["memory"]["revision"] not in self.endpoint.dispatchers:
-            return None
-        await self._make_room(principal)
-        session = self._revived(id_, principal, stored, record)
-        await self._settle(session, stored)
-        return self._start(session)
-
-    async def _settle(self, session: HttpSession, stored: StoredSession) -> None:
-        """Settle the requests that the previous process left unanswered."""
-        await session.fail_unanswered(stored.streams)
-
-    def _made(
-        self, id_: str, principal: str | None, worker_epoch: int = 0, last: int = 0, saved: bytes = b""
-    ) -> HttpSession:
-        """Make a session."""
+    def _made(self, id_: str, principal: str | None, worker_epoch: int = 0, last: int = 0) -> HttpSession:
         streams, queue = self._streams.of(principal), self._queues.of(principal)
-        budget = Budget(self.limits.streams_of_session, "too many streams are open in this session", streams)
-        session = self.kind(
-            id_, key_of(id_), self.limits, budget, queue, self._store, worker_epoch, last, principal, saved
+        return HttpSession(
+            self.endpoint,
+            id_,
+            key_of(id_),
+            self.limits,
+            Budget(self.limits.streams_of_session, "too many streams are open in this session", streams),
+            queue,
+            self.store.events,
+            worker_epoch,
+            last,
+            principal,
+            None if self._has_one_stream else self.store.save,
+            self._has_one_stream,
         )
-        session.connection = self.endpoint.session(session)
-        return session
-
-    def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> HttpSession:
-        """Make a session from its stored state."""
-        last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
-        session = self._made(id_, principal, stored.worker_epoch, last, stored.record)
-        session.resume(self.endpoint, record["memory"])
-        return session
 
     async def _make_room(self, principal: str | None) -> None:
-        """Make room for a new session, if need be by ending a session that is not initialized. The lock is held."""
-        oldest = self.evictable(principal)
-        if oldest is not None:
-            oldest.finish()
-            await self._forget(oldest)
+        """Make room for a new session, if need be by ending sessions that are not initialized. The lock is held."""
+        while (oldest := self.evictable(principal)) is not None:
+            await self.store.refresh(oldest, keep=False)  # its client may have been initialized at another worker
+            if not oldest.ending and not oldest.connection.ready:
+                self.drop(oldest)
+                await self.store.forget(oldest)
 
     def evictable(self, principal: str | None) -> HttpSession | None:
         """Return the session that has to end so that another session can begin; None if there is room.
@@ -161,7 +359,7 @@ class SessionRegistry:
         Raises:
             HttpError: There are too many, and all are initialized.
         """
-        if self._stopping:
+        if self.is_stopping:
             raise unavailable(STOPPING)
         sessions = [one for one in self._open.values() if not one.ending]
         own = [one for one in sessions if one.principal == principal] if principal is not None else []
@@ -176,60 +374,20 @@ class SessionRegistry:
                 return oldest
         return None
 
-    def _start(self, session: HttpSession) -> HttpSession:
+    def _start(self, session: HttpSession) -> None:
         self._open[session.id] = session
-        session.before_sending = partial(self._save, session)
-        self._spawn(self._run(session))
+        self.spawn(self._run(session))
         if self._sweeper is None or self._sweeper.done():
-            self._sweeper = self._spawn(self._sweep())
-        return session
+            self._sweeper = self.spawn(self._sweep())
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a task that belongs to no request; `running` waits for it at its end."""
         task = asyncio.get_running_loop().create_task(work, context=self._variables.copy())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # --- requests ---------------------------------------------------------------------------------------------
-
-    async def forward(self, session: HttpSession, body: bytes, events: Sequence[Event]) -> None:
-        """Pass on the messages that other workers wait for, where several workers serve a session."""
-
-    async def confirm(self, session: HttpSession) -> None:
-        """Note that the client of a session is initialized, where several workers serve a session."""
-
-    @asynccontextmanager
-    async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
-        """Find the stream that a GET reads while the block runs.
-
-        Args:
-            session: The session.
-            last_event_id: The header `Last-Event-ID`; None opens the stream that belongs to no request. An older
-                connection that reads it ends.
-
-        Yields:
-            The stream, and the number of the last event that the client has.
-
-        Raises:
-            HttpError: The event is unknown.
-        """
-        standing = session.standing
-        if last_event_id is None:
-            span = await self._span(session, LISTEN_STREAM) if standing.persisted else None
-            after = standing.last_delivered_id
-            yield standing, after if span is None else max(after, span[0] - 1)
-            return
-        name, number = parse_event_id(last_event_id) or ("", 0)
-        span = await self._span(session, name)
-        if span is None or not span[0] - 1 <= number <= span[1]:
-            raise unknown_event()
-        stream = standing if name == LISTEN_STREAM else session.streams.get(name)
-        yield stream or Stream(session.key, name, (), self._store, last=span[1], state="done", persisted=True), number
-
-    async def _span(self, session: HttpSession, stream: str) -> tuple[int, int] | None:
-        return None if self._store is None else await self._store.span(session.key, stream)
-
-    # --- living -----------------------------------------------------------------------------------------------
+    # --- living and ending ------------------------------------------------------------------------------------
 
     async def _run(self, session: HttpSession) -> None:
         try:
@@ -237,45 +395,28 @@ class SessionRegistry:
                 await self.endpoint.run(session.connection)
             except Exception:
                 log.exception("a session failed")
-            await self._wind_up(session)
+            await self.store.wind_up(self, session)
         except Exception:
             log.exception("a session could not be ended")
         finally:
-            self._open.pop(session.id, None)
+            self.drop(session)
 
-    async def _wind_up(self, session: HttpSession) -> None:
-        """Close a session that has ended here."""
-        if session.state != "left":
-            try:
-                await self.end(session)
-            finally:
-                await session.end("the session is over")
+    def drop(self, session: HttpSession) -> None:
+        """End a session in this process only."""
+        session.finish()
+        if self.has(session):
+            del self._open[session.id]
 
-    async def _save(self, session: HttpSession) -> None:
-        """Store the state that another process needs, if it has changed."""
-        session.seen = time.monotonic()
-        if self._store is None or session.state in GONE:
-            return
-        known = session.snapshot()
-        if known is None:
-            return
-        record = to_json({"principal": session.principal, "memory": known})
-        if record != session.saved:
-            await self._store.save(session.key, record, session.principal)
-            session.saved = record
-            await session.standing.persist()
-
-    # --- ending -----------------------------------------------------------------------------------------------
+    def has(self, session: HttpSession) -> bool:
+        """Return True if a session is open in this process."""
+        return self._open.get(session.id) is session
 
     async def end(self, session: HttpSession) -> None:
         """End a session, here and in the store; running handlers have a moment to finish."""
         session.finish()
         async with self._changing:
-            await self._forget(session)
-
-    async def _forget(self, session: HttpSession) -> None:
-        if self._open.pop(session.id, None) is not None and self._store is not None:
-            await self._store.forget(session.key)
+            self.drop(session)
+            await self.store.forget(session)
 
     async def _sweep(self) -> None:
         """End overdue sessions and abandoned streams, for as long as there are sessions."""
@@ -283,65 +424,46 @@ class SessionRegistry:
         pause = min(_MAX_SWEEP_SECONDS, limits.idle / 4, limits.handshake / 2, limits.abandoned / 2)
         while self._open:
             try:
-                await self._look_after_all()
+                await self.store.look_after(self)
             except (HttpError, StoreUnavailable) as error:
                 log.warning("sessions could not be swept: %r", error)
             except Exception:
                 log.exception("sessions could not be swept")
             await asyncio.sleep(pause)
 
-    async def _look_after_all(self) -> None:
-        for session in list(self._open.values()):
-            if session.is_overdue:
-                await self.end(session)
-            for stream in session.abandoned:
-                await session.abandon(stream)
-        if self._store is not None:
-            await self._store.sweep([session.key for session in self._open.values()], self.limits.idle)
-
     def leave(self) -> None:
-        """End all sessions here, but not in the store, and refuse new requests.
-
-        A client that comes back, here or to another process with the same store, finds its session and streams again.
-        """
-        self._stopping = True
-        for session in list(self._open.values()):
-            session.leave()
+        """Send all clients away in good order, as the process is about to stop."""
+        self.store.leave(self)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Serve sessions while the block runs. Without it they end one by one."""
-        self._stopping = False
+        self.is_stopping = False
         self._variables = copy_context()
-        if self._store is not None:
-            await self._store.sweep((), self.limits.idle)
-        try:
-            yield
-        finally:
-            self.leave()
-            if self._sweeper is not None:
-                self._sweeper.cancel()
-            with anyio.CancelScope(shield=True):
-                if self._tasks:
-                    await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
-                for task in self._tasks:
-                    task.cancel()
-                await asyncio.gather(*self._tasks, return_exceptions=True)
+        async with self.store.running(self):
+            try:
+                yield
+            finally:
+                await self.store.stop(self)
+                if self._sweeper is not None:
+                    self._sweeper.cancel()
+                with anyio.CancelScope(shield=True):
+                    if self._tasks:
+                        await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
+                    for task in self._tasks:
+                        task.cancel()
+                    await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-class RegistryOfWorkers(Workers, Protocol):
+class SessionWorkers(Workers, SessionStore, Protocol):
     """Workers that also share the sessions of an endpoint."""
-
-    def registry(self, endpoint: HttpEndpoint, limits: HttpLimits) -> SessionRegistry:
-        """Return the registry of an endpoint, which is made for these workers."""
-        ...
 
 
 @runtime_checkable
 class SharedByWorkers(Protocol):
     """Event store that several workers share."""
 
-    def workers(self) -> RegistryOfWorkers:
+    def workers(self) -> SessionWorkers:
         """Return the workers of one endpoint."""
         ...
 
@@ -437,7 +559,7 @@ class HttpSessions:
         try:
             try:
                 stream = session.expect(ids) if ids else None
-                await self.registry.forward(session, body, events)
+                await self.registry.store.forward(session, body, events)
                 session.arrive(body, events, call.origin)
             except BaseException:
                 session.connection.peer.take_back(events)
@@ -448,8 +570,7 @@ class HttpSessions:
             if stream is not None:
                 await self._respond(call, session, stream, is_new)
                 return
-            if any(isinstance(one, Notified) and one.route.method.name == INITIALIZED for one in events):
-                await self.registry.confirm(session)
+            await self.registry.store.confirm(session)
             await call.respond(202)
         finally:
             if stream is not None:
@@ -492,14 +613,14 @@ class HttpSessions:
         if not call.accepts(EVENTS):
             raise refused(406, "the answer is text/event-stream; the client must accept it")
         session = await self.find(call)
-        async with self.registry.reading(session, call.header(b"last-event-id")) as (stream, after):
+        async with self.registry.store.reading(session, call.header(b"last-event-id")) as (stream, after):
             session.budget.take()
             session.requests += 1
             try:
                 writer = EventWriter(call, self._limits.write_timeout, self._keep_alive)
                 with stream.reading(), scheduled(call.session_expires_at(), partial(stream.leave, None)):
-                    if self.registry.retry is not None:
-                        stream.leave(self.registry.retry)
+                    if self.registry.store.retry is not None:
+                        stream.leave(self.registry.store.retry)
                     await self._stream(writer, session, stream, after)
                 await writer.end()
             finally:

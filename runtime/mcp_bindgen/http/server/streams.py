@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
@@ -51,6 +51,15 @@ CLOSED = ("ending", "done")
 _MAX_BUFFERED_BYTES = 1024 * 1024
 _MAX_BUFFERED = 1024  # messages
 _TURNS = 2  # of the event loop, in which a handler that does not wait answers; a timer would cost more
+
+
+@runtime_checkable
+class SharedLog(Protocol):
+    """Event store in which several workers add events to the stream of GET; the store numbers them."""
+
+    async def add(self, session: str, data: bytes) -> int:
+        """Add an event to the stream of GET, and return its number; 0 if the session has ended."""
+        ...
 
 
 @dataclass(eq=False, repr=False)
@@ -123,6 +132,11 @@ class Stream:
         await self._finish(self._add(None, ids))
 
     async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
+        if message is not None and self.name == LISTEN_STREAM and isinstance(self.store, SharedLog):
+            number = await self.store.add(self.session, message)
+            if number:
+                self.advance(number, message)
+            return number > 0
         async with self._turn:
             events, left, closes = self._next(message, answered)
             if self.store is not None and self.persisted and (events or closes):
