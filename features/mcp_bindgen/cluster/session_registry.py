@@ -14,9 +14,9 @@ import anyio
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.http.server.errors import STOPPING, refused
-from mcp_bindgen.http.server.event_store import EventStore, StoredSession, StoreUnavailable
+from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.open_session import HttpSession, unanswered
-from mcp_bindgen.http.server.sessions import UNREADABLE, SessionRegistry
+from mcp_bindgen.http.server.sessions import UNREADABLE, SessionRegistry, SharedSessions
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, parse_event_id, unknown_event
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
@@ -235,31 +235,32 @@ def for_other_workers(body: bytes) -> Forwarded:
     return Forwarded(jsonrpc.write_result(kept) if is_batch else body, epochs, cancelled)
 
 
-class SharedWorkers:
-    """Workers that serve the clients of an endpoint together, seen from this worker; see `Workers`, `SessionStore`.
+class SharedWorkers(SharedSessions):
+    """Workers that serve the clients of an endpoint together, seen from this worker.
 
     Args:
         store: Their store.
 
     Attributes:
-        events: The store.
-        signer: Signer of all workers for the state of requests.
         worker: This worker.
     """
 
-    retry: int | None = None
-
     def __init__(self, store: SharedStore) -> None:
-        self.events: EventStore | None = store
+        super().__init__(store)
         self._store = store
         self._signing_keys = list(RequestStateSigner().keys)
-        self.signer: RequestStateSigner = RequestStateSigner(self._signing_keys)
+        self._signer = RequestStateSigner(self._signing_keys)
         self.worker: Worker = Worker(store, self._handle, self._spread, self._lose_all, self._renew_keys)
         self._members: dict[str, Member] = {}
         self._readers = StreamReaders(store)
         self._closing = asyncio.Event()
         self._drained: asyncio.Task[None] | None = None
         self._served: tuple[SessionRegistry, Broadcasts] | None = None  # while they run
+
+    @property
+    def signer(self) -> RequestStateSigner:
+        """Signer of all workers for the state of requests."""
+        return self._signer
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
@@ -343,11 +344,11 @@ class SharedWorkers:
         if epochs or to_all:
             await self._store.route(session.key, None if to_all else epochs, found.body)
 
-    def reading(
-        self, session: HttpSession, last_event_id: str | None
-    ) -> AbstractAsyncContextManager[tuple[Stream, int]]:
+    @asynccontextmanager
+    async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Find the stream that a GET reads while the block runs, whichever worker writes it."""
-        return self._readers.reading(session, last_event_id)
+        async with self._readers.reading(session, last_event_id) as found:
+            yield found
 
     async def _handle(self, message: WorkerMessage) -> None:
         member, fields = self._members.get(message.session), message.fields

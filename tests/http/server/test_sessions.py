@@ -24,7 +24,7 @@ from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import Intake
 from mcp_bindgen.http.server.limits import LIMITS, Budget
 from mcp_bindgen.http.server.open_session import HttpSession
-from mcp_bindgen.http.server.sessions import SESSION, HttpSessions, OwnSessions, SessionRegistry, key_of
+from mcp_bindgen.http.server.sessions import SESSION, HttpSessions, SessionRegistry, SessionStore, key_of
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.sqlite import SqliteEventStore
@@ -220,7 +220,7 @@ async def served(*servers: Any, store: EventStore | None = None, **options: Any)
     servers = servers or (Tools(),)
     others = {name: options.pop(name) for name in ("keep_alive", "quick", "retry") if name in options}
     endpoint = HttpEndpoint(servers, revisions=own(*servers))
-    registry = SessionRegistry(endpoint, OwnSessions(store), HttpLimits(**options))
+    registry = SessionRegistry(endpoint, SessionStore(store), HttpLimits(**options))
     async with registry.running():
         yield Endpoint(registry, **others)
 
@@ -603,7 +603,7 @@ async def test_idle_sessions_end() -> None:
 
 async def test_sessions_work_without_running_the_registry() -> None:
     before = asyncio.all_tasks()
-    endpoint = Endpoint(SessionRegistry(HttpEndpoint([Tools()]), OwnSessions(None), LIMITS))
+    endpoint = Endpoint(SessionRegistry(HttpEndpoint([Tools()]), SessionStore(None), LIMITS))
     peer = await endpoint.begin()
     assert (await peer.text("wait", seconds=0.1), await peer.delete()) == ("xxxx", 204)
     await until(lambda: len(asyncio.all_tasks() - before) == 1)

@@ -39,7 +39,7 @@ from .limits import LIMITS, Budgets, HttpLimits
 from .mirrored_headers import mirrored
 from .origin_policy import OriginPolicy
 from .request_log import RequestRecord
-from .sessions import SESSION, HttpSessions, OwnSessions, SessionRegistry, SharedByWorkers
+from .sessions import SESSION, HttpSessions, SessionRegistry, SessionStore, SharedByWorkers
 from .stateless import Sessionless, StatelessRequests, remembered
 
 knows_stop: ContextVar[bool] = ContextVar("knows_stop", default=False)
@@ -410,7 +410,7 @@ class HttpApp(AsgiApp):
         self.probes: Probes = Probes(lambda: not self.is_leaving, can_store)
         self._registry: SessionRegistry | None = None
         if workers is not None or (sessions and not self._is_modern):
-            self._registry = SessionRegistry(endpoint, workers or OwnSessions(store or MemoryEventStore()), limits)
+            self._registry = SessionRegistry(endpoint, workers or SessionStore(store or MemoryEventStore()), limits)
         self._requester = StatelessRequests(endpoint, self.keep_alive, limits.write_timeout)
         self._sessions: HttpSessions | None = None
         self._sessionless: Sessionless | None = None

@@ -25,7 +25,7 @@ from .app import AppOptions, AsgiApp
 from .call import TEXT, Call, EventWriter
 from .errors import HttpError, too_many
 from .open_session import MAX_POSTS, HttpSession
-from .sessions import OwnSessions, SessionRegistry
+from .sessions import SessionRegistry, SessionStore
 from .streams import stream_events
 
 _MAX_SLEEP_SECONDS = 3600.0  # as timers have a largest time
@@ -82,7 +82,7 @@ class SseApp(AsgiApp):
     ) -> None:
         super().__init__(servers, **options)
         self._path, self._messages = path, messages
-        self._registry = SessionRegistry(self.endpoint, OwnSessions(None), self.limits, has_one_stream=True)
+        self._registry = SessionRegistry(self.endpoint, SessionStore(None), self.limits, has_one_stream=True)
         self._clients: dict[str, _Client] = {}
 
     def running(self) -> AbstractAsyncContextManager[None]:

@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -42,28 +42,40 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ProtocolError)
 """Errors of reading a record that another program has stored."""
 
 
-class SessionStore(Protocol):
-    """What becomes of the sessions of an endpoint outside of this process: their records, and other workers.
+class SessionStore:
+    """Store of the sessions of an endpoint, here for a process that serves its sessions alone.
 
-    Methods raise `StoreUnavailable` while the store is away.
+    `SharedSessions` are for several workers. Methods raise `StoreUnavailable` while the store is away.
+
+    Args:
+        events: Store of events and records, if any; after a restart, the process resumes the sessions in it.
 
     Attributes:
-        events: Store of the events of streams, if any.
+        events: See above.
         retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
     """
 
-    events: EventStore | None
-    retry: int | None
+    retry: int | None = None
 
-    def running(self, registry: SessionRegistry) -> AbstractAsyncContextManager[None]:
-        """Return the context in which the sessions of a registry run."""
-        ...
+    def __init__(self, events: EventStore | None) -> None:
+        self.events: EventStore | None = events
+
+    @asynccontextmanager
+    async def running(self, registry: SessionRegistry) -> AsyncGenerator[None]:
+        """Serve the sessions of a registry while the block runs."""
+        if self.events is not None:
+            await self.events.sweep((), registry.limits.idle)
+        yield
 
     def leave(self, registry: SessionRegistry) -> None:
-        """Send the clients of a registry away, as this process is about to stop; they may continue elsewhere."""
+        """Send all clients away, because the process is about to stop; they may continue their sessions elsewhere."""
+        registry.is_stopping = True
+        for session in registry.sessions:
+            session.leave()
 
     async def stop(self, registry: SessionRegistry) -> None:
-        """End all sessions of a registry in this process, and refuse new requests."""
+        """End all sessions in this process, and refuse new requests."""
+        self.leave(registry)
 
     async def begin(self, session: HttpSession) -> None:
         """Store a new session."""
@@ -78,25 +90,30 @@ class SessionStore(Protocol):
 
     async def load(self, key: str) -> StoredSession | None:
         """Return a stored session, and begin a worker epoch of it; None if there is none."""
+        return None if self.events is None else await self.events.load(key)
 
     async def resume(self, session: HttpSession, stored: StoredSession, record: Mapping[str, Any]) -> None:
         """Take part in a session that another process has begun, before it starts here."""
+        await session.fail_unanswered(stored.streams)
 
     async def release(self, key: str, stored: StoredSession) -> None:
         """End the worker epoch of a session that was loaded, but is refused."""
 
     async def save(self, session: HttpSession) -> None:
         """Store the snapshot of a session."""
+        if self.events is not None and not session.ending and (known := session.snapshot()) is not None:
+            record = to_json({"principal": session.principal, "memory": known})
+            await self.events.save(session.key, record, session.principal)
+            await session.standing.persist()
 
     async def confirm(self, session: HttpSession) -> None:
         """Tell all workers that the client of a session is initialized, if it is."""
 
     async def forward(self, session: HttpSession, body: bytes, events: Sequence[Event]) -> None:
-        """Pass on the messages that other workers wait for."""
+        """Pass on the messages of a POST that other workers wait for."""
 
-    def reading(
-        self, session: HttpSession, last_event_id: str | None
-    ) -> AbstractAsyncContextManager[tuple[Stream, int]]:
+    @asynccontextmanager
+    async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Find the stream that a GET reads while the block runs.
 
         Args:
@@ -110,80 +127,6 @@ class SessionStore(Protocol):
         Raises:
             HttpError: The event is unknown.
         """
-        ...
-
-    async def forget(self, session: HttpSession) -> None:
-        """Delete a session, for all workers."""
-
-    async def wind_up(self, registry: SessionRegistry, session: HttpSession) -> None:
-        """Close a session that has ended in this process."""
-
-    async def look_after(self, registry: SessionRegistry) -> None:
-        """End overdue sessions and abandoned streams."""
-
-
-class OwnSessions:
-    """Session store of a process that serves its sessions alone; see `SessionStore`.
-
-    Args:
-        events: Store of events and records, if any; after a restart, the process resumes the sessions in it.
-    """
-
-    retry: int | None = None
-
-    def __init__(self, events: EventStore | None) -> None:
-        self.events: EventStore | None = events
-
-    @asynccontextmanager
-    async def running(self, registry: SessionRegistry) -> AsyncGenerator[None]:
-        """Delete idle sessions first."""
-        if self.events is not None:
-            await self.events.sweep((), registry.limits.idle)
-        yield
-
-    def leave(self, registry: SessionRegistry) -> None:
-        """End all sessions here, but not in the store: a client that comes back finds its session and streams again."""
-        registry.is_stopping = True
-        for session in registry.sessions:
-            session.leave()
-
-    async def stop(self, registry: SessionRegistry) -> None:
-        """End all sessions here."""
-        self.leave(registry)
-
-    async def begin(self, session: HttpSession) -> None:
-        """Store nothing before the client is known."""
-
-    async def refresh(self, session: HttpSession, *, keep: bool = True) -> None:
-        """Do nothing: no other process changes the session."""
-
-    async def load(self, key: str) -> StoredSession | None:
-        """Return a session of a previous process."""
-        return None if self.events is None else await self.events.load(key)
-
-    async def resume(self, session: HttpSession, stored: StoredSession, record: Mapping[str, Any]) -> None:
-        """Fail the requests that the previous process left unanswered."""
-        await session.fail_unanswered(stored.streams)
-
-    async def release(self, key: str, stored: StoredSession) -> None:
-        """Do nothing: epochs need no end."""
-
-    async def save(self, session: HttpSession) -> None:
-        """Store the snapshot of a session."""
-        if self.events is not None and not session.ending and (known := session.snapshot()) is not None:
-            record = to_json({"principal": session.principal, "memory": known})
-            await self.events.save(session.key, record, session.principal)
-            await session.standing.persist()
-
-    async def confirm(self, session: HttpSession) -> None:
-        """Do nothing: the session knows it."""
-
-    async def forward(self, session: HttpSession, body: bytes, events: Sequence[Event]) -> None:
-        """Do nothing: there are no other workers."""
-
-    @asynccontextmanager
-    async def reading(self, session: HttpSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
-        """Find the stream that a GET reads."""
         standing = session.standing
         if last_event_id is None:
             span = await self._span(session, LISTEN_STREAM) if standing.persisted else None
@@ -201,12 +144,12 @@ class OwnSessions:
         return None if self.events is None else await self.events.span(session.key, stream)
 
     async def forget(self, session: HttpSession) -> None:
-        """Delete a session."""
+        """Delete a session, for all workers."""
         if self.events is not None:
             await self.events.forget(session.key)
 
     async def wind_up(self, registry: SessionRegistry, session: HttpSession) -> None:
-        """Close a session, unless another process may go on with it."""
+        """Close a session that has ended in this process, unless another process may go on with it."""
         if session.state != "left":
             try:
                 if registry.has(session):
@@ -223,6 +166,19 @@ class OwnSessions:
                 await session.abandon(stream)
         if self.events is not None:
             await self.events.sweep([session.key for session in registry.sessions], registry.limits.idle)
+
+
+class SharedSessions(SessionStore, Workers):
+    """Session store of several workers, which notify each other's clients, too."""
+
+
+@runtime_checkable
+class SharedByWorkers(Protocol):
+    """Event store that several workers share."""
+
+    def workers(self) -> SharedSessions:
+        """Return the workers of one endpoint."""
+        ...
 
 
 class SessionRegistry:
@@ -453,19 +409,6 @@ class SessionRegistry:
                     for task in self._tasks:
                         task.cancel()
                     await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-class SessionWorkers(Workers, SessionStore, Protocol):
-    """Workers that also share the sessions of an endpoint."""
-
-
-@runtime_checkable
-class SharedByWorkers(Protocol):
-    """Event store that several workers share."""
-
-    def workers(self) -> SessionWorkers:
-        """Return the workers of one endpoint."""
-        ...
 
 
 def key_of(id_: str) -> str:

@@ -123,9 +123,8 @@ class Stream:
             if patience.cancelled_caught:
                 log.debug("a client is disconnected: it does not read")
                 self.disconnect()
-        if self.persisted or self._turn.locked():
-            return await self._finish(self._add(message, answered))
-        return self._note(*self._next(message, answered))  # costs no task and no lock
+        work = self._add(message, answered)
+        return await (self._finish(work) if self.persisted or self._turn.locked() else work)
 
     async def settle(self, ids: Collection[RequestId]) -> None:
         """Note that requests will not be answered; the last pending id closes the stream."""
@@ -138,33 +137,20 @@ class Stream:
                 self.advance(number, message)
             return number > 0
         async with self._turn:
-            events, left, closes = self._next(message, answered)
+            if self.state in CLOSED:
+                return False
+            left = [id_ for id_ in self.pending if id_ not in answered]
+            closes = bool(self.pending) and not left
+            is_kept = message is not None and (self.is_read or self._is_resumable())
+            events = [Event(self.last + 1, message)] if message is not None and is_kept else []
             if self.store is not None and self.persisted and (events or closes):
                 await self._write(self.store, events, left, closes)
-            return self._note(events, left, closes)
-
-    def _next(
-        self, message: bytes | None, answered: Collection[RequestId]
-    ) -> tuple[list[Event], Collection[RequestId], bool]:
-        """Return the event that a message becomes, the ids that remain, and True if the stream closes with it."""
-        if self.state in CLOSED:
-            return [], self.pending, False
-        left = [id_ for id_ in self.pending if id_ not in answered]
-        is_kept = message is not None and (self.is_read or self._is_resumable())
-        return (
-            [Event(self.last + 1, message)] if message is not None and is_kept else [],
-            left,
-            not left and bool(self.pending),
-        )
-
-    def _note(self, events: list[Event], left: Collection[RequestId], closes: bool) -> bool:
-        """Note the next events, which are in the store if it has the stream; return True if there are any."""
-        self.last += len(events)
-        if self.is_read or not self.persisted:
-            self._append(events)
-        self.pending = left
-        self._move("close" if closes else None)
-        return bool(events)
+            self.last += len(events)
+            if self.is_read or not self.persisted:
+                self._append(events)
+            self.pending = left
+            self._move("close" if closes else None)
+        return is_kept
 
     def _is_resumable(self) -> bool:
         if self.name == LISTEN_STREAM:
@@ -310,8 +296,7 @@ class Stream:
         The caller is the first reader: `hang_up` ends its reading, unless it goes on with `reading`.
         """
         for _ in range(_TURNS):
-            if not self.last and self.state == "read":
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
         if not self.last and self.state == "read":
             with anyio.move_on_after(within):
                 while not self.last and self.state == "read":
