@@ -36,6 +36,10 @@ class InputRequired(BaseException):
     """Raised to leave a handler until its client has answered. `except Exception` does not catch it."""
 
 
+def _nothing() -> dict[str, Any]:
+    return {}  # each request has two, and `dict[str, Any]()` takes several times as long
+
+
 @dataclass(eq=False)
 class Questions:
     """Questions of a handler, and the answers of earlier rounds.
@@ -47,8 +51,8 @@ class Questions:
     """
 
     answers: Mapping[str, Any]
-    used: dict[str, Any] = field(default_factory=dict[str, Any])
-    open: dict[str, Any] = field(default_factory=dict[str, Any])
+    used: dict[str, Any] = field(default_factory=_nothing)
+    open: dict[str, Any] = field(default_factory=_nothing)
     _counted: int = 0
 
     def next_key(self, method: str) -> str:
