@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from mcp_bindgen.runtime.entry_points import EntryPoints, HasSchemes
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol.transport import ask_later
 from mcp_bindgen.runtime.session.targets import Address, Auth, RunOptions
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ class HttpTransport:
         """
         if missing := _missing("client"):
             raise ImportError(missing)
+        from mcp_bindgen.runtime.connecting import ask_later
+
         from .client.bounded import shown
         from .client.legacy_sse import sse
         from .client.transport import http

@@ -46,7 +46,7 @@ from .protocol.request_scope import Endpoint, Handler
 from .protocol.revision import Dispatcher, Dispatchers, Revision
 from .protocol.routing import Route
 from .protocol.stateless import UNSUPPORTED
-from .protocol.transport import ask_later
+from .protocol.transport import LogIn
 from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, spoken
 from .session.session import Session
 from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Stderr, Target
@@ -277,6 +277,11 @@ def command_address(
 
 
 # --- ways to connect --------------------------------------------------------------------------------------------
+
+
+async def ask_later(log_in: LogIn) -> bool:
+    """Raise `LoginRequired`, for `connect`, which logs in after it has left its time limit. It is an `AskUser`."""
+    raise LoginRequired(log_in)
 
 
 _remembered: OrderedDict[Hashable, str] = OrderedDict()  # name of the way that worked

@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from mcp_bindgen.http.client.authorization import ask_at_once
 from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from mcp_bindgen.runtime.protocol.transport import AskUser, ask_at_once
+from mcp_bindgen.runtime.protocol.transport import AskUser
 
 from .. import metadata
 from ..challenges import Challenge, parse

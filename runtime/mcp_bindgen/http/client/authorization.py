@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from mcp_bindgen.runtime.protocol.transport import AskUser
+from mcp_bindgen.runtime.protocol.transport import AskUser, LogIn
+
+
+async def ask_at_once(log_in: LogIn) -> bool:
+    """Run a login where no time limit runs. It is an `AskUser`."""
+    return await log_in()
 
 
 class Attempt(Protocol):

@@ -12,10 +12,11 @@ from anyio.abc import TaskGroup
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, LoginRequired, Refused
-from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, AskUser, Lost, Outgoing, ask_at_once
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, AskUser, Lost, Outgoing
 from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import Event, EventDecoder
+from .authorization import ask_at_once
 from .bounded import iterate_body, media_type, reason
 from .endpoint import EVENTS, JSON, Endpoint, open_endpoint
 from .transport import ClientTransport
@@ -47,7 +48,7 @@ class SseClientTransport(ClientTransport):
             self._check_open()
             message = data if isinstance(data, Outgoing) else Outgoing(data)
             try:
-                with self._messages.deadline(message.ask_user) as ask_user:
+                with self._messages.deadline(message.ask_user or ask_at_once) as ask_user:
                     await self._messages.post(message, {"content-type": JSON}, ask_user)
             except (AuthorizationError, Refused) as error:
                 is_login = isinstance(error, LoginRequired) and message.opens_stream

@@ -30,6 +30,7 @@ from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import MIN_RETRY, EventDecoder
 from ..headers import HeaderMirror
+from .authorization import ask_at_once
 from .bounded import iterate_body, media_type, read_body
 from .endpoint import EVENTS, JSON, SESSION_ID, Endpoint, open_endpoint
 
@@ -267,7 +268,7 @@ class HttpClientTransport(ClientTransport):
             self._session, self._is_forgotten = None, False
         session = self._session_of(message)
         events = self._endpoint.decoder()
-        sent, ask_user = _headers(message.headers, session) | _POST, message.ask_user
+        sent, ask_user = _headers(message.headers, session) | _POST, message.ask_user or ask_at_once
         async with self._endpoint.request("POST", sent, message, ask_user=ask_user) as response:
             if message.begins_session and response.is_success:
                 session = self._session = self._begun_session(response)
@@ -299,7 +300,7 @@ class HttpClientTransport(ClientTransport):
             Refused: The server refuses the message.
             ConnectionClosed: The server cannot be reached, or takes too long.
         """
-        with self._endpoint.deadline(message.ask_user) as ask_user:
+        with self._endpoint.deadline(message.ask_user or ask_at_once) as ask_user:
             for pause in (*_RESEND_SECONDS, None):
                 session = self._session_of(message)
                 try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .access import UNKNOWN_ORIGIN, RequestOrigin
 from .envelope import RequestId
-from .errors import LoginRequired, ProtocolError
+from .errors import ProtocolError
 from .methods import Method
 
 if TYPE_CHECKING:
@@ -23,16 +23,6 @@ LogIn: TypeAlias = Callable[[], Awaitable[bool]]
 
 AskUser: TypeAlias = Callable[[LogIn], Awaitable[bool]]
 """Function that runs a login outside of time limits and returns its result."""
-
-
-async def ask_at_once(log_in: LogIn) -> bool:
-    """Run a login where no time limit runs. It is an `AskUser`."""
-    return await log_in()
-
-
-async def ask_later(log_in: LogIn) -> bool:
-    """Raise `LoginRequired`, for a caller that logs in after it has left its time limits. It is an `AskUser`."""
-    raise LoginRequired(log_in)
 
 
 class Oversized:
@@ -76,7 +66,7 @@ class Outgoing(bytes):
         error: Error of a request that it refuses before its handler began, as too much was going on; else None.
         self_contained: True if its answer depends on nothing else that was said, so that hanging up cancels it
             (stateless revisions).
-        ask_user: Runs a login that the message needs.
+        ask_user: Runs a login that the message needs; `None` to run it at once.
     """
 
     id: int | None = None
@@ -89,7 +79,7 @@ class Outgoing(bytes):
     opens_stream: bool = False
     error: ProtocolError | None = None
     self_contained: bool = False
-    ask_user: AskUser = staticmethod(ask_at_once)
+    ask_user: AskUser | None = None
 
 
 @dataclass(frozen=True, eq=False)
