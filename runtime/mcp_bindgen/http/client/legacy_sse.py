@@ -106,8 +106,7 @@ async def sse(
         opening = open_endpoint(url, client, headers, timeout, limit, _CONNECTIONS, auth=auth)
         endpoint = await stack.enter_async_context(opening)
         with endpoint.deadline(ask_user, "named no endpoint") as untimed:
-            requested = endpoint.request("GET", {"accept": EVENTS}, ask_user=untimed)
-            response = await stack.enter_async_context(requested)
+            response = await stack.enter_async_context(endpoint.request("GET", {"accept": EVENTS}, ask_user=untimed))
             if response.status_code != 200 or media_type(response) != EVENTS:
                 raise await endpoint.refused(response)
             events = _events(response, endpoint.decoder())
