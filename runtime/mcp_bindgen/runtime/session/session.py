@@ -348,7 +348,8 @@ class Session(Link):
         if data:
             message = Outgoing(data)
             message.related, message.error = id_, error
-            message.ask_user = self._log_in
+            if self.peer.role == "client":
+                message.ask_user = self._log_in
             if isinstance(data, BatchReply):
                 message.batch_ids = data.ids
             self._outgoing.append(message)
