@@ -36,7 +36,7 @@ from .context import Call, Next, entered, through
 from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
-from .values import content_block, type_name, written
+from .values import content_block, type_name
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.tasks.service import Tasks
@@ -305,6 +305,8 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     wanted = handler.spec.output
     if wanted is None:
         return {"content": items(handler, returned, text_block)}
+    from .validation import written  # the first structured result needs it
+
     try:
         text = written(wanted, returned)
     except ValueError as error:

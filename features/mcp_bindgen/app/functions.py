@@ -35,7 +35,7 @@ from mcp_bindgen.runtime.session.context import Context
 from .catalog import Entry
 from .errors import BadFunction, InvalidResult, require
 from .handlers import HandlerSpec
-from .values import File, TypeForm, type_name, written
+from .values import File, TypeForm, type_name
 
 T = TypeVar("T")
 
@@ -412,13 +412,15 @@ class FunctionHandler:
         def named(taken: tuple[Any, ...]) -> dict[str, Any]:
             found: dict[str, Any] = dict.fromkeys(injection.contexts, taken[-1])
             if len(taken) > 1:
-                values, given = taken[0].__dict__, taken[0].model_fields_set
+                values, given = taken[0].__dict__, taken[0].__pydantic_fields_set__
                 found |= {name: values[field] for name, field in fields if field in given or field in always}
             return found
 
-        async def awaited(values: dict[str, Any]) -> Any:
+        def begun(values: dict[str, Any]) -> Any:
             work = self.function(**values)
-            value = await (watched(work, self.function) if self._debug else work)
+            return watched(work, self.function) if self._debug else work
+
+        def finished(value: Any) -> Any:
             if inspect.iscoroutine(value):
                 value.close()
                 called = value.__name__
@@ -433,7 +435,7 @@ class FunctionHandler:
                 async with AsyncExitStack() as stack:
                     values = {**named(taken), **await injection.values(taken[-1], {}, stack)}
                     if is_async:
-                        return await awaited(values)
+                        return finished(await begun(values))
                     return await threaded(taken[-1], lambda: self._content(self.function(**values)))
 
             return provided
@@ -441,7 +443,7 @@ class FunctionHandler:
 
             @wraps(self.function)
             async def wait(*taken: Any) -> Any:
-                return await awaited(named(taken))
+                return finished(await begun(named(taken)))
 
             return wait
 
@@ -458,6 +460,8 @@ class FunctionHandler:
         if isinstance(value, Model):
             return [value] if {"type", "role"} & type(value).model_fields.keys() else value
         if self._is_json:
+            from .validation import written  # few functions return any JSON value
+
             try:
                 return written(self._hints.get("return", Any), value)
             except ValueError as error:

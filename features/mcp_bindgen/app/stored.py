@@ -18,7 +18,8 @@ from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.session import Session
 
 from .errors import ToolError
-from .values import TypeForm, adapter
+from .validation import adapter
+from .values import TypeForm
 
 T = TypeVar("T")
 

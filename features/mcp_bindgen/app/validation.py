@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from enum import Enum
 from functools import cache, cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic import ValidationError as WrongType
-from pydantic_core import to_json
+from pydantic_core import SchemaValidator, core_schema, to_json
 
 from mcp_bindgen.json_schema.keywords import KEYWORDS, REFERENCES, Place, children
 from mcp_bindgen.json_schema.pointer import join, values_at
@@ -23,12 +24,13 @@ from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import as_array, as_object, is_array, is_object
 from mcp_bindgen.runtime.model.validation import problems
+from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.methods import Method
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE
 
 from .errors import InvalidResult, UnexpectedResult, require
-from .values import ABSENT, MOST_STEPS, TypeForm, adapter
+from .values import ABSENT, MOST_STEPS, TypeForm
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -131,6 +133,7 @@ _JSON_TYPES: Mapping[type, str] = {
     dict: "object",
     type(None): "null",
 }
+_MEMBERS = ("default", "members")  # of a core schema, where members of enums are values of Python
 _MAX_PROBLEM_CHARACTERS = 200
 _MAX_STEP_CHARACTERS = 60  # of the name of a member in a path
 _STEPS_FACTOR = 30  # the limit for a value, as a multiple of that for a schema: to count a step takes up to 1 us
@@ -302,6 +305,52 @@ def _cut(text: str, longest: int = _MAX_PROBLEM_CHARACTERS) -> str:
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
+@cache
+def adapter(kind: TypeForm) -> TypeAdapter[Any]:
+    """Return the validator and serialiser of a type; a `Literal` of an enum's members takes their values."""
+    found = TypeAdapter[Any](kind)
+    by_value = _by_value(found.core_schema)
+    if by_value != found.core_schema:  # pydantic publishes the values, but takes the members only
+        found.validator = SchemaValidator(by_value, _use_prebuilt=False)  # else models keep their own validators
+    return found
+
+
+def _by_value(node: Any) -> Any:
+    """Return a part of a core schema in which literals and tags are values of enums in place of members."""
+    if type(node) in (list, tuple):
+        return type(node)(map(_by_value, node))
+    if not is_object(node):
+        return node.value if isinstance(node, Enum) else node
+    found: Any = {_by_value(key): one if key in _MEMBERS else _by_value(one) for key, one in node.items()}
+    names = node.get("expected", ()) if node.get("type") == "literal" else ()
+    members = {one.value: one for one in names if isinstance(one, Enum)}
+    after = core_schema.no_info_after_validator_function(lambda value: members.get(value, value), found)
+    return after if members else found
+
+
+_EXACT = frozenset({"bool", "default", "dict", "float", "int", "list", "none", "nullable", "str"})
+"""Core schemas whose values, if they are strictly valid, the serialiser takes without a warning."""
+
+
+@cache
+def _is_exact(kind: TypeForm) -> bool:
+    """Return True if strict validation finds each value of another type, as it does in built-in types."""
+
+    def is_exact(node: Mapping[str, Any]) -> bool:
+        parts = (node[name] for name in ("schema", "items_schema", "keys_schema", "values_schema") if name in node)
+        return node["type"] in _EXACT and "serialization" not in node and all(map(is_exact, parts))
+
+    return is_exact(adapter(kind).core_schema)
+
+
+def written(kind: TypeForm, value: object) -> str:
+    """Return the JSON text of a value of a type; raises `ValueError` for a value of another type."""
+    found = adapter(kind)
+    if _is_exact(kind) and found.validator.isinstance_python(value, strict=True):
+        return jsonrpc.write_result(value, found.serializer).decode()  # errors for warnings are slow
+    return jsonrpc.write_result(value, found.serializer, by_alias=True, warnings="error").decode()
+
+
 def typed(kind: TypeForm, value: object, root: str, error: Callable[[list[dict[str, str]]], Exception]) -> Any:
     """Return a JSON value in a type.
 
@@ -313,7 +362,7 @@ def typed(kind: TypeForm, value: object, root: str, error: Callable[[list[dict[s
     """
     data = to_json(value)
     try:
-        found = adapter(kind).validate_json(data)
+        found = adapter(kind).validator.validate_json(data)
     except WrongType as wrong:
         raise error(problems(wrong, root, data)) from None
     if _may_merge(kind):

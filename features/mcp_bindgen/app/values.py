@@ -7,20 +7,17 @@ import re
 from base64 import b64encode
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
 from inspect import formatannotation
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias, cast
 
-from pydantic import GetCoreSchemaHandler, TypeAdapter
-from pydantic_core import SchemaValidator, core_schema, from_json, to_json
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import core_schema, from_json, to_json
 
 from mcp_bindgen.runtime.model import base as model
-from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 
-_MEMBERS = ("default", "members")  # of a core schema, where members of enums are values of Python
 _MODULES = re.compile(r"[\w.<>]+\.(?=[^\W\d])")
 
 TypeForm: TypeAlias = Any
@@ -56,34 +53,6 @@ def is_json(value: object) -> bool:
 def type_name(kind: TypeForm) -> str:
     """Return an annotation as its author wrote it, without the names of modules."""
     return _MODULES.sub("", formatannotation(kind))
-
-
-@cache
-def adapter(kind: TypeForm) -> TypeAdapter[Any]:
-    """Return the validator and serialiser of a type; a `Literal` of an enum's members takes their values."""
-    found = TypeAdapter[Any](kind)
-    by_value = _by_value(found.core_schema)
-    if by_value != found.core_schema:  # pydantic publishes the values, but takes the members only
-        found.validator = SchemaValidator(by_value, _use_prebuilt=False)  # else models keep their own validators
-    return found
-
-
-def _by_value(node: Any) -> Any:
-    """Return a part of a core schema in which literals and tags are values of enums in place of members."""
-    if type(node) in (list, tuple):
-        return type(node)(map(_by_value, node))
-    if not is_object(node):
-        return node.value if isinstance(node, Enum) else node
-    found: Any = {_by_value(key): one if key in _MEMBERS else _by_value(one) for key, one in node.items()}
-    names = node.get("expected", ()) if node.get("type") == "literal" else ()
-    members = {one.value: one for one in names if isinstance(one, Enum)}
-    after = core_schema.no_info_after_validator_function(lambda value: members.get(value, value), found)
-    return after if members else found
-
-
-def written(kind: TypeForm, value: object) -> str:
-    """Return the JSON text of a value of a type; raises `ValueError` for a value of another type."""
-    return jsonrpc.write_result(value, adapter(kind).serializer, by_alias=True, warnings="error").decode()
 
 
 class Model(model.Model):
