@@ -59,6 +59,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/typescript.py
+	$(BIN)/python benchmarks/app.py
 	$(BIN)/python benchmarks/contracts.py
 	$(BIN)/python benchmarks/bridges.py
 	$(BIN)/python benchmarks/notes_servers.py
