@@ -934,7 +934,7 @@ async def test_clients_with_broken_connections_receive_every_event_once(kind: st
 
 async def test_a_store_that_fails_ends_the_session(caplog: pytest.LogCaptureFixture) -> None:
     class Full(MemoryEventStore):
-        async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+        async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
             raise OSError("disk full")
 
     async with served(store=Full(), quick=PATIENCE) as endpoint:

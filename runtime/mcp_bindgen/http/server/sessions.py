@@ -104,7 +104,7 @@ class SessionStore:
         if self.events is not None and not session.ending and (known := session.snapshot()) is not None:
             record = to_json({"principal": session.principal, "memory": known})
             await self.events.save(session.key, record, session.principal)
-            await session.standing.persist()
+            session.standing.persisted = True  # its first event begins it in the store
 
     async def confirm(self, session: HttpSession) -> None:
         """Tell all workers that the client of a session is initialized, if it is."""
@@ -141,7 +141,9 @@ class SessionStore:
         yield stream or Stream(session.key, name, (), self.events, last=span[1], state="done", persisted=True), number
 
     async def _span(self, session: HttpSession, stream: str) -> tuple[int, int] | None:
-        return None if self.events is None else await self.events.span(session.key, stream)
+        found = None if self.events is None else await self.events.span(session.key, stream)
+        has_begun = found is not None or stream != LISTEN_STREAM or not session.standing.persisted
+        return found if has_begun else (1, 0)
 
     async def forget(self, session: HttpSession) -> None:
         """Delete a session, for all workers."""
