@@ -131,11 +131,11 @@ class RedisConnection:
 
     async def run_all(self, name: str, calls: Iterable[tuple[Argument, ...]]) -> list[Any]:
         """Run a script with each of several lists of arguments, in one round trip; raises as `attempt` does."""
-        pipe: Any = self.redis.pipeline(transaction=False)
-        for arguments in calls:
-            await self._scripts[name](args=arguments, client=pipe)
-        answers: list[Any] = await self.attempt(pipe.execute) if len(pipe) else []
-        return answers
+        async with self.redis.pipeline(transaction=False) as pipe:  # it returns its connection, also when cancelled
+            for arguments in calls:
+                await self._scripts[name](args=arguments, client=pipe)
+            answers: list[Any] = await self.attempt(pipe.execute) if len(pipe) else []
+            return answers
 
     async def ready(self) -> bool:
         """Return True if Redis answers; `/readyz` reports the result."""
