@@ -368,6 +368,14 @@ async def test_too_many_concurrent_messages_get_429() -> None:
         assert ({await post.head() for post in posts}, await peer.text("echo", text="x")) == ({202, 429}, "x")
 
 
+async def test_a_request_that_is_refused_for_now_can_be_repeated_with_its_id() -> None:
+    async with conversing(message=100) as peer:
+        calls = {id_: peer.call("echo", id_, text="x" * 40) for id_ in range(20)}
+        refused = [id_ for id_, call in calls.items() if await call.head() == 429]
+        assert len(refused) in range(1, 20)
+        assert {await peer.call("echo", id_, text="x").head() for id_ in refused} == {200}
+
+
 async def test_a_request_id_that_is_in_use_is_refused() -> None:
     async with leaping_clock(), conversing() as peer:
         first, other = peer.call("wait", 1), peer.call("wait", "1")
@@ -989,6 +997,19 @@ async def test_a_session_continues_in_another_process() -> None:
         peer.endpoint = endpoint
         assert await peer.call("echo", text="x").head() == 404
     assert await store.load(peer.key) is None
+
+
+async def test_a_get_stream_without_events_is_resumed_in_another_process() -> None:
+    store = MemoryEventStore()
+    async with served(store=store) as endpoint:
+        peer = await endpoint.begin()
+        listening = await peer.listen()
+        await listening.primed()
+    async with served(store=store) as endpoint:
+        peer.endpoint = endpoint
+        again = await peer.listen(listening.last_id)
+        await peer.text("announce")
+        assert len(await again.several(1)) == 1
 
 
 async def test_a_session_of_a_revision_that_is_no_longer_served_gets_404() -> None:
