@@ -222,9 +222,14 @@ class SessionRegistry:
 
     # --- beginning --------------------------------------------------------------------------------------------
 
-    def new(self, principal: str | None) -> HttpSession:
-        """Return a session that has not begun: its peer reads the message that begins it."""
-        return self._made(secrets.token_urlsafe(_ID_BYTES), principal)
+    def new(self, principal: str | None, id_: str | None = None, worker_epoch: int = 0, last: int = 0) -> HttpSession:
+        """Return a session that has not begun: its peer reads the message that begins it; see `HttpSession`."""
+        id_ = id_ or secrets.token_urlsafe(_ID_BYTES)
+        reason = "too many streams are open in this session"
+        budget = Budget(self.limits.streams_of_session, reason, self._streams.of(principal))
+        queue, save = self._queues.of(principal), None if self._has_one_stream else self.store.save
+        place = self.store.events, worker_epoch, last, principal, save, self._has_one_stream
+        return HttpSession(self.endpoint, id_, key_of(id_), self.limits, budget, queue, *place)
 
     async def begin(self, session: HttpSession) -> None:
         """Begin a session; raises `HttpError` if there are too many, or the store cannot take it."""
@@ -272,7 +277,7 @@ class SessionRegistry:
                     return None
                 await self._make_room(principal)
                 last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
-                session = self._made(id_, principal, stored.worker_epoch, last)
+                session = self.new(principal, id_, stored.worker_epoch, last)
                 session.resume(record["memory"])
                 await self.store.resume(session, stored, record)
                 self._start(session)
@@ -282,23 +287,6 @@ class SessionRegistry:
                 if not is_started:  # refused requests must leave nothing in the store
                     with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
                         await self.store.release(key_of(id_), stored)
-
-    def _made(self, id_: str, principal: str | None, worker_epoch: int = 0, last: int = 0) -> HttpSession:
-        streams, queue = self._streams.of(principal), self._queues.of(principal)
-        return HttpSession(
-            self.endpoint,
-            id_,
-            key_of(id_),
-            self.limits,
-            Budget(self.limits.streams_of_session, "too many streams are open in this session", streams),
-            queue,
-            self.store.events,
-            worker_epoch,
-            last,
-            principal,
-            None if self._has_one_stream else self.store.save,
-            self._has_one_stream,
-        )
 
     async def _make_room(self, principal: str | None) -> None:
         """Make room for a new session, if need be by ending sessions that are not initialized. The lock is held."""
