@@ -261,7 +261,7 @@ class Client(Caller, Side):
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
         send: Send = self._send
-        for step in reversed(STEPS):
+        for step in reversed(self._STEPS):
             send = step(self, method, send)
         answer: Answer = await send(method, params)
         return answer
@@ -326,6 +326,9 @@ class Client(Caller, Side):
             return send
         through = partial(cache.through, self._scope, fresh=self._fresh)
         return lambda method, params: through(method, params, partial(send, method, params))
+
+    _STEPS = (_recovered, _guarded, _checked, _extended, _cached)
+    """Work around each request, the outermost first; a step with nothing to do returns what follows it."""
 
     async def _recover(self, method: Request[Any, Any], error: Exception, known: int) -> None:
         """Do what a request needs to succeed after an error; raise the error if nothing helps.
@@ -512,15 +515,6 @@ class Client(Caller, Side):
 
 Send: TypeAlias = Callable[[Request[Any, Any], Any], Awaitable[Any]]
 """Sends a request with its params, and returns its result."""
-
-STEPS: Sequence[Callable[[Client, Request[Any, Any], Send], Send]] = (
-    Client._recovered,
-    Client._guarded,
-    Client._checked,
-    Client._extended,
-    Client._cached,
-)
-"""Work around each request of a client, the outermost first; a step with nothing to do returns what follows it."""
 
 
 async def _checked_roots(answer: Awaitable[Any]) -> Any:
