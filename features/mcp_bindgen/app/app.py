@@ -25,9 +25,8 @@ from typing_extensions import TypedDict, Unpack
 from mcp_bindgen.runtime.bindings import installed_revisions
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.revision import facts_of
-from mcp_bindgen.runtime.protocol.routing import Returns, did_you_mean, place_of
+from mcp_bindgen.runtime.protocol.routing import Returns, asynchronous, did_you_mean, place_of
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.execution import asynchronous
 from mcp_bindgen.runtime.session.server import Server
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind

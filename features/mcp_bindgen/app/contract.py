@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.revision import facts_of
-from mcp_bindgen.runtime.session.execution import asynchronous
+from mcp_bindgen.runtime.protocol.routing import asynchronous
 
 from .catalog import KINDS, Catalog, Entry, Kind
 from .context import Context

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.routing import place_of
+from mcp_bindgen.runtime.protocol.routing import asynchronous, place_of
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.execution import asynchronous
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Layer, Owner

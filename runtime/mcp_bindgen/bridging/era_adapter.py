@@ -21,8 +21,9 @@ from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request, filtered
-from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Handle, Negotiated
+from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Negotiated
 from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.protocol.routing import Handle
 from mcp_bindgen.runtime.protocol.stateless import ROUND
 from mcp_bindgen.runtime.protocol.uris import followed_key
 from mcp_bindgen.runtime.session.client import Client

@@ -25,13 +25,12 @@ from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_decl
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
-from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, RequestScope
+from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
-from mcp_bindgen.runtime.protocol.routing import Route, message_reader
+from mcp_bindgen.runtime.protocol.routing import Handle, Route, message_reader
 from mcp_bindgen.runtime.protocol.stateless import ROUND
 from mcp_bindgen.runtime.session import subscriptions
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.execution import bind_handler
 from mcp_bindgen.runtime.session.rounds import asks_for_input, settle_rounds
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session
@@ -420,7 +419,7 @@ class BridgedDispatcher(Dispatcher):
     def _converting(self, route: Route) -> Handle:
         """Return the server's handler of a route of the wire revision, with conversions."""
         method, ours = route.method, self._home_route(route.method.name) or route
-        work = bind_handler(self._home, ours, self._server)
+        work = self._home.bound(ours, self._server)
         if method.name == methods.INITIALIZE:
             return partial(self._initialize, work)
         if not isinstance(method, Request):
@@ -561,7 +560,7 @@ class BridgedDispatcher(Dispatcher):
         params = jsonrpc.typed_params(route.method, {"uri": uri})
         context = self._bridged.context(RequestScope.of(subscription), params)
         try:
-            await bind_handler(self._home, route, self._server)(params, context)
+            await self._home.bound(route, self._server)(params, context)
         except ProtocolError as error:
             log.info("%s %s: %s", name, uri, error)
             return False

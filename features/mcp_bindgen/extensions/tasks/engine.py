@@ -24,10 +24,10 @@ from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, Request
-from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, Negotiated, RequestScope
+from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
+from mcp_bindgen.runtime.protocol.routing import Handle
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.execution import bind_handler
 from mcp_bindgen.runtime.session.rounds import Questions, settle_rounds
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session
@@ -170,7 +170,7 @@ class ServerEngine(Server):
 
     @cached_property
     def _call(self) -> Handle:
-        return bind_handler(self._dispatcher, self._dispatcher.routes[CALL], self)
+        return self._dispatcher.bound(self._dispatcher.routes[CALL], self)
 
     @cached_property
     def _capabilities(self) -> Mapping[str, Any]:

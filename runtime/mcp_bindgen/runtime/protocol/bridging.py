@@ -14,8 +14,8 @@ from ..entry_points import EntryPoints
 from ..protocol.revision import KnownRevision
 from .access import Operation
 from .methods import Notification
-from .request_scope import Handle
 from .revision import Dispatcher, Revision
+from .routing import Handle
 
 C = TypeVar("C")
 

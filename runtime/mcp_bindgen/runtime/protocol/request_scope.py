@@ -241,6 +241,3 @@ Handler: TypeAlias = Callable[[RequestScope, Any], Any]
 
 Step: TypeAlias = Callable[[Any, Dispatcher, Route, Handler], Handler]
 """Returns what an `Endpoint` does around a handler of a route, or the handler itself where it has nothing to do."""
-
-Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
-"""Takes the params and the context of a message, and returns its result."""

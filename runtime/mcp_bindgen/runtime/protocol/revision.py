@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -11,10 +11,12 @@ from types import ModuleType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from ..logs import log
+from . import jsonrpc
 from .errors import MethodNotFound
 from .extension import Extension, added_to, definers, with_answers
-from .methods import LISTEN, Method, Notification, Path, Request, Role
-from .routing import Route, custom_routes
+from .methods import LISTEN, OTHER_ROLE, Method, Notification, Path, Request, Role, result_type
+from .routing import Handle, Route, asynchronous, custom_routes
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,6 +294,54 @@ class Dispatcher:
             raise MethodNotFound(route.method.name)
         handler: Callable[..., Any] = getattr(target, route.handler)
         return handler
+
+    def bound(self, route: Route, target: object) -> Handle:
+        """Return the handler of `target` as a coroutine function of params and context; a `def` runs in a thread.
+
+        Raises:
+            MethodNotFound: `target` does not handle the method.
+        """
+        work = _shaped(route.method, asynchronous(self.handler(route, target)))
+        return _negotiated(self, route.method, target, work) if self.extensions else work
+
+
+def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> Handle:
+    """Return a handler as a function of params and context that truncates its list, if the list has a limit."""
+    truncation = method.truncation if isinstance(method, Request) else None
+    if truncation is None:
+        return handler if method.params is not None else lambda params, context: handler(context)
+
+    async def truncated(params: object, context: object) -> Any:
+        result, excess = truncation.applied(await handler(params, context))
+        if excess:
+            log.warning("%s: %d values beyond the first %d are not sent", method.name, excess, truncation.max_items)
+        return result
+
+    return truncated
+
+
+def _negotiated(dispatcher: Dispatcher, method: Method, target: Any, work: Handle) -> Handle:
+    """Return a handler that uses extensions only if the peer declares them.
+
+    Raises (the handler):
+        CapabilityMissing: The method or its result belongs to an extension that the peer does not declare.
+    """
+    by_id = {one.id: one for one in dispatcher.extensions}
+    brought = {result_type(kind): one for one in dispatcher.extensions for kind in one.answering(method.name)}
+    theirs = OTHER_ROLE[dispatcher.role]
+    owner = by_id.get(method.extension or "") if method.declared_by in (theirs, "both") else None
+
+    async def negotiated(params: Any, context: Any) -> Any:
+        if owner is not None:
+            context.require_extension(owner)
+        answer = await work(params, context)
+        extension = brought.get(jsonrpc.result_type_of(answer)) if brought else None
+        if extension is not None:
+            context.require_extension(extension)
+        return answer
+
+    checked = work if owner is None and not brought else negotiated
+    return target.around(method, checked) if dispatcher.role == "server" else checked
 
 
 class Dispatchers(Mapping[str, Dispatcher]):

@@ -124,6 +124,19 @@ def message_reader(method: Method, params: object) -> Callable[[bytes], dict[str
     return record("Message", fields).validator.validate_json
 
 
+Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
+"""Takes the params and the context of a message, and returns its result."""
+
+
+def asynchronous(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """Return a handler as a coroutine function: a `def` runs in a thread."""
+    if inspect.iscoroutinefunction(handler):
+        return handler
+    from ..threads import in_thread  # many servers have no handlers that block
+
+    return in_thread(handler)
+
+
 def check_names(kind: type, revision: str, handlers: Collection[str]) -> None:
     """Check that no method of a class was meant to be a handler and is called otherwise.
 

@@ -59,7 +59,7 @@ from ..protocol.request_scope import Answer, Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
 from .context import Caller, Context
-from .execution import bind_handler, introduction
+from .execution import introduction
 from .rounds import settle_rounds, understood
 from .session import Session, in_handler
 from .targets import Cache, CacheScope, ConnectOptions, Target
@@ -477,7 +477,7 @@ class Client(Caller, Side):
 
     def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return the handler of a route; raises `MethodNotFound` if there is none."""
-        work = bind_handler(dispatcher, route, self) if dispatcher.is_handled(route, self) else None
+        work = dispatcher.bound(route, self) if dispatcher.is_handled(route, self) else None
         if work is None and route.method.kind == "request" and route.method.name != PING:
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"

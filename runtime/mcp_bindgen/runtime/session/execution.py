@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..concurrency import is_being_cancelled
@@ -13,12 +12,12 @@ from ..protocol import jsonrpc, observation
 from ..protocol.capabilities import Side, declared, is_declared
 from ..protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, MethodNotFound, ProtocolError
 from ..protocol.events import Notified, Requested
-from ..protocol.methods import OTHER_ROLE, Method, Request, result_type
+from ..protocol.methods import Request
 from ..protocol.observation import Observed
 from ..protocol.peer import Peer
-from ..protocol.request_scope import Handle, Link, RequestScope
+from ..protocol.request_scope import Link, RequestScope
 from ..protocol.revision import Dispatcher, Revision
-from ..protocol.routing import Route, WrongResult
+from ..protocol.routing import Handle, Route, WrongResult
 
 Answer = tuple[bytes, ProtocolError | None]
 """The bytes of an answer, empty where none is to be sent, and the error that is in them."""
@@ -117,61 +116,3 @@ def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> Handle:
         return result(**{items: []})
 
     return list_nothing
-
-
-def asynchronous(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Return a handler as a coroutine function: a `def` runs in a thread."""
-    if inspect.iscoroutinefunction(handler):
-        return handler
-    from ..threads import in_thread  # many servers have no handlers that block
-
-    return in_thread(handler)
-
-
-def bind_handler(dispatcher: Dispatcher, route: Route, target: object) -> Handle:
-    """Return the handler of `target` as a coroutine function of params and context; a `def` runs in a thread.
-
-    Raises:
-        MethodNotFound: `target` does not handle the method.
-    """
-    work = _shaped(route.method, asynchronous(dispatcher.handler(route, target)))
-    return _negotiated(dispatcher, route.method, target, work) if dispatcher.extensions else work
-
-
-def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> Handle:
-    """Return a handler as a function of params and context that truncates its list, if the list has a limit."""
-    truncation = method.truncation if isinstance(method, Request) else None
-    if truncation is None:
-        return handler if method.params is not None else lambda params, context: handler(context)
-
-    async def truncated(params: object, context: object) -> Any:
-        result, excess = truncation.applied(await handler(params, context))
-        if excess:
-            log.warning("%s: %d values beyond the first %d are not sent", method.name, excess, truncation.max_items)
-        return result
-
-    return truncated
-
-
-def _negotiated(dispatcher: Dispatcher, method: Method, target: Any, work: Handle) -> Handle:
-    """Return a handler that uses extensions only if the peer declares them.
-
-    Raises (the handler):
-        CapabilityMissing: The method or its result belongs to an extension that the peer does not declare.
-    """
-    by_id = {one.id: one for one in dispatcher.extensions}
-    brought = {result_type(kind): one for one in dispatcher.extensions for kind in one.answering(method.name)}
-    theirs = OTHER_ROLE[dispatcher.role]
-    owner = by_id.get(method.extension or "") if method.declared_by in (theirs, "both") else None
-
-    async def negotiated(params: Any, context: Any) -> Any:
-        if owner is not None:
-            context.require_extension(owner)
-        answer = await work(params, context)
-        extension = brought.get(jsonrpc.result_type_of(answer)) if brought else None
-        if extension is not None:
-            context.require_extension(extension)
-        return answer
-
-    checked = work if owner is None and not brought else negotiated
-    return target.around(method, checked) if dispatcher.role == "server" else checked

@@ -15,7 +15,7 @@ from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, Negotiated
 from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
-from .execution import bind_handler, empty_list, introduction
+from .execution import empty_list, introduction
 from .server import Server
 
 _MAX_CLIENT_BYTES = 256 * 1024  # of clientInfo and capabilities, which stay with a session
@@ -46,7 +46,7 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route) -> Handler:
             nothing = empty_list(dispatcher, route, server)
             return lambda scope, params: nothing(params, scope)
         return lambda scope, params: (default or _nothing)(server, scope.link, params)
-    work, context = bind_handler(dispatcher, route, server), server.context
+    work, context = dispatcher.bound(route, server), server.context
     around = _AROUND.get(name)
     if around is None:
         return lambda scope, params: work(params, context(scope, params))

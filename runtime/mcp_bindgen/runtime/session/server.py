@@ -15,8 +15,8 @@ from ..protocol.errors import ConnectionClosed, SessionRequired
 from ..protocol.extension import definers
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import Method
-from ..protocol.request_scope import Endpoint, Handle, Link
-from ..protocol.routing import Returns
+from ..protocol.request_scope import Endpoint, Link
+from ..protocol.routing import Handle, Returns
 from .context import Context
 
 if TYPE_CHECKING:

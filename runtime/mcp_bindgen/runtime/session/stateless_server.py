@@ -18,10 +18,10 @@ from ..protocol.capabilities import declared, merge, missing, tree_of
 from ..protocol.envelope import parse
 from ..protocol.errors import CapabilityMissing, ProtocolError
 from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_type
-from ..protocol.request_scope import Handle, Handler, Negotiated, RequestScope
+from ..protocol.request_scope import Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Dispatchers, Revision
-from ..protocol.routing import Route
-from .execution import bind_handler, empty_list, introduction
+from ..protocol.routing import Handle, Route
+from .execution import empty_list, introduction
 from .rounds import Questions, RequestStateSigner, asks_for_input, other_than_required
 from .server import Server
 from .subscriptions import listen
@@ -50,7 +50,7 @@ def handler(
     if not isinstance(method, Request):
         if not dispatcher.is_handled(route, server):
             return lambda scope, params: None
-        take = bind_handler(dispatcher, route, server)
+        take = dispatcher.bound(route, server)
         agreement = Negotiated(dispatcher)
         agreement.logs_by_default = False
         if method.extension is not None:  # notifications do not repeat the capabilities of their sender
@@ -105,7 +105,7 @@ def _work(server: Server, dispatcher: Dispatcher, route: Route, offers: dict[str
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
     if dispatcher.is_handled(route, server):
-        return bind_handler(dispatcher, route, server)
+        return dispatcher.bound(route, server)
     if name == LISTEN:
         return lambda params, context: listen(server, offers, params, context)
     if name != DISCOVER:
