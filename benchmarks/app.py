@@ -101,6 +101,7 @@ async def microseconds(call: Callable[[int], Awaitable[object]], calls: int) -> 
 async def in_memory(served: Any, calls: int) -> float:
     """Return the processor time of a call over the transport in memory."""
     near, far = pair()
+    found = 0.0
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve, far, served)
         await near.send([INITIALIZE])

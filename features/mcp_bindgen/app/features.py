@@ -289,7 +289,7 @@ class Tools(Feature):
             log.exception("the tool %r failed: %s", params.name, for_author(handler, error))
             return self._failed(self.reason(params.name, error, ctx))
 
-    def _result(self, handler: BoundHandler, returned: Any) -> Any:
+    def _result(self, handler: BoundHandler, returned: object) -> Any:
         """Return the result in wire form; it is checked against the revision if it may be invalid there."""
         wire = tool_result(handler, returned)
         is_valid = type(returned) is str if handler.spec.output is None else is_object(wire["structuredContent"])
@@ -300,7 +300,7 @@ class Tools(Feature):
         return self.result("tools/call", {"content": [text_block(text)], "isError": True})
 
 
-def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
+def tool_result(handler: BoundHandler, returned: object) -> dict[str, Any]:
     """Return the wire form of a result: structured content and its text, or content alone."""
     wanted = handler.spec.output
     if wanted is None:

@@ -14,11 +14,10 @@ import ast
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce, wraps
-from time import monotonic
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
@@ -38,9 +37,6 @@ from .handlers import HandlerSpec
 from .values import File, TypeForm, type_name
 
 T = TypeVar("T")
-
-BLOCKING_SECONDS = 0.1
-"""Seconds without `await` after which debug mode reports a coroutine function."""
 
 _COROUTINES = frozenset(name for name in dir(Context) if inspect.iscoroutinefunction(getattr(Context, name)))
 
@@ -96,27 +92,6 @@ def unawaited(function: Callable[..., Any], contexts: Collection[str]) -> Iterat
             continue
         if target.value.id in contexts and target.attr in _COROUTINES:
             yield f"{target.value.id}.{target.attr}"
-
-
-@types.coroutine
-def watched(work: Coroutine[Any, Any, T], function: Callable[..., Any]) -> Generator[Any, Any, T]:
-    """Await a function, and log its place if it blocks the event loop."""
-    step: Callable[[], Any] = partial(work.send, None)
-    while True:
-        begun = monotonic()
-        try:
-            trap = step()
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        finally:
-            if (took := monotonic() - begun) > BLOCKING_SECONDS:
-                advice = "%s: %s blocked the event loop for %.1f s; write def (it runs in a thread), or await the call"
-                log.warning(advice, place_of(function), function.__name__, took)
-        try:
-            step = partial(work.send, (yield trap))
-        except BaseException as error:  # cancellation is delivered to the function like any other error
-            step = partial(work.throw, error)
 
 
 def hints_of(function: Callable[..., Any], place: str = "") -> dict[str, TypeForm]:
@@ -417,10 +392,13 @@ class FunctionHandler:
             return found
 
         def begun(values: dict[str, Any]) -> Any:
-            work = self.function(**values)
-            return watched(work, self.function) if self._debug else work
+            if not self._debug:
+                return self.function(**values)
+            from .debugging import watched  # only in debug mode
 
-        def finished(value: Any) -> Any:
+            return watched(self.function(**values), self.function)
+
+        def finished(value: object) -> Any:
             if inspect.iscoroutine(value):
                 value.close()
                 called = value.__name__

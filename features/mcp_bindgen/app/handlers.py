@@ -163,11 +163,6 @@ class BoundHandler:
         """File and line of the function."""
         return place_of(self._function)
 
-    def described(self, member: str) -> Entry:
-        """Return an object with one member of the entry; an empty one if the entry lacks it."""
-        value = self.entry.get(member)
-        return {} if value is None else {member: value}
-
     def invalid(self, reason: str) -> InvalidResult:
         """Return the error for a result that breaks the contract, with the line of the method."""
         return InvalidResult(f"the {self.spec.kind} {self.spec.name!r} {reason}", self._function)
@@ -176,12 +171,12 @@ class BoundHandler:
 def _task(method: Callable[..., Any], entry: Entry) -> ToolTask | None:
     """Return the way a tool runs as a task: as its method is marked, else as its entry states."""
     execution = entry.get("execution")
-    support: Any = execution.get("taskSupport") if is_object(execution) else None
-    if support is None and not hasattr(method, TASK_MARK):
+    support: Any = execution.get("taskSupport") if is_object(execution) else ""
+    if not support and not hasattr(method, TASK_MARK):
         return None
     from mcp_bindgen.extensions.tasks.tools import Support, marked, tool_task  # few tools run as tasks
 
-    return marked(method) or (tool_task(support) if support in get_args(Support) else None)
+    return marked(method) or (tool_task(support) if support and support in get_args(Support) else None)
 
 
 def _is_for_model(entry: Entry) -> bool:

@@ -96,7 +96,7 @@ class Prompts(Feature):
 
     def _messages(self, handler: BoundHandler, returned: Any) -> Any:
         messages = items(handler, returned, lambda text: {"role": "user", "content": text_block(text)})
-        return self.result("prompts/get", {**handler.described("description"), "messages": messages})
+        return self.result("prompts/get", {**_member(handler.entry, "description"), "messages": messages})
 
 
 class Resources(Feature):
@@ -144,7 +144,7 @@ class Resources(Feature):
             content = {"blob": b64encode(returned).decode()}
         else:
             raise handler.invalid(f"returned {type(returned).__name__}")
-        wire = {"uri": uri, **handler.described("mimeType"), **contents_meta(handler.entry), **content}
+        wire = {"uri": uri, **_member(handler.entry, "mimeType"), **contents_meta(handler.entry), **content}
         return self.result("resources/read", {"contents": [wire]})
 
 
@@ -216,6 +216,12 @@ class Completions(Feature):
         call = Call("completion", name, {asked.argument: asked.value}, cast(AppContext, ctx))
         with _reporting(self, handler, call):
             return await self.through(handler, call, "completion/complete", work)
+
+
+def _member(entry: Entry, name: str) -> Entry:
+    """Return an object with one member of an entry; an empty one if the entry lacks it."""
+    value = entry.get(name)
+    return {} if value is None else {name: value}
 
 
 def arguments_of(contract: BoundContract, handler: BoundHandler) -> list[Any]:
