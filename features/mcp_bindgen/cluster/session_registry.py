@@ -304,7 +304,7 @@ class SharedWorkers(SharedSessions):
             while (data := to_json(record := member.record(session.snapshot() or {}))) != member.saved:
                 current = await self._store.update(session.key, data, member.version, ready=record["ready"])
                 if current is None:
-                    self._drop(member)
+                    self._drop(session)
                     return
                 if current.record is None:
                     member.version, member.base, member.saved = current.version, record, data
@@ -315,7 +315,7 @@ class SharedWorkers(SharedSessions):
     async def _catch_up(self, member: Member, current: SessionVersion | None) -> None:
         """Adopt the current record of a session."""
         if current is None:
-            self._drop(member)
+            self._drop(member.session)
         elif current.record is not None:
             async with member.saving:
                 if current.version > member.version:
@@ -323,7 +323,7 @@ class SharedWorkers(SharedSessions):
                         member.take_over(current.version, current.record)
                     except UNREADABLE as error:
                         log.error("a session ends here, as its record cannot be read: %r", error)
-                        self._drop(member)
+                        self._drop(member.session)
 
     async def confirm(self, session: HttpSession) -> None:
         """Tell all workers that the client is initialized, before the client gets the response."""
@@ -369,7 +369,7 @@ class SharedWorkers(SharedSessions):
                 session.take(parsed(fields["body"], events))
                 await session.settle([one.id for one in events if isinstance(one, CancelRequested)])
             case "end":
-                self._drop(member)
+                self._drop(member.session)
             case _:
                 log.debug("a message of a newer program is ignored: %s", message.kind)
 
@@ -412,7 +412,7 @@ class SharedWorkers(SharedSessions):
         for member, delivery in zip(members, deliveries, strict=True):
             match delivery:
                 case Delivery("gone"):
-                    self._drop(member)
+                    self._drop(member.session)
                 case Delivery("missed", last):
                     await self._deliver_missed(member, last)
                 case Delivery("outdated", version, record):
@@ -443,34 +443,29 @@ class SharedWorkers(SharedSessions):
 
     # --- ending -----------------------------------------------------------------------------------------------
 
-    def _drop(self, member: Member) -> None:
+    def _drop(self, session: HttpSession) -> None:
         """End a session at this worker only: it is over, or continues at other workers."""
-        self._remove(member.session)
-        if self._served is None:
-            member.session.finish()
-        else:
-            self._served[0].drop(member.session)
-
-    def _remove(self, session: HttpSession) -> None:
         member = self._members.get(session.key)
         if member is not None and member.session is session:
             del self._members[session.key]
+        session.finish()
+        if self._served is not None:
+            self._served[0].drop(session)
 
     def _lose_all(self) -> None:
         if self._served is not None:
             self._served[1].end()
         for member in list(self._members.values()):
-            self._drop(member)
+            self._drop(member.session)
 
     async def forget(self, session: HttpSession) -> None:
         """Delete a session, for all workers."""
-        self._remove(session)
+        self._drop(session)
         await self._store.forget(session.key)
 
     async def wind_up(self, registry: SessionRegistry, session: HttpSession) -> None:
         """Close a session that has ended at this worker."""
-        registry.drop(session)
-        self._remove(session)
+        self._drop(session)
         await session.end("the session is over, or the store that it needs is away")
         self._readers.end(session.key)
         await self._store.close(session.key, session.worker_epoch)
@@ -490,16 +485,14 @@ class SharedWorkers(SharedSessions):
             if session.is_overdue and not session.streams:
                 await self.refresh(session, keep=False)
                 if session.connection.ready or session.ending:
-                    self._remove(session)
-                    registry.drop(session)
+                    self._drop(session)
                 else:
                     await registry.end(session)
         used = [one for one in sessions if not one.ending and (one.requests or one.streams)]
         positions = await store.positions([(one.key, LISTEN_STREAM) for one in used])
         for session, found in zip(used, positions, strict=True):
             if found is None:
-                self._remove(session)
-                registry.drop(session)
+                self._drop(session)
         await self._readers.refresh()
         for key, name, pending in await store.unfinished(store.worker):  # of sessions that ended during an outage
             owner = self._members.get(key)
@@ -533,8 +526,7 @@ class SharedWorkers(SharedSessions):
         sessions = registry.sessions
         await asyncio.gather(*(session.end(STOPPING) for session in sessions))
         for session in sessions:
-            self._remove(session)
-            registry.drop(session)
+            self._drop(session)
 
     @asynccontextmanager
     async def running(self, registry: SessionRegistry) -> AsyncGenerator[None]:
