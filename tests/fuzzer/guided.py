@@ -21,7 +21,7 @@ def main() -> None:
     """Fuzz until the first failure or until the time is over."""
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["mcp_bindgen.runtime.protocol"]):
-        import mcp_bindgen.runtime.protocol.peer  # noqa: F401 - it must be the first to import it
+        import mcp_bindgen.runtime.protocol.connection  # noqa: F401 - it must be the first to import it
     from mcp_bindgen.runtime.protocol.errors import ProtocolError
     from mcp_bindgen.runtime.protocol.events import Rejected, Requested
     from tests.harness.checked_connections import copied, essence, ready, slow

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.runtime.protocol.connection import Connection, State
 from mcp_bindgen.runtime.protocol.events import Requested
 from mcp_bindgen.runtime.protocol.methods import Role
-from mcp_bindgen.runtime.protocol.peer import Peer, State
 from mcp_bindgen.runtime.protocol.revision import Dispatchers
 from tests.harness.checked_connections import STATELESS, copied, essence, oracle, ready, request, slow, takes
 from tests.harness.effort import cases, examples
@@ -31,23 +31,23 @@ def test_the_fast_and_the_slow_path_return_the_same_events(role: Role, revision:
     recorded = traffic(revision)
     messages = [*(recorded.client if role == "server" else recorded.server), request(BUSY, "ping")]
     is_stateless = role == "server" and revision == STATELESS
-    original = Peer(role, Dispatchers.of(takes(revision, role))) if is_stateless else ready(revision, role)
+    original = Connection(role, Dispatchers.of(takes(revision, role))) if is_stateless else ready(revision, role)
     original.receive(json.dumps(request(BUSY, "ping")).encode())
-    peer, quick = copied(original), 0
+    connection, quick = copied(original), 0
     for turn in range(MUTATIONS):
         if turn % 50 == 0:
-            peer = copied(original)
+            connection = copied(original)
             for name in ("tools/call", "tools/list", "resources/read") if role == "client" else ():
-                peer.request(oracle(revision).methods[name], None)
+                connection.request(oracle(revision).methods[name], None)
         data = mutated(dice, messages)
-        quick += copied(peer)._receive_quickly(data) is not None  # noqa: SLF001 - the paths differ in nothing else
-        expected = essence(slow(peer).receive(data))
-        events = peer.receive(data)
+        quick += copied(connection)._receive_quickly(data) is not None  # noqa: SLF001 - the paths differ in nothing else
+        expected = essence(slow(connection).receive(data))
+        events = connection.receive(data)
         assert essence(events) == expected, data
         for event in events:
             if isinstance(event, Requested):
-                peer.respond(event.id, {})
-        assert peer.state is State.READY
+                connection.respond(event.id, {})
+        assert connection.state is State.READY
     assert quick > MUTATIONS // 40  # about a twentieth: the recorded traffic differs in ids and times
 
 
@@ -55,11 +55,11 @@ def test_the_fast_and_the_slow_path_return_the_same_events(role: Role, revision:
 @pytest.mark.parametrize("role", ["client", "server"])
 def test_only_a_handshake_begins_a_connection(role: Any) -> None:
     dice = random.Random(role)
-    fresh = Peer(role, ready("2025-11-25", role).dispatchers)
+    fresh = Connection(role, ready("2025-11-25", role).dispatchers)
     recorded = traffic("2025-11-25")
     for _ in range(MUTATIONS):
         data = mutated(dice, recorded.client + recorded.server)
-        peer = copied(fresh)
+        connection = copied(fresh)
         assert essence(copied(fresh).receive(data)) == essence(slow(fresh).receive(data)), data
-        peer.receive(data)
-        assert peer.state is State.NEW, data
+        connection.receive(data)
+        assert connection.state is State.NEW, data

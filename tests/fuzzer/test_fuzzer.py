@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.runtime.protocol.peer import Peer
+from mcp_bindgen.runtime.protocol.connection import Connection
 from tests.harness.checked_connections import notification, request
 from tests.harness.commands import ROOT, execute
 from tests.harness.effort import cases, each, examples
@@ -104,13 +104,13 @@ def test_a_cancelled_request_gets_at_most_one_response() -> None:
 def test_a_failure_is_reported_with_a_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer with a wrong id in one response is found, and the failure is reduced to few messages."""
     traffic(REVISION)  # recorded before the peer makes mistakes
-    respond = Peer.respond
+    respond = Connection.respond
 
-    def mistaken(peer: Peer, id_: Any, answer: Any) -> bytes:
-        data = respond(peer, id_, answer)
+    def mistaken(connection: Connection, id_: Any, answer: Any) -> bytes:
+        data = respond(connection, id_, answer)
         return data.replace(b'"id":', b'"id":77,"x":', 1) if b'"prompts":[' in data else data
 
-    monkeypatch.setattr(Peer, "respond", mistaken)
+    monkeypatch.setattr(Connection, "respond", mistaken)
     with pytest.raises(Violation, match="answers nothing") as caught:
         run(Trial("server", "memory", REVISION))
     command = str(caught.value).partition("Try again: ")[2].partition("\n")[0]

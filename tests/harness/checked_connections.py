@@ -20,6 +20,7 @@ import jsonschema_rs
 import pytest
 
 from mcp_bindgen.runtime import Client, MethodNotFound, ProtocolError, Server, Transport, serve
+from mcp_bindgen.runtime.protocol.connection import Connection, State
 from mcp_bindgen.runtime.protocol.events import (
     Answered,
     CancelRequested,
@@ -30,7 +31,6 @@ from mcp_bindgen.runtime.protocol.events import (
     Requested,
 )
 from mcp_bindgen.runtime.protocol.methods import Role
-from mcp_bindgen.runtime.protocol.peer import Peer, State
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Dispatchers
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Oversized
 from mcp_bindgen.runtime.session.endpoint import Provider, all_served
@@ -345,7 +345,7 @@ def pipe_pair(limit: int = MAX_MESSAGE) -> tuple[Transport, Transport]:
 
 
 @dataclass
-class Connection(Generic[AnyClient]):
+class Connected(Generic[AnyClient]):
     """A client that is connected to a server.
 
     Attributes:
@@ -362,7 +362,7 @@ class Connection(Generic[AnyClient]):
 @asynccontextmanager
 async def connected(
     client: AnyClient, *servers: Server | Provider, revisions: Sequence[str] | None = None, exactly: bool = False
-) -> AsyncGenerator[Connection[AnyClient]]:
+) -> AsyncGenerator[Connected[AnyClient]]:
     """Connect a client to servers; afterwards check that both sides kept to the schema of the client's revision."""
     left, right = pair()
     ours, theirs = Recording(left, client.revision), Recording(right, client.revision)
@@ -370,7 +370,7 @@ async def connected(
         running(serve(theirs, *servers, revisions=revisions)),
         client.connected(ours, exactly=exactly) as connected,
     ):
-        yield Connection(connected, ours, theirs)
+        yield Connected(connected, ours, theirs)
     ours.check()
     theirs.check()
 
@@ -469,9 +469,9 @@ async def dispatch(dispatcher: Dispatcher, target: object, method: str, params: 
     return await answer if isawaitable(answer) else answer
 
 
-def feed(peer: Peer, message: object) -> list[Event]:
+def feed(connection: Connection, message: object) -> list[Event]:
     """Return the events of a message, which is a JSON document or raw bytes."""
-    return peer.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
+    return connection.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
 
 
 def only(kind: type[AnyEvent], events: list[Event]) -> AnyEvent:
@@ -481,40 +481,40 @@ def only(kind: type[AnyEvent], events: list[Event]) -> AnyEvent:
     return event
 
 
-def introduce(peer: Peer, revision: str) -> None:
+def introduce(connection: Connection, revision: str) -> None:
     """Do the handshake with a server."""
-    asked = only(Requested, feed(peer, initialize(revision)))
-    peer.negotiated()
-    peer.respond(asked.id, {})
-    assert [type(event) for event in feed(peer, INITIALIZED)] == [Notified]
-    assert peer.state is State.READY
+    asked = only(Requested, feed(connection, initialize(revision)))
+    connection.negotiated()
+    connection.respond(asked.id, {})
+    assert [type(event) for event in feed(connection, INITIALIZED)] == [Notified]
+    assert connection.state is State.READY
 
 
-def ready(revision: str, role: Role = "server", target: type | None = None) -> Peer:
+def ready(revision: str, role: Role = "server", target: type | None = None) -> Connection:
     """Return a peer after its handshake."""
-    peer = Peer(role, Dispatchers.of(takes(revision, role, target)))
+    connection = Connection(role, Dispatchers.of(takes(revision, role, target)))
     if role == "server":
-        introduce(peer, revision)
+        introduce(connection, revision)
     else:
-        peer.negotiated(revision)
-    return peer
+        connection.negotiated(revision)
+    return connection
 
 
-class _Slow(Peer):
+class _Slow(Connection):
     def _receive_quickly(self, data: bytes) -> Event | None:
         return None
 
 
-def copied(peer: Peer) -> Peer:
+def copied(connection: Connection) -> Connection:
     """Return a copy of a peer in the same state."""
-    twin = copy.copy(peer)
-    twin.handling, twin.pending = dict(peer.handling), dict(peer.pending)
+    twin = copy.copy(connection)
+    twin.handling, twin.pending = dict(connection.handling), dict(connection.pending)
     return twin
 
 
-def slow(peer: Peer) -> Peer:
+def slow(connection: Connection) -> Connection:
     """Return a copy of a peer that never uses the fast path for parsing."""
-    twin = copied(peer)
+    twin = copied(connection)
     twin.__class__ = _Slow
     return twin
 

@@ -287,7 +287,7 @@ async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry
                     lost.append(await refused(host.call_tool("wait"), ConnectionClosed))
 
                 tasks.start_soon(wait)
-                await until(lambda: host.clients["frail"].link.peer.pending)
+                await until(lambda: host.clients["frail"].link.connection.pending)
                 await refused(host.call_tool("die"), ConnectionClosed)
             assert lost, "what was under way fails, and is not sent again"
             assert list(host.failures) == ["frail"]
@@ -346,13 +346,13 @@ async def test_calls_to_an_unknown_tool_do_not_list_the_tools_each_time(entry: E
         client = host.clients["one"]
 
         async def listed() -> int:
-            before = client.link.peer.request(methods.PING, None)[0].id
+            before = client.link.connection.request(methods.PING, None)[0].id
             await refused(host.call_tool("zzz"), NotRouted, "no server offers a tool 'zzz'")
-            return client.link.peer.request(methods.PING, None)[0].id - before - 1
+            return client.link.connection.request(methods.PING, None)[0].id - before - 1
 
         assert await listed() == 2, "two pages"
         assert [await listed() for _ in range(3)] == [0, 0, 0]
-        client.link.peer.changes += 1
+        client.link.connection.changes += 1
         assert [await listed(), await listed()] == [2, 0]
         await anyio.sleep(0.3)
         assert [await listed(), await listed()] == [2, 0]
@@ -397,7 +397,7 @@ async def test_a_cancelled_call_leaves_its_server_usable(entry: Entry, tmp_path:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(host.call_tool, "wait")
-                await until(lambda: host.clients["one"].link.peer.pending)
+                await until(lambda: host.clients["one"].link.connection.pending)
                 scope.cancel()
         assert scope.cancelled_caught
         assert (text(await host.call_tool("a")), host.failures) == ("one: a", {})
@@ -409,7 +409,7 @@ async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path
     with anyio.CancelScope() as scope:
         async with Host({"one": entry("one", "wait")}, Client) as host, anyio.create_task_group() as tasks:
             tasks.start_soon(host.call_tool, "wait")
-            await until(lambda: host.clients["one"].link.peer.pending)
+            await until(lambda: host.clients["one"].link.connection.pending)
             scope.cancel()
     assert scope.cancelled_caught
     await until(lambda: not any(map(alive, processes(tmp_path))))

@@ -146,7 +146,7 @@ class Member:
 
     def record(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record that other workers need. It keeps the members that a newer program has added."""
-        ready = self.is_confirmed or self.session.connection.ready
+        ready = self.is_confirmed or self.session.kernel.ready
         memory = {**self.base.get("memory", {}), **known}
         return {**self.base, "principal": self.session.principal, "memory": memory, "ready": ready}
 
@@ -161,15 +161,15 @@ class Member:
         theirs: dict[str, Any] = from_json(stored) if stored else dict(self.base)
         if stored and known is not None:
             memory = merged(self.base.get("memory", {}), self.record(known)["memory"], theirs["memory"])
-            if theirs["ready"] and not self.session.connection.ready:
-                self.session.connection.peer.move("confirmed")
+            if theirs["ready"] and not self.session.kernel.ready:
+                self.session.kernel.connection.move("confirmed")
             self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
             self.session.update(memory)
         self.version, self.base, self.saved = version, theirs, stored
 
     def wants(self, method: Notification[Any], params: Any) -> bool:
         """Return True if the client asked for a notification."""
-        connection = self.session.connection
+        connection = self.session.kernel
         agreed = connection.negotiated
         is_wanted_here = connection.ready and is_wanted(connection, agreed, method, params)
         return is_wanted_here and (method is not self.session.revision.log or agreed.wants(params.level))
@@ -328,7 +328,7 @@ class SharedWorkers(SharedSessions):
     async def confirm(self, session: HttpSession) -> None:
         """Tell all workers that the client is initialized, before the client gets the response."""
         member = self._members.get(session.key)
-        if member is not None and session.connection.ready and not member.is_confirmed:
+        if member is not None and session.kernel.ready and not member.is_confirmed:
             await self.save(session)
             member.is_confirmed = True
 
@@ -365,7 +365,7 @@ class SharedWorkers(SharedSessions):
                 if stream is not None:
                     stream.disconnect()
             case "post":
-                events = list(session.connection.peer.read(fields["body"]))
+                events = list(session.kernel.connection.read(fields["body"]))
                 session.take(parsed(fields["body"], events))
                 await session.settle([one.id for one in events if isinstance(one, CancelRequested)])
             case "end":
@@ -484,7 +484,7 @@ class SharedWorkers(SharedSessions):
                     await session.abandon(stream)
             if session.is_overdue and not session.streams:
                 await self.refresh(session, keep=False)
-                if session.connection.ready or session.ending:
+                if session.kernel.ready or session.ending:
                     self._drop(session)
                 else:
                     await registry.end(session)

@@ -132,7 +132,7 @@ class _Telemetry:
             yield
         finally:
             self.open.add(-1, attributes)
-            agreed = {"mcp.protocol.version": link.peer.dispatcher.revision.name, **_network(link)}
+            agreed = {"mcp.protocol.version": link.connection.dispatcher.revision.name, **_network(link)}
             self.sessions[role].record(time.perf_counter() - begun, agreed)
 
     def refused(self, reason: str) -> None:

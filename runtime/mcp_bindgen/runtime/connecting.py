@@ -26,6 +26,7 @@ from . import bindings
 from .concurrency import background_tasks
 from .protocol.access import lacks_scope
 from .protocol.bridging import BRIDGING, MISSING, Bridging, ClientBridges
+from .protocol.connection import Connection
 from .protocol.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -41,7 +42,6 @@ from .protocol.errors import (
 )
 from .protocol.limits import Options
 from .protocol.methods import DISCOVER, INITIALIZE
-from .protocol.peer import Peer
 from .protocol.request_scope import Endpoint, Handler
 from .protocol.revision import Dispatcher, Dispatchers, Revision
 from .protocol.routing import Route
@@ -422,7 +422,7 @@ class _Attempt:
         except ConnectionClosed as error:
             self._failures.append(("GET" if way.is_fallback else "connecting", error))
             return None
-        session = self._session = Session(Peer("client", clients.dispatchers), transport, clients)
+        session = self._session = Session(Connection("client", clients.dispatchers), transport, clients)
         session.ask_user = ask_later
         self._tasks = await stack.enter_async_context(background_tasks())
         self._tasks.start_soon(session.run)
@@ -468,7 +468,7 @@ class _Attempt:
     def _speak(self, revision: str) -> Client:
         """Switch to a revision; return its client."""
         session, client = self._session, self._clients.client(revision)
-        session.peer.dispatcher = session.negotiated.dispatcher = self._clients.dispatcher(revision)
+        session.connection.dispatcher = session.negotiated.dispatcher = self._clients.dispatcher(revision)
         session.meta, session.headers = {}, None
         client.attach(session, CacheScope((self._server, revision), session))
         return client

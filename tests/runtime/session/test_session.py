@@ -276,7 +276,7 @@ async def test_waiting_handlers_do_not_delay_other_requests() -> None:
         assert not sleeping.done()
         theirs.go.set()
         assert await sleeping == ["rested"] * 100
-        assert not connection.client.link.peer.pending
+        assert not connection.client.link.connection.pending
 
 
 async def test_responses_are_sent_in_the_order_of_completion() -> None:
@@ -467,7 +467,7 @@ async def test_a_client_cancels_a_request_that_timed_out(revision: str, kind: st
         assert told == {"requestId": asked["id"], "reason": "timed out"}
         await connection.client.ping()
         assert [message["id"] for message in connection.theirs.sent if message.get("id") == asked["id"]] == []
-        assert not connection.client.link.peer.pending
+        assert not connection.client.link.connection.pending
 
 
 async def test_clients_have_a_default_timeout_that_can_be_disabled() -> None:

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import ConnectionClosed, Json, Notification, ProtocolError, Request, handles
+from mcp_bindgen.runtime.protocol.connection import Connection, State
 from mcp_bindgen.runtime.protocol.errors import UnsupportedRevision
 from mcp_bindgen.runtime.protocol.events import Answered, CancelRequested, Event, Notified, Rejected, Requested
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
-from mcp_bindgen.runtime.protocol.peer import Peer, State
 from mcp_bindgen.runtime.protocol.revision import Dispatchers
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.harness.checked_connections import (
@@ -300,17 +300,19 @@ def messages(revision: str) -> st.SearchStrategy[Any]:
     return st.one_of(instances.strategy_of("ClientRequest"), instances.strategy_of("ClientNotification"))
 
 
-def dual(kind: str) -> Peer:
+def dual(kind: str) -> Connection:
     """Return a peer of a server: both eras or only the stateless era, before or after a handshake."""
     served = {"both": [LATEST, STATELESS], "ready": [LATEST, STATELESS], "batching": ["2025-03-26", STATELESS]}
-    peer = Peer("server", Dispatchers.of(*(takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS]))))
+    connection = Connection(
+        "server", Dispatchers.of(*(takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS])))
+    )
     if kind in ("ready", "batching"):
-        asked = only(Requested, feed(peer, initialize(served[kind][0])))
-        peer.negotiated()
-        peer.respond(asked.id, {})
-        feed(peer, INITIALIZED)
-        assert peer.state is State.READY
-    return peer
+        asked = only(Requested, feed(connection, initialize(served[kind][0])))
+        connection.negotiated()
+        connection.respond(asked.id, {})
+        feed(connection, INITIALIZED)
+        assert connection.state is State.READY
+    return connection
 
 
 def said(events: list[Event]) -> list[object]:
@@ -335,11 +337,11 @@ def test_the_fast_parser_and_the_general_parser_agree(kind: str, revision: str, 
         meta = params.get("_meta")
         if data.draw(st.booleans()):
             params["_meta"] = {**(meta if isinstance(meta, dict) else {}), VERSION: data.draw(STATED)}
-    peer, dice = dual(kind), random.Random(data.draw(st.integers(0, 2**32)))
-    expected = said(slow(peer).receive(json.dumps(tidy).encode()))
+    connection, dice = dual(kind), random.Random(data.draw(st.integers(0, 2**32)))
+    expected = said(slow(connection).receive(json.dumps(tidy).encode()))
     for written in (json.dumps(tidy), spelled(tidy, dice), escaped(spelled(tidy, dice))):
-        assert said(slow(peer).receive(written.encode())) == expected
-        assert said(copied(peer).receive(written.encode())) == expected
+        assert said(slow(connection).receive(written.encode())) == expected
+        assert said(copied(connection).receive(written.encode())) == expected
 
 
 ODD = [
@@ -361,24 +363,28 @@ ODD = [
 @each("kind", ["both", "ready", "batching", "alone"])
 @each("odd", ODD)
 def test_both_parsers_agree_on_unusual_json(kind: str, odd: str) -> None:
-    peer = dual(kind)
+    connection = dual(kind)
     odd = odd.replace("$V", VERSION).replace("$W", VERSION[1:]).replace("$C", CLIENT_CAPABILITIES)
-    assert said(copied(peer).receive(odd.encode())) == said(slow(peer).receive(odd.encode()))
+    assert said(copied(connection).receive(odd.encode())) == said(slow(connection).receive(odd.encode()))
 
 
 def test_a_notification_is_read_in_its_stated_or_in_the_negotiated_revision() -> None:
-    peer = dual("ready")
+    connection = dual("ready")
     for meta, revision in (({}, LATEST), ({VERSION: STATELESS}, STATELESS)):
-        told = only(Notified, feed(peer, notification("notifications/cancelled", {"requestId": 9, "_meta": meta})))
+        told = only(
+            Notified, feed(connection, notification("notifications/cancelled", {"requestId": 9, "_meta": meta}))
+        )
         assert told.dispatcher.revision.name == revision
         assert type(told.params) is bindings(revision).types.CancelledNotificationParams
 
 
 def test_a_cancellation_is_accepted_before_any_handshake() -> None:
-    peer = dual("both")
-    only(Requested, feed(peer, lone(1, "tools/call", name="x")))
-    only(CancelRequested, feed(peer, notification("notifications/cancelled", {"requestId": 1})))
-    refused = only(Rejected, feed(peer, notification("notifications/progress", {"progressToken": 1, "progress": 1})))
+    connection = dual("both")
+    only(Requested, feed(connection, lone(1, "tools/call", name="x")))
+    only(CancelRequested, feed(connection, notification("notifications/cancelled", {"requestId": 1})))
+    refused = only(
+        Rejected, feed(connection, notification("notifications/progress", {"progressToken": 1, "progress": 1}))
+    )
     assert refused.reply == b""
 
 
@@ -617,14 +623,14 @@ async def test_clients_and_servers_without_a_common_revision_cannot_connect() ->
 
 
 def test_a_server_can_cancel_only_subscriptions() -> None:
-    peer = Peer("client", Dispatchers.of(takes(STATELESS, "client")))
+    connection = Connection("client", Dispatchers.of(takes(STATELESS, "client")))
     methods: Any = v2026_07_28.methods.METHODS
     params = {"_meta": stating(), "name": "x", "notifications": {}}
     for name, ends in (("subscriptions/listen", True), ("tools/call", False)):
-        pending, _ = peer.request(methods[name], typed_params(methods[name], params))
-        (event,) = feed(peer, notification("notifications/cancelled", {"requestId": pending.id}))
+        pending, _ = connection.request(methods[name], typed_params(methods[name], params))
+        (event,) = feed(connection, notification("notifications/cancelled", {"requestId": pending.id}))
         assert isinstance(event, Answered) is ends
-        assert (pending.id in peer.pending) is not ends
+        assert (pending.id in connection.pending) is not ends
 
 
 # --- over stdio -----------------------------------------------------------------------------------------------

@@ -376,7 +376,7 @@ async def _pages(client: Any, name: str, unchecked: Sequence[str] = ()) -> Async
         wire = await client.link.request(untyped(method), jsonrpc.typed_params(method, params), client.options)
         kept = {member: wire[member] for member in unchecked if is_object(wire) and is_array(wire.get(member))}
         rest: Document = {**wire, **{key: [] for key in kept}} if kept else wire
-        found: Document = client.link.peer.read_result(method, rest)[1]
+        found: Document = client.link.connection.read_result(method, rest)[1]
         return {**found, **kept}
 
     async for found in client.pages(page):

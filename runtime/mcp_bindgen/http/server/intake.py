@@ -9,11 +9,11 @@ from mcp_bindgen.runtime.concurrency import begin
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope
+from mcp_bindgen.runtime.protocol.connection import Connection
 from mcp_bindgen.runtime.protocol.envelope import BatchTooLarge, Malformed, parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.events import Answered, Event, Rejected
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE
-from mcp_bindgen.runtime.protocol.peer import Peer
 
 from .access import HttpEndpoint
 from .call import EVENTS, JSON, Call
@@ -108,7 +108,7 @@ class Intake:
         finally:
             self._arriving.pop(call, None)
 
-    def events(self, call: Call, peer: Peer, body: bytes) -> list[Event]:
+    def events(self, call: Call, connection: Connection, body: bytes) -> list[Event]:
         """Read the messages in a body of a stateful revision.
 
         Raises:
@@ -117,15 +117,15 @@ class Intake:
         """
         if not call.accepts(JSON, EVENTS):
             raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
-        events = list(peer.read(body))
+        events = list(connection.read(body))
         for one in events:
             error = one.error if isinstance(one, Rejected | Answered) else None
             if isinstance(error, Malformed):
-                peer.take_back(events)
+                connection.take_back(events)
                 raise HttpError(413 if isinstance(error, BatchTooLarge) else 400, error)
         return events
 
-    async def admit(self, call: Call, peer: Peer, events: Sequence[Event]) -> None:
+    async def admit(self, call: Call, connection: Connection, events: Sequence[Event]) -> None:
         """Check that the token of a request allows all messages in its body; take the messages back if not.
 
         Raises:
@@ -137,7 +137,7 @@ class Intake:
                 self._endpoint.authorize(call.identity, None, [("an answer", None)])
             await self._endpoint.admit(call.identity, events)
         except BaseException as error:
-            peer.take_back(events)
+            connection.take_back(events)
             if isinstance(error, ProtocolError) and not isinstance(error, InsufficientScope):
                 raise HttpError(400, error) from None
             raise

@@ -130,7 +130,7 @@ class SseApp(AsgiApp):
                     await stream_events(writer, session.standing, 0)
         finally:
             with anyio.CancelScope(shield=True):
-                await session.connection.close()
+                await session.kernel.close()
                 await self._registry.end(session)
             del self._clients[session.id]
 
@@ -143,7 +143,7 @@ class SseApp(AsgiApp):
             raise too_many("too many messages wait in this session")
         async with client.turn:
             body = await self.intake.read(call)
-            peer = session.connection.peer
+            peer = session.kernel.connection
             events = list(peer.read(body))
             if self.auth is not None:
                 await self.intake.admit(call, peer, events)

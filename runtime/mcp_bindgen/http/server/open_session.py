@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic_core import from_json
 
 from mcp_bindgen.runtime.logs import audit, log
-from mcp_bindgen.runtime.protocol import jsonrpc, peer
+from mcp_bindgen.runtime.protocol import connection, jsonrpc
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
@@ -72,7 +72,7 @@ class HttpSession(Transport):
         independent: True: a stream does not wait for the reader of another stream.
         listen_stream: Class of the stream of GET.
         origin: Origin of the session.
-        connection: The connection of the kernel, which handles the messages.
+        kernel: The session of the kernel, which handles the messages.
         worker_epoch: See above; it is part of the names of streams.
         state: State of the session.
         requests: HTTP requests in flight.
@@ -113,14 +113,14 @@ class HttpSession(Transport):
         self._inbox_bytes = 0
         self._arrived, self._taken = asyncio.Event(), asyncio.Event()
         self.state: State = "open"
-        self.connection: Session = self.endpoint.session(self)
+        self.kernel: Session = self.endpoint.session(self)
 
     # --- its state --------------------------------------------------------------------------------------------
 
     @property
     def ending(self) -> bool:
         """True if requests do not find it any more."""
-        return self.state in GONE or self.connection.closed.is_set()
+        return self.state in GONE or self.kernel.closed.is_set()
 
     @property
     def supports_stream_polling(self) -> bool:
@@ -130,13 +130,13 @@ class HttpSession(Transport):
     @property
     def is_negotiated(self) -> bool:
         """True from the answer to `initialize` until the session is closed."""
-        return self.connection.ready or self.connection.peer.state is peer.State.NEGOTIATED
+        return self.kernel.ready or self.kernel.connection.state is connection.State.NEGOTIATED
 
     @property
     def is_overdue(self) -> bool:
         """True if it was idle for too long, or its client never sent `notifications/initialized`."""
         now = time.monotonic()
-        if not self.connection.ready and now - self._begun > self.limits.handshake:
+        if not self.kernel.ready and now - self._begun > self.limits.handshake:
             return True
         return not self.requests and now - self.seen > self.limits.idle
 
@@ -152,11 +152,11 @@ class HttpSession(Transport):
     @property
     def revision(self) -> Revision:
         """The negotiated revision."""
-        return self.connection.negotiated.dispatcher.revision
+        return self.kernel.negotiated.dispatcher.revision
 
     def snapshot(self) -> dict[str, Any] | None:
         """Return the state with which another process can resume the session, as JSON; None before `initialize`."""
-        agreed = self.connection.negotiated
+        agreed = self.kernel.negotiated
         if not self.is_negotiated:
             return None
         return {
@@ -170,7 +170,7 @@ class HttpSession(Transport):
     @property
     def _changing_state(self) -> object:
         """The part of the snapshot that may change, in a form that is cheap to make; None before `initialize`."""
-        agreed = self.connection.negotiated
+        agreed = self.kernel.negotiated
         return (agreed.log_level, *(agreed.subscriptions or ())) if self.is_negotiated else None
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
@@ -179,7 +179,7 @@ class HttpSession(Transport):
         Args:
             snapshot: The result of `snapshot` there; its revision is served.
         """
-        agreed, end = self.connection.negotiated, self.connection.peer
+        agreed, end = self.kernel.negotiated, self.kernel.connection
         end.resume(snapshot["revision"], self.worker_epoch << 32)
         agreed.dispatcher = end.dispatcher
         agreed.peer_info = self.revision.types.Implementation.model_validate(snapshot["clientInfo"])
@@ -190,7 +190,7 @@ class HttpSession(Transport):
 
     def update(self, snapshot: Mapping[str, Any]) -> None:
         """Take over the log level and the subscriptions that another process has received meanwhile."""
-        agreed = self.connection.negotiated
+        agreed = self.kernel.negotiated
         agreed.log_level = snapshot["logLevel"]
         agreed.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
 
@@ -312,7 +312,7 @@ class HttpSession(Transport):
             origin: Their origin.
         """
         if len(self._inbox) >= MAX_POSTS or (self._inbox and self._inbox_bytes + len(body) > self.limits.message):
-            self.connection.peer.take_back(events)
+            self.kernel.connection.take_back(events)
             raise too_many("too many messages wait in this session")
         for event in events:
             if isinstance(event, Requested | Notified):

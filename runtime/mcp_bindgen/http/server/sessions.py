@@ -292,7 +292,7 @@ class SessionRegistry:
         """Make room for a new session, if need be by ending sessions that are not initialized. The lock is held."""
         while (oldest := self.evictable(principal)) is not None:
             await self.store.refresh(oldest, keep=False)  # its client may have been initialized at another worker
-            if not oldest.ending and not oldest.connection.ready:
+            if not oldest.ending and not oldest.kernel.ready:
                 self.drop(oldest)
                 await self.store.forget(oldest)
 
@@ -314,7 +314,7 @@ class SessionRegistry:
             (sessions, self.limits.sessions, "too many sessions are open"),
         ):
             if len(open_) >= limit:
-                oldest = next((one for one in open_ if not one.connection.ready), None)
+                oldest = next((one for one in open_ if not one.kernel.ready), None)
                 if oldest is None:
                     raise too_many(reason)
                 return oldest
@@ -338,7 +338,7 @@ class SessionRegistry:
     async def _run(self, session: HttpSession) -> None:
         try:
             try:
-                await self.endpoint.run(session.connection)
+                await self.endpoint.run(session.kernel)
             except Exception:
                 log.exception("a session failed")
             await self.store.wind_up(self, session)
@@ -466,10 +466,10 @@ class HttpSessions:
             session = self.registry.new(call.principal)
         elif session is None or session.ending:
             session = await self.find(call)
-        peer = session.connection.peer
-        events = self._intake.events(call, peer, body)
+        connection = session.kernel.connection
+        events = self._intake.events(call, connection, body)
         if self.registry.endpoint.access_policy is not None:
-            await self._intake.admit(call, peer, events)
+            await self._intake.admit(call, connection, events)
         if is_new:
             if all(isinstance(one, Notified) for one in events):
                 await self.find(call)  # refuses a notification of that name
@@ -495,7 +495,7 @@ class HttpSessions:
                 await self.registry.store.forward(session, body, events)
                 session.arrive(body, events, call.origin)
             except BaseException:
-                session.connection.peer.take_back(events)
+                session.kernel.connection.take_back(events)
                 if stream is not None:
                     await session.settle(ids)
                 raise

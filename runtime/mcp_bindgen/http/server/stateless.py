@@ -16,11 +16,11 @@ from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.capabilities import declared, is_declared
+from mcp_bindgen.runtime.protocol.connection import Connection
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, ProtocolError, SessionRequired
 from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE, SET_LEVEL, Notification, Path, Request
-from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
@@ -50,10 +50,12 @@ class Exchange(EventWriter, Link):
         origin: Origin of the request.
     """
 
-    def __init__(self, call: Call, peer: Peer, endpoint: HttpEndpoint, write_timeout: float, keep_alive: float) -> None:
+    def __init__(
+        self, call: Call, connection: Connection, endpoint: HttpEndpoint, write_timeout: float, keep_alive: float
+    ) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
-        self.peer, self.endpoint = peer, endpoint
+        self.connection, self.endpoint = connection, endpoint
 
     async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification on the stream that the response becomes.
@@ -91,40 +93,42 @@ class StatelessRequests:
 
     def __init__(self, endpoint: HttpEndpoint, keep_alive: float, write_timeout: float) -> None:
         self._endpoint, self._keep_alive, self._write_timeout = endpoint, keep_alive, write_timeout
-        self._peer = Peer("server", endpoint.dispatchers.only(is_stateless=self.is_stateless) or endpoint.dispatchers)
+        self._peer = Connection(
+            "server", endpoint.dispatchers.only(is_stateless=self.is_stateless) or endpoint.dispatchers
+        )
 
     async def post(self, call: Call, body: bytes) -> None:
         """Answer the message in the body of a request. Raises `HttpError`."""
-        peer = self._peer.another()
-        found = next(iter(peer.read(body)), None)
+        connection = self._peer.another()
+        found = next(iter(connection.read(body)), None)
         if isinstance(found, Requested):
-            await self._run(call, peer, found)
+            await self._run(call, connection, found)
         elif isinstance(found, Rejected):
-            revision = peer.dispatcher.revision
+            revision = connection.dispatcher.revision
             error = _header_error(revision, call, body, found.error)
             reply = found.reply if error is found.error else jsonrpc.failure(found.id if found.reply else None, error)
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         elif isinstance(found, Notified):
             await self._endpoint.admit(call.identity, [found])
-            exchange = Exchange(call, peer, self._endpoint, self._write_timeout, 0)
+            exchange = Exchange(call, connection, self._endpoint, self._write_timeout, 0)
             await exchange.answer(202, b"")
             await handle(exchange, found)
         else:
             error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
 
-    async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
+    async def _run(self, call: Call, connection: Connection, asked: Requested) -> None:
         """Run a handler; if it has to wait, it is cancelled when the client disconnects."""
-        exchange = Exchange(call, peer, self._endpoint, self._write_timeout, self._keep_alive)
+        exchange = Exchange(call, connection, self._endpoint, self._write_timeout, self._keep_alive)
         revision, method = asked.dispatcher.revision, asked.route.method
         if self._endpoint.access_policy is not None:
             try:
                 await self._endpoint.admit(call.identity, [asked])
             except InsufficientScope as missing:
-                await self._challenge(exchange, missing, peer.fail(asked.id, missing))
+                await self._challenge(exchange, missing, connection.fail(asked.id, missing))
                 return
             except ProtocolError as error:
-                await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
+                await exchange.answer(_status(revision, error, 400), connection.fail(asked.id, error))
                 return
         answered, rest = begin(handle(exchange, asked))
         if rest is not None:
@@ -201,17 +205,17 @@ class Sessionless(StatelessRequests):
 
     async def post(self, call: Call, body: bytes) -> None:
         """Answer the messages of a POST. Raises `HttpError`."""
-        peer = self._peer.another()
+        connection = self._peer.another()
         if not begins_session(body):
-            peer.resume(self._revision(call), 1)
+            connection.resume(self._revision(call), 1)
         else:
             check_version(call, self._endpoint.dispatchers)
-        events = self._intake.events(call, peer, body)
-        await self._intake.admit(call, peer, events)
+        events = self._intake.events(call, connection, body)
+        await self._intake.admit(call, connection, events)
         if not any(isinstance(one, Requested | Notified | Rejected) for one in events):
             raise HttpError(400, SessionRequired("an answer"))
-        reply = _Reply(call, peer, self._endpoint, self._write_timeout, self._keep_alive)
-        reply.negotiated = _Unremembered(peer.dispatcher, *self._offers[peer.dispatcher.revision.name])
+        reply = _Reply(call, connection, self._endpoint, self._write_timeout, self._keep_alive)
+        reply.negotiated = _Unremembered(connection.dispatcher, *self._offers[connection.dispatcher.revision.name])
         if not any(isinstance(one, Requested | Rejected) for one in events):
             await reply.answer(202, b"")
             await self._answer(reply, events)

@@ -1,4 +1,4 @@
-"""Events of a connection, from the view of a `Peer`."""
+"""Events of a connection, from the view of a `Connection`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .routing import Route
 
 @dataclass(slots=True)
 class Requested:
-    """The peer sent a request, in some revision: handle it, then call `Peer.respond` or `Peer.fail`.
+    """The peer sent a request, in some revision: handle it, then call `Connection.respond` or `Connection.fail`.
 
     `origin` is the origin of this message; `None` stands for the transport's. `meta` is the typed `_meta` of a
     stateless request whose params have no place for it, as those of a method of one's own.

@@ -130,7 +130,7 @@ class Link(Protocol):
         peer: The state of the protocol, which writes answers.
     """
 
-    peer: Any = None
+    connection: Any = None
     endpoint: Endpoint = Endpoint()
     origin: RequestOrigin = UNKNOWN_ORIGIN
     negotiated: Any = None

@@ -172,17 +172,17 @@ class Client(Caller, Side):
     @property
     def wire_revision(self) -> str:
         """Revision of the connection; differs from the client's if a bridge converts."""
-        return self.link.peer.dispatcher.revision.name
+        return self.link.connection.dispatcher.revision.name
 
     @property
     def invalid_items(self) -> tuple[InvalidItem, ...]:
         """Invalid parts of results that were left out; the rest of these results was kept."""
-        return tuple(self.link.peer.invalid_items)
+        return tuple(self.link.connection.invalid_items)
 
     @property
     def changes(self) -> int:
         """Number of changes that the server has announced on this connection, of its lists or of a resource."""
-        return self.link.peer.changes
+        return self.link.connection.changes
 
     def subscribed(self, wanted: Filter, *more: BaseModel) -> AbstractAsyncContextManager[Filter]:
         """Subscribe to changes while a block lasts; the `on_...` handlers get them (stateless revisions).
@@ -208,7 +208,7 @@ class Client(Caller, Side):
 
     @asynccontextmanager
     async def _subscribed(self, wanted: Filter, more: Sequence[BaseModel]) -> AsyncGenerator[Filter]:
-        self.link.peer.dispatcher.revision.request(LISTEN)  # stateful revisions have none
+        self.link.connection.dispatcher.revision.request(LISTEN)  # stateful revisions have none
         wire = {name: value for one in (wanted, *more) for name, value in jsonrpc.plain(one).items()}
         listening = Listening()
         async with background_tasks() as tasks:
@@ -224,7 +224,7 @@ class Client(Caller, Side):
 
     async def _listen(self, listening: Listening, wanted: dict[str, Any]) -> None:
         """Listen until the connection is closed or the server refuses for good; open another stream when one ends."""
-        session, revision = self.link, self.link.peer.dispatcher.revision
+        session, revision = self.link, self.link.connection.dispatcher.revision
         method, final = revision.request(LISTEN), {METHOD_NOT_FOUND, INVALID_PARAMS, *revision.errors.values()}
 
         def opened(id_: int) -> None:
@@ -246,7 +246,7 @@ class Client(Caller, Side):
                 listening.error = error
                 listening.settled.set()
                 return
-            self.link.peer.changes += 1  # notifications of changes may be lost
+            self.link.connection.changes += 1  # notifications of changes may be lost
             if self.cache is not None:
                 self.cache.forget(self._scope, public=True)
             if session.closed.is_set():
@@ -304,7 +304,7 @@ class Client(Caller, Side):
                 if method.name == DISCOVER and isinstance(answer, BaseModel):
                     _compare(self, optional(optional(answer, "meta"), "server_info"), optional(answer, "instructions"))
             if self.mirror is not None:
-                answer = self.mirror.learn(method, answer, self.link.peer.record_invalid)
+                answer = self.mirror.learn(method, answer, self.link.connection.record_invalid)
             answer = understood(method, answer)
             if self.checks is not None:
                 self.checks.check(method, params, answer)
@@ -346,7 +346,7 @@ class Client(Caller, Side):
             if known == self.link.introductions:
                 await _shake_hands(self, self.link)  # only revisions with a handshake have sessions
                 self.link.introductions += 1
-                self.link.peer.changes += 1  # it may be another server, or an updated one
+                self.link.connection.changes += 1  # it may be another server, or an updated one
                 for lost, params in list(self.link.lasting.values()):
                     with suppress(ProtocolError):
                         await self.link.request(lost, params, self.options)
@@ -427,7 +427,7 @@ class Client(Caller, Side):
 
     async def answer(self, method: str, params: object) -> Any:
         """Return the client's answer to a question embedded in a result; raise `MethodNotFound`."""
-        dispatcher = self.link.peer.dispatcher
+        dispatcher = self.link.connection.dispatcher
         route = dispatcher.embedded.get(method)
         if route is None:
             raise MethodNotFound(method)
@@ -502,15 +502,15 @@ class Client(Caller, Side):
     def _concerns_handlers(self, route: Route, params: Any) -> bool:
         """React to a notification; return whether it concerns the handlers."""
         if route.method.capabilities.get("server") in self.dispatcher.revision.flags:
-            self.link.peer.changes += 1
+            self.link.connection.changes += 1
         if self.cache is not None and self._bridge is None:
             self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
         id_ = own_id(optional(optional(params, "meta"), "subscription_id"))
         if not id_:
             return True
-        if route.method.name == ACKNOWLEDGED and id_ in self.link.peer.pending and id_ in self._listening:
+        if route.method.name == ACKNOWLEDGED and id_ in self.link.connection.pending and id_ in self._listening:
             return self._listening[id_].acknowledge(params.notifications)
-        return id_ in self.link.peer.pending  # else the subscription is over
+        return id_ in self.link.connection.pending  # else the subscription is over
 
 
 Send: TypeAlias = Callable[[Request[Any, Any], Any], Awaitable[Any]]
@@ -603,7 +603,7 @@ async def offer_handshake(client: Client, session: Session) -> dict[str, Any]:
     Raises:
         ProtocolError: The server refuses, or names no revision.
     """
-    dispatcher, revision = session.peer.dispatcher, session.peer.dispatcher.revision
+    dispatcher, revision = session.connection.dispatcher, session.connection.dispatcher.revision
     offers = session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
     info, method = introduction(client, revision).model_dump(), revision.request(INITIALIZE)
     wire = {"protocolVersion": revision.name, "capabilities": offers, "clientInfo": info}
@@ -620,7 +620,7 @@ async def accept_handshake(client: Client, session: Session, wire: dict[str, Any
     Raises:
         ProtocolError: The result is invalid.
     """
-    revision = session.peer.dispatcher.revision
+    revision = session.connection.dispatcher.revision
     answer = jsonrpc.typed_result(revision.request(INITIALIZE), wire)
     _accept(client, session, answer, answer.server_info)
     session.headers = lambda method, params: {VERSION_HEADER: revision.name}
@@ -635,7 +635,7 @@ def _accept(client: Client, session: Session, answer: Any, server_info: Any) -> 
     session.negotiated.peer_info = client.server_info = server_info
     client.instructions = answer.instructions
     _compare(client, server_info, answer.instructions)
-    session.peer.negotiated()
+    session.connection.negotiated()
 
 
 def _compare(client: Client, server_info: Any, instructions: str | None) -> None:
@@ -654,7 +654,7 @@ async def discover(client: Client, session: Session, options: Options | None = N
         ProtocolError: The server refuses, or its result is invalid.
     """
     _prepare(client, session)
-    method = session.peer.dispatcher.revision.request(DISCOVER)
+    method = session.connection.dispatcher.revision.request(DISCOVER)
     params = jsonrpc.typed_params(method, {"_meta": session.meta})
     wire = await session.request(untyped(method), params, options or client.options)
     return jsonrpc.typed_result(method, wire)
@@ -668,8 +668,10 @@ def accept_discovery(client: Client, session: Session, answer: Any) -> None:
 
 def _prepare(client: Client, session: Session) -> None:
     """Set the metadata and headers of the session's requests."""
-    revision = session.peer.dispatcher.revision
-    session.negotiated.declared["client"] = declared(client, session.peer.dispatcher, session.transport.extensions)
+    revision = session.connection.dispatcher.revision
+    session.negotiated.declared["client"] = declared(
+        client, session.connection.dispatcher, session.transport.extensions
+    )
     filled_in = jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
     session.meta = {**said(client, revision, session.negotiated.declared["client"]), **filled_in}
     if session.transport.mirror is not None:

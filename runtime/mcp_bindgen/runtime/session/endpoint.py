@@ -14,9 +14,9 @@ import anyio
 
 from ..logs import log
 from ..protocol import request_scope
+from ..protocol.connection import Connection
 from ..protocol.errors import MethodNotFound
 from ..protocol.limits import Limits, Options
-from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, RequestScope, Step
 from ..protocol.revision import Dispatcher, Dispatchers, KnownRevision, facts_of
 from ..protocol.routing import Route
@@ -338,7 +338,7 @@ class Endpoint(request_scope.Endpoint):
 
     def session(self, transport: Transport) -> Session:
         """Return a session for a new connection."""
-        return Session(Peer("server", self.dispatchers), transport, self)
+        return Session(Connection("server", self.dispatchers), transport, self)
 
     async def run(self, session: Session) -> None:
         """Serve a connection until either side ends it."""

@@ -10,11 +10,11 @@ from ..concurrency import is_being_cancelled
 from ..logs import log
 from ..protocol import jsonrpc, observation
 from ..protocol.capabilities import Side, declared, is_declared
+from ..protocol.connection import Connection
 from ..protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, MethodNotFound, ProtocolError
 from ..protocol.events import Notified, Requested
 from ..protocol.methods import Request
 from ..protocol.observation import Observed
-from ..protocol.peer import Peer
 from ..protocol.request_scope import Link, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Handle, Route, WrongResult
@@ -37,16 +37,18 @@ async def handle(link: Link, event: Requested | Notified, seen: Observed | None 
         seen: Observation of the handler's result; by default that by the observer, if there is one.
     """
     if seen is None and observation.current is not None:
-        with observation.current.handling(link.peer.role, link, event) as seen:
+        with observation.current.handling(link.connection.role, link, event) as seen:
             answered = await handle(link, event, seen)
             seen.finished(answered[1])
             return answered
-    peer: Peer = link.peer
+    connection: Connection = link.connection
     id_, meta = (event.id, event.meta) if isinstance(event, Requested) else (None, None)
     method = event.route.method
     try:
         handler = link.endpoint.handler(event.dispatcher, event.route)
-        is_lone = peer.role == "server" and event.dispatcher.revision.era.is_stateless  # with an agreement of its own
+        is_lone = (
+            connection.role == "server" and event.dispatcher.revision.era.is_stateless
+        )  # with an agreement of its own
         agreed = None if is_lone else link.negotiated
         scope = RequestScope(link, event.origin or link.origin, id_, agreed, meta)
         answer = handler(scope, event.params)
@@ -61,12 +63,12 @@ async def handle(link: Link, event: Requested | Notified, seen: Observed | None 
         if isinstance(method, Request) and method.opt_in is not None and method.lacks_opt_in(event.params, answer):
             problem = f"returned {type(answer).__name__} without {method.opt_in!r}"
             raise WrongResult(f"the handler of {method.name} {problem}", handler)
-        return peer.respond(id_, answer), None
+        return connection.respond(id_, answer), None
     except ProtocolError as error:
-        return _refuse(peer, id_, method.name, error)
+        return _refuse(connection, id_, method.name, error)
     except CapabilityMissing as error:
-        if error.owner != peer.role:
-            return _refuse(peer, id_, method.name, ProtocolError(INVALID_REQUEST, str(error)))
+        if error.owner != connection.role:
+            return _refuse(connection, id_, method.name, ProtocolError(INVALID_REQUEST, str(error)))
         log.exception("the handler of %s needs what is not declared", method.name)
     except asyncio.CancelledError:
         if is_being_cancelled():
@@ -77,20 +79,20 @@ async def handle(link: Link, event: Requested | Notified, seen: Observed | None 
     except BaseException as error:  # also sys.exit() and panics of libraries in Rust, which would end the event loop
         log.exception("the handler of %s failed", method.name)
         told = error.told if isinstance(error, WrongResult) else ""
-        if told and peer.role == "server" and (event.origin or link.origin).identity is None:
-            return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, f"Internal error: {told}"))
-    return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, "Internal error"))
+        if told and connection.role == "server" and (event.origin or link.origin).identity is None:
+            return _refuse(connection, id_, method.name, ProtocolError(INTERNAL_ERROR, f"Internal error: {told}"))
+    return _refuse(connection, id_, method.name, ProtocolError(INTERNAL_ERROR, "Internal error"))
 
 
-def _refuse(peer: Peer, id_: Any, name: str, error: ProtocolError) -> tuple[bytes, ProtocolError]:
+def _refuse(connection: Connection, id_: Any, name: str, error: ProtocolError) -> tuple[bytes, ProtocolError]:
     if id_ is None:
         return b"", error
     try:
-        return peer.fail(id_, error), error
+        return connection.fail(id_, error), error
     except (TypeError, ValueError):
         log.exception("the error that the handler of %s raised cannot be written", name)
         internal = ProtocolError(INTERNAL_ERROR, "Internal error")
-        return peer.fail(id_, internal), internal
+        return connection.fail(id_, internal), internal
 
 
 def introduction(target: Side, revision: Revision) -> Any:

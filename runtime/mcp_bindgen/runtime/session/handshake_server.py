@@ -9,9 +9,9 @@ from pydantic_core import to_json
 
 from ..protocol.access import check_followed
 from ..protocol.capabilities import declared
+from ..protocol.connection import Connection
 from ..protocol.errors import INVALID_PARAMS, ProtocolError
 from ..protocol.methods import INITIALIZE, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
-from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, Negotiated
 from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
@@ -24,7 +24,7 @@ _MAX_CLIENT_BYTES = 256 * 1024  # of clientInfo and capabilities, which stay wit
 class Conversation(Link, Protocol):
     """A link that remembers the handshake."""
 
-    peer: Peer
+    connection: Connection
     negotiated: Negotiated
 
 
@@ -60,7 +60,7 @@ def _initialize(server: Server, link: Conversation, params: object) -> Any:
     wire = {"protocolVersion": revision.name, "capabilities": offers, "serverInfo": introduction(server, revision)}
     if server.instructions is not None:
         wire["instructions"] = server.instructions
-    link.peer.negotiated()
+    link.connection.negotiated()
     return revision.request(INITIALIZE).result.model_validate(wire)
 
 
@@ -69,7 +69,7 @@ async def _initialize_by(link: Conversation, params: object, work: _Work) -> Any
     _introduced(link, params)
     answer = await work()
     link.negotiated.declared["server"] = answer.capabilities.model_dump()
-    link.peer.negotiated()
+    link.connection.negotiated()
     return answer
 
 
@@ -78,7 +78,7 @@ def _introduced(link: Conversation, params: Any) -> None:
     capabilities = params.capabilities.model_dump()
     if len(to_json([capabilities, params.client_info.model_dump()])) > _MAX_CLIENT_BYTES:
         raise ProtocolError(INVALID_PARAMS, "clientInfo and capabilities are too large")
-    link.negotiated.dispatcher = link.peer.dispatcher
+    link.negotiated.dispatcher = link.connection.dispatcher
     link.negotiated.declared["client"] = capabilities
     link.negotiated.peer_info = params.client_info
 

@@ -1,4 +1,4 @@
-"""Sessions: drive a `Peer` over a `Transport`, within limits."""
+"""Sessions: drive a `Connection` over a `Transport`, within limits."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ..concurrency import begin
 from ..logs import log
 from ..protocol import errors, observation
 from ..protocol.access import RequestOrigin
+from ..protocol.connection import Connection, State
 from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Params, Request
-from ..protocol.peer import Peer, State
 from ..protocol.request_scope import Answer, Endpoint, Link, Negotiated
 from ..protocol.transport import AskUser, LogIn, Lost, Outgoing, Oversized, Transport
 from .execution import handle
@@ -157,13 +157,13 @@ class Session(Link):
         closed: Set when the connection is over.
     """
 
-    def __init__(self, peer: Peer, transport: Transport, endpoint: Endpoint) -> None:
-        self.peer: Peer = peer
+    def __init__(self, connection: Connection, transport: Transport, endpoint: Endpoint) -> None:
+        self.connection: Connection = connection
         self.transport = transport
         self.endpoint = endpoint
         self.options: Options = endpoint.options
         self.limits: Limits = endpoint.limits
-        peer.max_batch_members = self.limits.batch_members
+        connection.max_batch_members = self.limits.batch_members
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
         self.origin: RequestOrigin = transport.origin
         self._threads: anyio.CapacityLimiter | None = None
@@ -187,7 +187,7 @@ class Session(Link):
     @cached_property
     def negotiated(self) -> Negotiated:
         """Agreement of both sides."""
-        return Negotiated(self.peer.dispatcher)
+        return Negotiated(self.connection.dispatcher)
 
     def thread_limit(self) -> anyio.CapacityLimiter:
         """Return the limit of threads for blocking handlers."""
@@ -198,7 +198,7 @@ class Session(Link):
     @property
     def ready(self) -> bool:
         """True if the other side can be told something unasked now."""
-        return self.peer.state is State.READY and not self.peer.dispatcher.revision.era.is_stateless
+        return self.connection.state is State.READY and not self.connection.dispatcher.revision.era.is_stateless
 
     def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
         """Close the stream of a request; see `Transport.close_stream`."""
@@ -216,14 +216,14 @@ class Session(Link):
     def is_over(self, id_: RequestId) -> bool:
         """Return whether a request of the other side was answered or cancelled, while the connection goes on."""
         is_cancelled = id_ in self._running and self._running[id_].cancel_called
-        return (is_cancelled or id_ not in self.peer.handling) and not self.closed.is_set()
+        return (is_cancelled or id_ not in self.connection.handling) and not self.closed.is_set()
 
     # --- running ----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Serve the connection until either side ends it; then all that is pending fails, and nothing is left."""
         try:
-            with observation.connected(self.peer.role, self):
+            with observation.connected(self.connection.role, self):
                 async with anyio.create_task_group() as tasks:
                     self._tasks = tasks
                     tasks.start_soon(self._lead)
@@ -240,7 +240,7 @@ class Session(Link):
         await self.transport.close()
 
     def _finish(self, reason: str) -> None:
-        for answered in self.peer.close(reason):
+        for answered in self.connection.close(reason):
             resolve(answered)
         self.closed.set()
 
@@ -253,7 +253,7 @@ class Session(Link):
         assert self._tasks is not None
         work, end = self._work, monotonic() + concurrency.TURN_SECONDS
         with anyio.CancelScope() as scope:
-            while not self.peer.is_closed:
+            while not self.connection.is_closed:
                 event = next(self._events, None)
                 if event is not None:
                     if monotonic() > end:
@@ -272,7 +272,7 @@ class Session(Link):
                         break
                 elif self._backlog:
                     self._message = self._backlog.popleft()
-                    self._events = iter(self.peer.read(self._message))
+                    self._events = iter(self.connection.read(self._message))
                 elif self._outgoing:
                     _, rest = begin(self._answer())
                     if rest is not None:  # if reading waited for writing, two sides with much to say would never go on
@@ -306,7 +306,7 @@ class Session(Link):
         """Give handlers a moment, because a side with nothing more to say may still listen: `server < file`."""
         for end in self._endless:
             end()
-        if self.peer.role == "server":
+        if self.connection.role == "server":
             with anyio.move_on_after(_GRACE):
                 while (self._work.in_flight or self._work.held or self._work.unread) and not self.closed.is_set():
                     await anyio.sleep(0.01)
@@ -331,11 +331,11 @@ class Session(Link):
         except asyncio.CancelledError:
             if anyio.current_effective_deadline() == -math.inf:  # the request is cancelled, or the session ends
                 if id_ is not None:
-                    data = self.peer.drop(id_)
+                    data = self.connection.drop(id_)
                 raise
             log.exception("the handler of %s cancelled its own task", event.route.method.name)
             if id_ is not None:
-                data = self.peer.fail(id_, errors.ProtocolError(errors.INTERNAL_ERROR, "Internal error"))
+                data = self.connection.fail(id_, errors.ProtocolError(errors.INTERNAL_ERROR, "Internal error"))
         finally:
             self._work.in_flight -= 1
             if id_ is not None:
@@ -348,7 +348,7 @@ class Session(Link):
         if data:
             message = Outgoing(data)
             message.related, message.error = id_, error
-            if self.peer.role == "client":
+            if self.connection.role == "client":
                 message.ask_user = self._log_in
             if isinstance(data, BatchReply):
                 message.batch_ids = data.ids
@@ -403,7 +403,7 @@ class Session(Link):
         self._refusals += 1
         observation.refused("too many messages of a connection wait")
         if isinstance(event, Requested):
-            self._reply(self.peer.fail(event.id, error), event.id, error)
+            self._reply(self.connection.fail(event.id, error), event.id, error)
 
     def _unhold(self) -> None:
         """Begin waiting events as far as there is room; until an event begins, it can be cancelled."""
@@ -436,7 +436,7 @@ class Session(Link):
                 if id_ in self._running:
                     self._running[id_].cancel()
                 elif self._work.drop(id_):
-                    self._reply(self.peer.drop(id_), id_)
+                    self._reply(self.connection.drop(id_), id_)
             case Rejected(error, reply, id_):
                 is_known = isinstance(error, NotInitialized) or isinstance(reply, BatchReply)  # each part is logged
                 log.log(logging.DEBUG if is_known else logging.WARNING, "%s", error)
@@ -472,13 +472,13 @@ class Session(Link):
             ConnectionClosed: The connection ended first.
         """
         if observation.current is not None and meta is None:
-            role, revision = self.peer.role, self.peer.dispatcher.revision
+            role, revision = self.connection.role, self.connection.dispatcher.revision
             with observation.current.asking(role, self, revision, method, params) as seen:
                 response = await self.request(method, params, options, related=related, opened=opened, meta=seen.meta)
                 seen.answered(response)
                 return response
         chosen = options or self.options
-        pending, data = self.peer.request(method, params, progress=chosen.on_progress is not None, meta=meta)
+        pending, data = self.connection.request(method, params, progress=chosen.on_progress is not None, meta=meta)
         message = self._outgoing_message(data, method, params, related)
         message.id = pending.id
         message.begins_session = method.name == INITIALIZE
@@ -491,7 +491,9 @@ class Session(Link):
         try:
             self._extend(waiter)
             with waiter.scope:
-                if self._tasks is not None and (len(self.peer.pending) > 1 or self._queue or self._sending.locked()):
+                if self._tasks is not None and (
+                    len(self.connection.pending) > 1 or self._queue or self._sending.locked()
+                ):
                     self._send_soon(message)  # requests of the same moment leave together
                 else:
                     await self._send([message])
@@ -513,13 +515,13 @@ class Session(Link):
 
     def _extend(self, waiter: Waiter) -> None:
         """Restart the time limit of a request; it stops while a person is asked, also by a handler of a client."""
-        is_asked = self._running and self.peer.role == "client" and not waiter.is_nested
+        is_asked = self._running and self.connection.role == "client" and not waiter.is_nested
         timeout = math.inf if is_asked or self._logins or waiter.options.timeout is None else waiter.options.timeout
         waiter.scope.deadline = min(waiter.deadline, anyio.current_time() + timeout)
 
     def _extend_all(self) -> None:
         """Restart the time limits of all requests, because a question to a person begins or ends."""
-        for pending in self.peer.pending.values():
+        for pending in self.connection.pending.values():
             if pending.waiter is not None:
                 self._extend(pending.waiter)
 
@@ -544,7 +546,7 @@ class Session(Link):
         Raises:
             ConnectionClosed: The connection is over.
         """
-        message = self._outgoing_message(self.peer.notify(method, params), method, params, related)
+        message = self._outgoing_message(self.connection.notify(method, params), method, params, related)
         message.opens_stream = method.name == INITIALIZED
         if not await self._send([message]):
             raise ConnectionClosed("the connection is closed")
@@ -554,7 +556,7 @@ class Session(Link):
         message.method = method
         message.related = related
         message.ask_user = self.ask_user or self._log_in
-        message.self_contained = self.peer.dispatcher.revision.era.is_stateless
+        message.self_contained = self.connection.dispatcher.revision.era.is_stateless
         if self.headers is not None:
             message.headers = self.headers(method, params)
         return message
@@ -562,8 +564,8 @@ class Session(Link):
     def _give_up(self, pending: Pending, message: Outgoing, reason: str) -> None:
         """Remove a request from the queue, or tell the other side that its answer is no longer wanted."""
         pending.waiter.stop_reporting()
-        cancelled_params = self.peer.cancel(pending, reason)
-        cancelled = self.peer.dispatcher.revision.cancelled
+        cancelled_params = self.connection.cancel(pending, reason)
+        cancelled = self.connection.dispatcher.revision.cancelled
         if message in self._queue:
             self._queue.remove(message)
         elif cancelled_params and cancelled is not None:

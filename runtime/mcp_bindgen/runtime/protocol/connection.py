@@ -112,7 +112,7 @@ _ESCAPED = re.compile(rb"\\/|\\u00[2-7]").search
 """Finds an escape, which can spell any name."""
 
 
-class Peer:
+class Connection:
     """One end of a connection.
 
     Args:
@@ -164,11 +164,11 @@ class Peer:
         """True if the connection is over."""
         return self._state is State.CLOSED
 
-    def another(self) -> Peer:
+    def another(self) -> Connection:
         """Make a peer that takes the same, for another connection to which nothing was said yet."""
-        peer = Peer.__new__(Peer)
-        peer.__dict__.update(self.__dict__, pending={}, handling={}, _ids=itertools.count(1))
-        return peer
+        connection = Connection.__new__(Connection)
+        connection.__dict__.update(self.__dict__, pending={}, handling={}, _ids=itertools.count(1))
+        return connection
 
     # --- receiving --------------------------------------------------------------------------------------------
 
@@ -559,11 +559,11 @@ def _names_revision(dispatcher: Dispatcher, params: Any) -> bool:
     return dispatcher.role == "server" and named == dispatcher.revision.name
 
 
-Reaction: TypeAlias = Callable[[Peer, Any], Event | None]
+Reaction: TypeAlias = Callable[[Connection, Any], Event | None]
 """Reacts to a notification, given its typed params; returns an event in place of `Notified`."""
 
 REACTIONS: Mapping[str, Reaction] = {
-    "cancelled": Peer.react_to_cancelled,
-    "progress": Peer.react_to_progress,
+    "cancelled": Connection.react_to_cancelled,
+    "progress": Connection.react_to_progress,
 }
 """Utility or method name of a notification -> reaction of the protocol; handlers see every other notification."""

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.runtime import ConnectionClosed, Json, Model, Notification, ProtocolError, Request, handles
+from mcp_bindgen.runtime.protocol.connection import Connection, State
 from mcp_bindgen.runtime.protocol.events import (
     Answered,
     CancelRequested,
@@ -23,7 +24,6 @@ from mcp_bindgen.runtime.protocol.events import (
     Requested,
 )
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
-from mcp_bindgen.runtime.protocol.peer import Peer, State
 from mcp_bindgen.runtime.protocol.revision import Dispatchers
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -64,12 +64,12 @@ every_revision = pytest.mark.parametrize("revision", STATEFUL)
 # --- helpers --------------------------------------------------------------------------------------------------
 
 
-def server(*revisions: str) -> Peer:
+def server(*revisions: str) -> Connection:
     """Return the peer of a server that has received no message."""
-    return Peer("server", Dispatchers.of(*(takes(revision, "server") for revision in revisions or [LATEST])))
+    return Connection("server", Dispatchers.of(*(takes(revision, "server") for revision in revisions or [LATEST])))
 
 
-def client(revision: str = LATEST) -> Peer:
+def client(revision: str = LATEST) -> Connection:
     """Return the peer of a client after the handshake."""
     return ready(revision, "client")
 
@@ -81,10 +81,10 @@ def code_of(events: list[Event]) -> int:
     return event.error.code
 
 
-def asking() -> tuple[Peer, Any]:
+def asking() -> tuple[Connection, Any]:
     """Return a client that has sent a ping, and the pending ping."""
-    peer = client()
-    return peer, peer.request(methods.PING, None)[0]
+    connection = client()
+    return connection, connection.request(methods.PING, None)[0]
 
 
 def event_code(event: Answered) -> int:
@@ -130,53 +130,53 @@ PING_PARAMS = mcp.RequestParams()
 
 
 def test_ids_are_never_used_twice() -> None:
-    peer, seen = client(), list[int]()
+    connection, seen = client(), list[int]()
     for turn in range(50):
-        pending, data = peer.request(methods.PING, None)
+        pending, data = connection.request(methods.PING, None)
         assert json.loads(data) == ping(pending.id)
         seen.append(pending.id)
         if turn % 3 == 0:
-            feed(peer, answer(pending.id, {}))
+            feed(connection, answer(pending.id, {}))
         elif turn % 3 == 1:
-            peer.cancel(pending, "enough")
+            connection.cancel(pending, "enough")
     assert len(set(seen)) == 50
 
 
 def test_responses_are_matched_to_requests_in_any_order() -> None:
-    peer = client()
-    pending = [peer.request(methods.PING, None)[0] for _ in range(4)]
+    connection = client()
+    pending = [connection.request(methods.PING, None)[0] for _ in range(4)]
     for one in (pending[2], pending[0], pending[3]):
-        event = only(Answered, feed(peer, answer(one.id, {"_meta": {"n": one.id}})))
+        event = only(Answered, feed(connection, answer(one.id, {"_meta": {"n": one.id}})))
         assert event.pending is one
         assert event.result == mcp.Result(meta={"n": one.id})
-    assert list(peer.pending.values()) == [pending[1]]
+    assert list(connection.pending.values()) == [pending[1]]
 
 
 def test_a_subscription_ends_when_the_server_cancels_it() -> None:
-    peer = client("2026-07-28")
+    connection = client("2026-07-28")
     wanted = stateless.SubscriptionsListenRequestParams.model_construct(notifications=stateless.SubscriptionFilter())
-    listening, _ = peer.request(SUBSCRIPTIONS_LISTEN, wanted)
-    event = only(Answered, feed(peer, notification("notifications/cancelled", {"requestId": listening.id})))
-    assert (event.pending, peer.pending) == (listening, {})
+    listening, _ = connection.request(SUBSCRIPTIONS_LISTEN, wanted)
+    event = only(Answered, feed(connection, notification("notifications/cancelled", {"requestId": listening.id})))
+    assert (event.pending, connection.pending) == (listening, {})
 
 
 @each("known", [answer("1", {}), refusal("1", -1), {"jsonrpc": "2.0", "id": "1"}])
 def test_the_id_of_a_response_may_be_the_number_as_text(known: dict[str, Any]) -> None:
     """The official SDKs accept it too."""
     for revision, wrap in ((LATEST, False), (BATCHING, True)):
-        peer = client(revision)
-        pending, _ = peer.request(bindings(revision).methods.PING, None)
-        assert only(Answered, feed(peer, [known] if wrap else known)[:1]).pending is pending
+        connection = client(revision)
+        pending, _ = connection.request(bindings(revision).methods.PING, None)
+        assert only(Answered, feed(connection, [known] if wrap else known)[:1]).pending is pending
 
 
 def test_progress_and_the_end_of_a_subscription_may_name_the_number_as_text() -> None:
-    peer, pending = asking()
+    connection, pending = asking()
     told = notification("notifications/progress", {"progressToken": str(pending.id), "progress": 1})
-    assert only(Progressed, feed(peer, told)).pending is pending
-    peer = client("2026-07-28")
+    assert only(Progressed, feed(connection, told)).pending is pending
+    connection = client("2026-07-28")
     wanted = stateless.SubscriptionsListenRequestParams.model_construct(notifications=stateless.SubscriptionFilter())
-    listening, _ = peer.request(SUBSCRIPTIONS_LISTEN, wanted)
-    ended = feed(peer, notification("notifications/cancelled", {"requestId": str(listening.id)}))
+    listening, _ = connection.request(SUBSCRIPTIONS_LISTEN, wanted)
+    ended = feed(connection, notification("notifications/cancelled", {"requestId": str(listening.id)}))
     assert only(Answered, ended).pending is listening
 
 
@@ -187,8 +187,8 @@ def test_a_string_id_of_the_peer_differs_from_a_number_id() -> None:
 
 
 def test_an_integer_id_may_have_a_decimal_point() -> None:
-    peer, pending = asking()
-    assert only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')).pending is pending
+    connection, pending = asking()
+    assert only(Answered, feed(connection, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')).pending is pending
     theirs = ready(LATEST)
     assert asked(feed(theirs, b'{"jsonrpc":"2.0","id":7.0,"method":"ping"}')) == [7]
     assert code_of(feed(theirs, ping(7))) == INVALID
@@ -196,61 +196,61 @@ def test_an_integer_id_may_have_a_decimal_point() -> None:
 
 @each("id_", [0, -1, 2**53 + 1, 10**400, "", "null", "\u0000", "é\U0001f600", 'a"b\\c\n'])
 def test_a_response_has_the_exact_id_of_its_request(id_: object) -> None:
-    peer = ready(LATEST)
-    event = only(Requested, feed(peer, ping(id_)))
-    assert (event.id, json.loads(peer.respond(event.id, {}))) == (id_, answer(id_, {}))
-    assert asked(feed(peer, ping(id_))) == [id_]
-    failed = json.loads(peer.fail(event.id, ProtocolError(5, "five", {"a": 1})))
+    connection = ready(LATEST)
+    event = only(Requested, feed(connection, ping(id_)))
+    assert (event.id, json.loads(connection.respond(event.id, {}))) == (id_, answer(id_, {}))
+    assert asked(feed(connection, ping(id_))) == [id_]
+    failed = json.loads(connection.fail(event.id, ProtocolError(5, "five", {"a": 1})))
     assert failed == {"jsonrpc": "2.0", "id": id_, "error": {"code": 5, "message": "five", "data": {"a": 1}}}
 
 
 def test_both_sides_may_use_the_same_id_at_once() -> None:
-    peer = ready(LATEST)
-    pending, _ = peer.request(methods.PING, None)
-    assert asked(feed(peer, ping(pending.id))) == [pending.id]
-    assert json.loads(peer.respond(pending.id, {})) == answer(pending.id, {})
-    assert pending.id in peer.pending
-    only(Answered, feed(peer, answer(pending.id, {})))
-    assert (peer.pending, peer.handling) == ({}, {})
+    connection = ready(LATEST)
+    pending, _ = connection.request(methods.PING, None)
+    assert asked(feed(connection, ping(pending.id))) == [pending.id]
+    assert json.loads(connection.respond(pending.id, {})) == answer(pending.id, {})
+    assert pending.id in connection.pending
+    only(Answered, feed(connection, answer(pending.id, {})))
+    assert (connection.pending, connection.handling) == ({}, {})
 
 
 def test_a_second_request_with_an_id_in_flight_is_refused() -> None:
-    peer = ready(LATEST)
-    assert (asked(feed(peer, ping(3))), refused(feed(peer, call(3)))) == ([3], (INVALID, 3))
-    assert (json.loads(peer.respond(3, {})), asked(feed(peer, call(3)))) == (answer(3, {}), [3])
+    connection = ready(LATEST)
+    assert (asked(feed(connection, ping(3))), refused(feed(connection, call(3)))) == ([3], (INVALID, 3))
+    assert (json.loads(connection.respond(3, {})), asked(feed(connection, call(3)))) == (answer(3, {}), [3])
 
 
 def test_a_request_gets_only_one_response() -> None:
-    peer = ready(LATEST)
-    feed(peer, ping(3))
-    assert peer.respond(3, {})
-    assert peer.respond(3, {}) == peer.fail(3, ProtocolError(1, "x")) == peer.drop(3) == b""
-    assert peer.respond("never", {}) == b""
+    connection = ready(LATEST)
+    feed(connection, ping(3))
+    assert connection.respond(3, {})
+    assert connection.respond(3, {}) == connection.fail(3, ProtocolError(1, "x")) == connection.drop(3) == b""
+    assert connection.respond("never", {}) == b""
 
 
 @each("id_", [99, "x", "1" * 5000, None, 1.5, True, [1]])
 def test_a_response_to_an_unknown_request_is_ignored(id_: object) -> None:
-    peer, pending = asking()
-    assert feed(peer, answer(id_, {})) == feed(peer, refusal(id_, -1)) == []
-    assert feed(peer, {"jsonrpc": "2.0", "error": {"code": PARSE, "message": "what?"}}) == []
-    assert list(peer.pending) == [pending.id]
+    connection, pending = asking()
+    assert feed(connection, answer(id_, {})) == feed(connection, refusal(id_, -1)) == []
+    assert feed(connection, {"jsonrpc": "2.0", "error": {"code": PARSE, "message": "what?"}}) == []
+    assert list(connection.pending) == [pending.id]
 
 
 def test_a_late_response_is_ignored() -> None:
-    peer, pending = asking()
-    peer.cancel(pending, "enough")
-    assert feed(peer, answer(pending.id, {})) == feed(peer, refusal(pending.id, 1)) == []
-    again, _ = peer.request(methods.PING, None)
-    feed(peer, answer(again.id, {}))
-    assert feed(peer, answer(again.id, {})) == []
+    connection, pending = asking()
+    connection.cancel(pending, "enough")
+    assert feed(connection, answer(pending.id, {})) == feed(connection, refusal(pending.id, 1)) == []
+    again, _ = connection.request(methods.PING, None)
+    feed(connection, answer(again.id, {}))
+    assert feed(connection, answer(again.id, {})) == []
 
 
 @each("result", [None, [], "x", {"tools": 1}, {"tools": [{}], "nextCursor": 1}])
 def test_an_invalid_result_fails_its_request(result: object) -> None:
-    peer = client()
-    pending, _ = peer.request(methods.LIST_TOOLS, None)
-    event = only(Answered, feed(peer, answer(pending.id, result)))
-    assert (event_code(event), "tools/list" in str(event.error), peer.pending) == (INVALID, True, {})
+    connection = client()
+    pending, _ = connection.request(methods.LIST_TOOLS, None)
+    event = only(Answered, feed(connection, answer(pending.id, result)))
+    assert (event_code(event), "tools/list" in str(event.error), connection.pending) == (INVALID, True, {})
 
 
 @each(
@@ -266,8 +266,8 @@ def test_an_invalid_result_fails_its_request(result: object) -> None:
     ],
 )
 def test_malformed_errors_are_read(body: object, code: int, message: str | None, data: Any) -> None:
-    peer, pending = asking()
-    event = only(Answered, feed(peer, {"jsonrpc": "2.0", "id": pending.id, "error": body}))
+    connection, pending = asking()
+    event = only(Answered, feed(connection, {"jsonrpc": "2.0", "id": pending.id, "error": body}))
     assert isinstance(event.error, ProtocolError)
     assert (event.error.code, event.error.data) == (code, data)
     assert message is None or event.error.message == message
@@ -277,18 +277,18 @@ def test_malformed_errors_are_read(body: object, code: int, message: str | None,
 def test_a_null_member_beside_result_or_error_is_ignored(order: list[str]) -> None:
     """Some peers send the unused member as `null`."""
     for result, failed, expected in (({}, None, None), (None, {"code": 7, "message": "no"}, 7)):
-        peer, pending = asking()
+        connection, pending = asking()
         message = {"jsonrpc": "2.0", "id": pending.id, "result": result, "error": failed}
-        event = only(Answered, feed(peer, {name: message[name] for name in order}))
+        event = only(Answered, feed(connection, {name: message[name] for name in order}))
         assert getattr(event.error, "code", None) == expected
 
 
 def test_the_last_of_duplicate_id_members_is_used() -> None:
-    peer, first = asking()
-    second, _ = peer.request(methods.PING, None)
-    event = only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":%d,"result":{},"id":%d}' % (first.id, second.id)))
+    connection, first = asking()
+    second, _ = connection.request(methods.PING, None)
+    event = only(Answered, feed(connection, b'{"jsonrpc":"2.0","id":%d,"result":{},"id":%d}' % (first.id, second.id)))
     assert event.pending is second
-    assert list(peer.pending) == [first.id]
+    assert list(connection.pending) == [first.id]
 
 
 # --- unusable input -------------------------------------------------------------------------------------------
@@ -309,9 +309,9 @@ NO_JSON += [PING + b',"params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001]
 
 @each("data", NO_JSON)
 def test_invalid_json_is_a_parse_error(data: bytes) -> None:
-    for peer in (ready(LATEST), client(), server()):
-        events = feed(peer, data)
-        assert (refused(events), reply(events)["error"]["code"], peer.handling) == ((PARSE, NO_ID), PARSE, {})
+    for connection in (ready(LATEST), client(), server()):
+        events = feed(connection, data)
+        assert (refused(events), reply(events)["error"]["code"], connection.handling) == ((PARSE, NO_ID), PARSE, {})
 
 
 HALVES = [rb"\ud83d", rb"\uD83Dx", rb"\udc00", rb"\ud83d\u0041", rb"\ude00\ud83d", rb"\\\ud83d", rb"\ud83d\ud83d\ude00"]
@@ -322,55 +322,55 @@ def test_a_request_with_half_of_a_surrogate_pair_is_refused_under_its_id(half: b
     """It is valid JSON text (RFC 8259, 8.2)."""
     for member in (b'"x":"%b"', b'"%b":1', b'"_meta":{"x":["%b"]}'):
         message = PING + b',"params":{' + member % half + b"}}"
-        for peer in (ready(LATEST), client(), server()):
-            assert (refused(feed(peer, message)), peer.handling) == ((PARAMS, 1), {})
+        for connection in (ready(LATEST), client(), server()):
+            assert (refused(feed(connection, message)), connection.handling) == ((PARAMS, 1), {})
             named = message.replace(b'"id":1', b'"id":"%b"' % half)
-            assert refused(feed(peer, named)) == (PARAMS, json.loads(b'"%b"' % half))
-        peer = ready(BATCHING)
-        events = feed(peer, b"[" + message + b"," + PING.replace(b":1,", b":2,") + b"}]")
+            assert refused(feed(connection, named)) == (PARAMS, json.loads(b'"%b"' % half))
+        connection = ready(BATCHING)
+        events = feed(connection, b"[" + message + b"," + PING.replace(b":1,", b":2,") + b"}]")
         assert (asked(events), next(event.id for event in events if isinstance(event, Rejected))) == ([2], 1)
 
 
 @each("half", HALVES)
 def test_half_of_a_surrogate_pair_is_replaced_in_responses_and_notifications(half: bytes) -> None:
-    peer, pending = asking()
-    event = only(Answered, feed(peer, b'{"id":%d,"jsonrpc":"2.0","result":{"x":"%b"}}' % (pending.id, half)))
+    connection, pending = asking()
+    event = only(Answered, feed(connection, b'{"id":%d,"jsonrpc":"2.0","result":{"x":"%b"}}' % (pending.id, half)))
     assert "\ufffd" in event.result.x
-    peer = client()
+    connection = client()
     told = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%b"}}' % half
-    assert "\ufffd" in only(Notified, feed(peer, told)).params.data
+    assert "\ufffd" in only(Notified, feed(connection, told)).params.data
 
 
 def test_null_params_are_absent_params() -> None:
-    peer = ready(LATEST)
-    assert asked(feed(peer, {**request(1, "tools/list"), "params": None})) == [1]
-    assert refused(feed(peer, {**request(2, "tools/call"), "params": None})) == (PARAMS, 2)
-    only(Notified, feed(peer, {**notification("notifications/roots/list_changed"), "params": None}))
-    assert code_of(feed(peer, {**notification("notifications/progress"), "params": None})) == PARAMS
+    connection = ready(LATEST)
+    assert asked(feed(connection, {**request(1, "tools/list"), "params": None})) == [1]
+    assert refused(feed(connection, {**request(2, "tools/call"), "params": None})) == (PARAMS, 2)
+    only(Notified, feed(connection, {**notification("notifications/roots/list_changed"), "params": None}))
+    assert code_of(feed(connection, {**notification("notifications/progress"), "params": None})) == PARAMS
 
 
 @each("data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'])
 def test_a_damaged_response_fails_its_request(data: bytes) -> None:
-    peer, pending = asking()
-    event = only(Answered, feed(peer, data))
+    connection, pending = asking()
+    event = only(Answered, feed(connection, data))
     assert event.pending is pending
-    assert (event_code(event), peer.pending) == (PARSE, {})
+    assert (event_code(event), connection.pending) == (PARSE, {})
 
 
 @every_revision
 @each("members", [{}, {"Result": {}}, {"method": None, "result": {}}])
 def test_a_response_without_a_result_or_an_error_fails_its_request(revision: str, members: dict[str, Any]) -> None:
     for wrap in (False, True):
-        peer = client(revision)
-        pending, _ = peer.request(bindings(revision).methods.PING, None)
+        connection = client(revision)
+        pending, _ = connection.request(bindings(revision).methods.PING, None)
         message = {"jsonrpc": "2.0", "id": pending.id, **members}
-        event = only(Answered, feed(peer, [message] if wrap else message)[:1])
-        assert (event.pending, event_code(event), peer.pending) == (pending, INVALID, {})
+        event = only(Answered, feed(connection, [message] if wrap else message)[:1])
+        assert (event.pending, event_code(event), connection.pending) == (pending, INVALID, {})
 
 
 def test_damaged_json_without_a_result_fails_no_request() -> None:
-    peer, pending = asking()
-    assert (code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')), list(peer.pending)) == (PARSE, [pending.id])
+    connection, pending = asking()
+    assert (code_of(feed(connection, b'{"jsonrpc":"2.0","id":1')), list(connection.pending)) == (PARSE, [pending.id])
 
 
 @each("message", [1, "ping", None, True, 1.5])
@@ -383,8 +383,8 @@ def test_the_jsonrpc_version_must_be_2_0(version: object) -> None:
     for state in (ready(LATEST), server()):
         assert refused(feed(state, {**ping(5), "jsonrpc": version})) == (INVALID, 5)
     assert reply(feed(ready(LATEST), {name: value for name, value in ping(5).items() if name != "jsonrpc"}))["id"] == 5
-    peer, pending = asking()
-    event, rejected = feed(peer, {**answer(pending.id, {}), "jsonrpc": version})
+    connection, pending = asking()
+    event, rejected = feed(connection, {**answer(pending.id, {}), "jsonrpc": version})
     assert isinstance(event, Answered)
     assert refused([rejected]) == (INVALID, None)  # nobody answers a response
     assert (event_code(event), '"jsonrpc": "2.0"' in str(event.error)) == (INVALID, True)
@@ -392,8 +392,8 @@ def test_the_jsonrpc_version_must_be_2_0(version: object) -> None:
 
 @each("id_", [None, True, False, 1.5, [1], {}, 1e-300])
 def test_an_id_must_be_a_string_or_an_integer(id_: object) -> None:
-    peer = ready(LATEST)
-    assert (refused(feed(peer, ping(id_))), peer.handling) == ((INVALID, NO_ID), {})
+    connection = ready(LATEST)
+    assert (refused(feed(connection, ping(id_))), connection.handling) == ((INVALID, NO_ID), {})
 
 
 def test_an_infinite_id_is_refused() -> None:
@@ -443,8 +443,8 @@ SECRET = "s3cret"
     ],
 )
 def test_an_error_for_invalid_params_has_the_path_but_not_the_value(method: str, params: object, path: str) -> None:
-    peer = ready(LATEST)
-    events = feed(peer, request(5, method, params))
+    connection = ready(LATEST)
+    events = feed(connection, request(5, method, params))
     assert code_of(events) == PARAMS
     answered = reply(events)
     assert answered["id"] == 5
@@ -454,7 +454,7 @@ def test_an_error_for_invalid_params_has_the_path_but_not_the_value(method: str,
     text = json.dumps(answered)
     for word in (SECRET, "Traceback", "pydantic", "http", ".py", "0x"):
         assert word not in text
-    assert not peer.handling
+    assert not connection.handling
 
 
 @every_revision
@@ -469,17 +469,17 @@ def test_an_invalid_notification_gets_no_response() -> None:
 
 
 def test_an_oversized_message_gets_an_error_or_fails_its_pending_request() -> None:
-    peer, pending = asking()
-    (refused,) = peer.receive_oversized(9, json.dumps(request(7, "ping")).encode()[:40])
+    connection, pending = asking()
+    (refused,) = connection.receive_oversized(9, json.dumps(request(7, "ping")).encode()[:40])
     assert reply([refused]) == {**refusal(7, INVALID), "error": {"code": INVALID, "message": TOO_LARGE}}
     for head in (b"", b'{"jsonrpc":"2.0","id":7', b'{"params":{"id":7},"jsonrpc":"2.0","id":1', b"["):
-        (refused,) = peer.receive_oversized(9, head)
+        (refused,) = connection.receive_oversized(9, head)
         assert "id" not in reply([refused])
-    assert peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":99,"result":{') == []
-    event = only(Answered, peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":%d,"result":{' % pending.id))
+    assert connection.receive_oversized(9, b'{"jsonrpc":"2.0","id":99,"result":{') == []
+    event = only(Answered, connection.receive_oversized(9, b'{"jsonrpc":"2.0","id":%d,"result":{' % pending.id))
     assert event.pending is pending
     assert TOO_LARGE in str(event.error)
-    assert not peer.pending
+    assert not connection.pending
 
 
 # --- params ---------------------------------------------------------------------------------------------------
@@ -540,12 +540,12 @@ def test_readers_of_params_are_shared_between_connections() -> None:
 
 
 def test_the_responses_to_a_batch_are_sent_together() -> None:
-    peer, told = ready(BATCHING), notification("notifications/roots/list_changed")
-    events = feed(peer, [ping("a"), told, call("b"), 5, request("c", "nope"), call("d", 1), call("e")])
+    connection, told = ready(BATCHING), notification("notifications/roots/list_changed")
+    events = feed(connection, [ping("a"), told, call("b"), 5, request("c", "nope"), call("d", 1), call("e")])
     assert (asked(events), sum(isinstance(event, Notified) for event in events)) == (["a", "b", "e"], 1)
     assert reply(events) is None
-    assert (peer.respond("b", {"content": []}), peer.fail("e", ProtocolError(1, "one"))) == (b"", b"")
-    parts = json.loads(peer.respond("a", {}))
+    assert (connection.respond("b", {"content": []}), connection.fail("e", ProtocolError(1, "one"))) == (b"", b"")
+    parts = json.loads(connection.respond("a", {}))
     assert oracle(BATCHING).problems("JSONRPCBatchResponse", [{"id": 0, **part} for part in parts]) == []
     assert [part.get("id") for part in parts] == [None, "c", "d", "b", "e", "a"]
     codes = {part.get("id"): part["error"]["code"] for part in parts if "error" in part}
@@ -553,15 +553,18 @@ def test_the_responses_to_a_batch_are_sent_together() -> None:
 
 
 def test_a_single_response_does_not_wait_for_a_batch() -> None:
-    peer = ready(BATCHING)
-    assert (asked(feed(peer, [ping(1), ping(2)]) + feed(peer, ping(3))), peer.respond(1, {})) == ([1, 2, 3], b"")
-    assert json.loads(peer.respond(3, {})) == answer(3, {})
-    assert json.loads(peer.respond(2, {})) == [answer(1, {}), answer(2, {})]
+    connection = ready(BATCHING)
+    assert (asked(feed(connection, [ping(1), ping(2)]) + feed(connection, ping(3))), connection.respond(1, {})) == (
+        [1, 2, 3],
+        b"",
+    )
+    assert json.loads(connection.respond(3, {})) == answer(3, {})
+    assert json.loads(connection.respond(2, {})) == [answer(1, {}), answer(2, {})]
 
 
 def test_a_batch_of_notifications_is_not_answered() -> None:
-    peer, told = ready(BATCHING), notification("notifications/roots/list_changed")
-    events = feed(peer, [told, told, notification("nope")])
+    connection, told = ready(BATCHING), notification("notifications/roots/list_changed")
+    events = feed(connection, [told, told, notification("nope")])
     assert [type(event) for event in events] == [Notified, Notified, Rejected]
     assert reply(events) is None
 
@@ -577,38 +580,38 @@ def test_a_batch_of_invalid_messages_gets_its_errors_at_once() -> None:
 
 
 def test_a_duplicate_id_in_a_batch_is_refused() -> None:
-    peer = ready(BATCHING)
-    assert asked(feed(peer, [ping(1), ping(1)])) == [1]
-    parts = json.loads(peer.respond(1, {}))
+    connection = ready(BATCHING)
+    assert asked(feed(connection, [ping(1), ping(1)])) == [1]
+    parts = json.loads(connection.respond(1, {}))
     assert ([part["id"] for part in parts], sorted("error" in part for part in parts)) == ([1, 1], [False, True])
 
 
 def test_a_cancelled_request_in_a_batch_gets_no_response() -> None:
-    peer = ready(BATCHING)
-    feed(peer, [ping(1), ping(2)])
-    assert (peer.respond(1, {}), json.loads(peer.drop(2))) == (b"", [answer(1, {})])
-    feed(peer, [ping(3), ping(4)])
-    assert peer.drop(3) == peer.drop(4) == b""
+    connection = ready(BATCHING)
+    feed(connection, [ping(1), ping(2)])
+    assert (connection.respond(1, {}), json.loads(connection.drop(2))) == (b"", [answer(1, {})])
+    feed(connection, [ping(3), ping(4)])
+    assert connection.drop(3) == connection.drop(4) == b""
 
 
 def test_a_client_reads_responses_in_batches() -> None:
-    peer = client(BATCHING)
+    connection = client(BATCHING)
     pings: Any = bindings(BATCHING).methods.PING
-    first, second = peer.request(pings, None)[0], peer.request(pings, None)[0]
-    events = feed(peer, [answer(second.id, {}), refusal(first.id, 5), answer(99, {})])
+    first, second = connection.request(pings, None)[0], connection.request(pings, None)[0]
+    events = feed(connection, [answer(second.id, {}), refusal(first.id, 5), answer(99, {})])
     assert ([event.pending for event in events if isinstance(event, Answered)], len(events)) == ([second, first], 2)
 
 
 @each("known", [[BATCHING], [BATCHING, LATEST], ["2024-11-05", BATCHING]])
 def test_initialize_in_a_batch_is_refused(known: list[str]) -> None:
-    peer = server(*known)
-    events = feed(peer, [initialize(BATCHING)])
+    connection = server(*known)
+    events = feed(connection, [initialize(BATCHING)])
     assert asked(events) == []
     answered = reply(events)
     assert {part["error"]["code"] for part in (answered if isinstance(answered, list) else [answered])} == {INVALID}
-    assert peer.state is State.NEW
-    introduce(peer, BATCHING)
-    assert asked(feed(peer, [ping(1)])) == [1]
+    assert connection.state is State.NEW
+    introduce(connection, BATCHING)
+    assert asked(feed(connection, [ping(1)])) == [1]
 
 
 @each("revision", [revision for revision in STATEFUL if revision != BATCHING])
@@ -624,73 +627,76 @@ def test_other_revisions_have_no_batches(revision: str) -> None:
 
 @every_revision
 def test_a_server_answers_only_ping_before_the_end_of_the_handshake(revision: str) -> None:
-    peer = server(revision)
-    assert (asked(feed(peer, ping("a"))), code_of(feed(peer, request(1, "tools/list")))) == (["a"], INVALID)
-    assert (code_of(feed(peer, request(1, "nope"))), asked(feed(peer, initialize(revision)))) == (INVALID, [0])
-    peer.negotiated()
-    peer.respond(0, {})
-    assert (asked(feed(peer, ping("b"))), code_of(feed(peer, request(1, "tools/list")))) == (["b"], INVALID)
-    assert code_of(feed(peer, initialize(revision, id_=2))) == INVALID
-    feed(peer, INITIALIZED)
-    assert asked(feed(peer, request(1, "tools/list"))) == [1]
+    connection = server(revision)
+    assert (asked(feed(connection, ping("a"))), code_of(feed(connection, request(1, "tools/list")))) == (["a"], INVALID)
+    assert (code_of(feed(connection, request(1, "nope"))), asked(feed(connection, initialize(revision)))) == (
+        INVALID,
+        [0],
+    )
+    connection.negotiated()
+    connection.respond(0, {})
+    assert (asked(feed(connection, ping("b"))), code_of(feed(connection, request(1, "tools/list")))) == (["b"], INVALID)
+    assert code_of(feed(connection, initialize(revision, id_=2))) == INVALID
+    feed(connection, INITIALIZED)
+    assert asked(feed(connection, request(1, "tools/list"))) == [1]
 
 
 @every_revision
 @each("params", [None, {}, [], 7, {"_meta": 1}, {"_meta": None}])
 def test_initialized_ends_the_handshake_whatever_its_params(revision: str, params: object) -> None:
-    peer = server(revision)
-    feed(peer, initialize(revision))
-    peer.negotiated()
-    feed(peer, {**INITIALIZED, "params": params})
-    assert peer.state is State.READY
+    connection = server(revision)
+    feed(connection, initialize(revision))
+    connection.negotiated()
+    feed(connection, {**INITIALIZED, "params": params})
+    assert connection.state is State.READY
 
 
 def test_a_client_answers_only_ping_during_the_handshake() -> None:
-    peer = Peer("client", Dispatchers.of(takes(LATEST, "client")))
-    assert (asked(feed(peer, ping(1))), code_of(feed(peer, request(2, "roots/list")))) == ([1], INVALID)
-    peer.negotiated()
-    assert asked(feed(peer, request(2, "roots/list"))) == [2]
+    connection = Connection("client", Dispatchers.of(takes(LATEST, "client")))
+    assert (asked(feed(connection, ping(1))), code_of(feed(connection, request(2, "roots/list")))) == ([1], INVALID)
+    connection.negotiated()
+    assert asked(feed(connection, request(2, "roots/list"))) == [2]
 
 
 def test_initialized_has_no_effect_before_initialize() -> None:
-    peer = server()
-    assert [event for event in feed(peer, INITIALIZED) if not isinstance(event, Rejected)] == []
-    assert peer.state is State.NEW
-    assert code_of(feed(peer, request(1, "tools/list"))) == INVALID
-    introduce(peer, LATEST)
+    connection = server()
+    assert [event for event in feed(connection, INITIALIZED) if not isinstance(event, Rejected)] == []
+    assert connection.state is State.NEW
+    assert code_of(feed(connection, request(1, "tools/list"))) == INVALID
+    introduce(connection, LATEST)
 
 
 @every_revision
 @pytest.mark.parametrize("spelling", ['"method"', '"\\u006dethod"'])
 def test_a_second_initialize_is_refused(revision: str, spelling: str) -> None:
-    peer = ready(revision)
+    connection = ready(revision)
     message = json.dumps(initialize(revision, id_=9)).replace('"method"', spelling).encode()
-    assert refused(peer.receive(message)) == (INVALID, 9)
-    assert peer.state is State.READY
+    assert refused(connection.receive(message)) == (INVALID, 9)
+    assert connection.state is State.READY
 
 
 def test_initialize_while_another_is_being_answered_is_refused() -> None:
-    peer = server()
-    assert asked(feed(peer, initialize(LATEST, id_=1))) == [1]
-    assert code_of(feed(peer, initialize(LATEST, id_=2))) == INVALID
-    peer.fail(1, ProtocolError(1, "not today"))
-    assert asked(feed(peer, initialize(LATEST, id_=3))) == [3]
+    connection = server()
+    assert asked(feed(connection, initialize(LATEST, id_=1))) == [1]
+    assert code_of(feed(connection, initialize(LATEST, id_=2))) == INVALID
+    connection.fail(1, ProtocolError(1, "not today"))
+    assert asked(feed(connection, initialize(LATEST, id_=3))) == [3]
 
 
 def test_a_closed_connection_sends_and_handles_no_messages() -> None:
-    peer, first = asking()
-    second, _ = peer.request(methods.PING, None)
-    feed(peer, ping(5))
-    failed = peer.close("gone")
+    connection, first = asking()
+    second, _ = connection.request(methods.PING, None)
+    feed(connection, ping(5))
+    failed = connection.close("gone")
     assert [answered.pending for answered in failed] == [first, second]
     assert all(isinstance(one.error, ConnectionClosed) and str(one.error) == "gone" for one in failed)
-    assert peer.close("again") == []
-    assert feed(peer, answer(first.id, {})) == feed(peer, ping()) == feed(peer, b"{") == []
-    assert peer.respond(5, {}) == peer.cancel(second, "late") == b""
+    assert connection.close("again") == []
+    assert feed(connection, answer(first.id, {})) == feed(connection, ping()) == feed(connection, b"{") == []
+    assert connection.respond(5, {}) == connection.cancel(second, "late") == b""
     with pytest.raises(ConnectionClosed):
-        peer.request(methods.PING, None)
+        connection.request(methods.PING, None)
     with pytest.raises(ConnectionClosed):
-        peer.notify(methods.PROGRESS, mcp.ProgressNotificationParams(progress=1, progress_token=1))
+        connection.notify(methods.PROGRESS, mcp.ProgressNotificationParams(progress=1, progress_token=1))
 
 
 # --- revisions ------------------------------------------------------------------------------------------------
@@ -698,37 +704,37 @@ def test_a_closed_connection_sends_and_handles_no_messages() -> None:
 
 @each("wanted", STATEFUL)
 def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> None:
-    peer = server(*STATEFUL)
-    event = only(Requested, feed(peer, initialize(wanted)))
-    assert peer.dispatcher.revision.name == wanted
+    connection = server(*STATEFUL)
+    event = only(Requested, feed(connection, initialize(wanted)))
+    assert connection.dispatcher.revision.name == wanted
     assert type(event.params) is bindings(wanted).types.InitializeRequestParams
 
 
 @each("wanted", ["1999-01-01", "2099-01-01", "2026-07-28", "", "latest"])
 def test_an_unknown_requested_revision_gets_the_newest_revision_of_the_server(wanted: str) -> None:
-    peer = server(*STATEFUL[:3])
-    assert (asked(feed(peer, initialize(wanted))), peer.dispatcher.revision.name) == ([0], STATEFUL[2])
+    connection = server(*STATEFUL[:3])
+    assert (asked(feed(connection, initialize(wanted))), connection.dispatcher.revision.name) == ([0], STATEFUL[2])
 
 
 def test_a_failed_initialize_does_not_set_the_revision() -> None:
-    peer, broken = server(*STATEFUL), initialize("2024-11-05")
+    connection, broken = server(*STATEFUL), initialize("2024-11-05")
     del broken["params"]["clientInfo"]
-    assert (code_of(feed(peer, broken)), asked(feed(peer, initialize("1999-01-01")))) == (PARAMS, [0])
-    assert peer.dispatcher.revision.name == LATEST
+    assert (code_of(feed(connection, broken)), asked(feed(connection, initialize("1999-01-01")))) == (PARAMS, [0])
+    assert connection.dispatcher.revision.name == LATEST
 
 
 @each("params", [None, {}, [], {"protocolVersion": 5}, {"protocolVersion": None}])
 def test_initialize_without_valid_params_is_refused(params: object) -> None:
-    peer = server()
-    assert code_of(feed(peer, request(1, "initialize", params))) == PARAMS
-    assert peer.state is State.NEW
+    connection = server()
+    assert code_of(feed(connection, request(1, "initialize", params))) == PARAMS
+    assert connection.state is State.NEW
 
 
 def test_each_revision_has_its_own_methods() -> None:
     for revision, known in (("2024-11-05", False), (LATEST, True)):
-        peer = server(*STATEFUL)
-        introduce(peer, revision)
-        assert (asked(feed(peer, request(1, "tasks/list"))) == [1]) is known
+        connection = server(*STATEFUL)
+        introduce(connection, revision)
+        assert (asked(feed(connection, request(1, "tasks/list"))) == [1]) is known
 
 
 # --- cancellation and progress --------------------------------------------------------------------------------
@@ -736,21 +742,21 @@ def test_each_revision_has_its_own_methods() -> None:
 
 @every_revision
 def test_the_cancellation_of_an_outgoing_request_sends_one_notification(revision: str) -> None:
-    peer = client(revision)
-    pending, _ = peer.request(bindings(revision).methods.PING, None)
-    message = json.loads(peer.cancel(pending, "enough"))
+    connection = client(revision)
+    pending, _ = connection.request(bindings(revision).methods.PING, None)
+    message = json.loads(connection.cancel(pending, "enough"))
     assert message == notification("notifications/cancelled", {"requestId": pending.id, "reason": "enough"})
-    assert (oracle(revision).message(message), peer.cancel(pending, "again")) == ([], b"")
+    assert (oracle(revision).message(message), connection.cancel(pending, "again")) == ([], b"")
 
 
 def test_an_answered_request_cannot_be_cancelled() -> None:
-    peer, pending = asking()
-    feed(peer, answer(pending.id, {}))
-    assert peer.cancel(pending, "late") == b""
+    connection, pending = asking()
+    feed(connection, answer(pending.id, {}))
+    assert connection.cancel(pending, "late") == b""
 
 
 def test_initialize_is_not_cancelled() -> None:
-    ours = Peer("client", Dispatchers.of(takes(LATEST, "client")))
+    ours = Connection("client", Dispatchers.of(takes(LATEST, "client")))
     pending, _ = ours.request(methods.INITIALIZE, typed_params(methods.INITIALIZE, initialize(LATEST)["params"]))
     assert (ours.cancel(pending, "too slow"), feed(ours, answer(pending.id, {}))) == (b"", [])
     theirs = server()
@@ -772,33 +778,33 @@ def test_a_cancelled_incoming_request_gets_no_response(id_: object) -> None:
 
 @each("id_", [6, "5", "x", None])
 def test_the_cancellation_of_an_unknown_request_cancels_nothing(id_: object) -> None:
-    peer = ready(LATEST)
-    feed(peer, ping(5))
-    events = feed(peer, notification("notifications/cancelled", {} if id_ is None else {"requestId": id_}))
-    assert ([type(event) for event in events], list(peer.handling)) == ([Notified], [5])
+    connection = ready(LATEST)
+    feed(connection, ping(5))
+    events = feed(connection, notification("notifications/cancelled", {} if id_ is None else {"requestId": id_}))
+    assert ([type(event) for event in events], list(connection.handling)) == ([Notified], [5])
 
 
 def test_progress_is_matched_to_its_request() -> None:
-    peer = client()
-    first, data = peer.request(methods.CALL_TOOL, mcp.CallToolRequestParams(name="a"), progress=True)
+    connection = client()
+    first, data = connection.request(methods.CALL_TOOL, mcp.CallToolRequestParams(name="a"), progress=True)
     assert json.loads(data)["params"] == {"name": "a", "_meta": {"progressToken": first.id}}
-    second, data = peer.request(methods.PING, None, progress=True)
+    second, data = connection.request(methods.PING, None, progress=True)
     assert json.loads(data)["params"] == {"_meta": {"progressToken": second.id}}
     for one in (second, first):
         wire = {"progressToken": one.id, "progress": 0.5, "total": 1}
-        event = only(Progressed, feed(peer, notification("notifications/progress", wire)))
+        event = only(Progressed, feed(connection, notification("notifications/progress", wire)))
         assert event.pending is one
         assert event.params.progress == 0.5
-    peer.cancel(first, "enough")
+    connection.cancel(first, "enough")
     for token in (first.id, str(first.id), "x", 99):
-        events = feed(peer, notification("notifications/progress", {"progressToken": token, "progress": 1}))
+        events = feed(connection, notification("notifications/progress", {"progressToken": token, "progress": 1}))
         assert [type(event) for event in events] == [Notified]
 
 
 def test_a_progress_token_keeps_the_other_params_and_metadata() -> None:
-    peer, meta = client(), mcp.RequestMeta(**{"x/y": 2**60})
+    connection, meta = client(), mcp.RequestMeta(**{"x/y": 2**60})
     params = mcp.CallToolRequestParams(name="a", arguments={"n": 10**30, "é": None}, meta=meta)
-    pending, data = peer.request(methods.CALL_TOOL, params, progress=True)
+    pending, data = connection.request(methods.CALL_TOOL, params, progress=True)
     written = {"name": "a", "arguments": {"n": 10**30, "é": None}}
     assert json.loads(data)["params"] == {**written, "_meta": {"x/y": 2**60, "progressToken": pending.id}}
 
@@ -844,12 +850,12 @@ def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
 @given(data=st.data())
 def test_the_fast_parser_and_the_general_parser_agree(revision: str, role: str, data: st.DataObject) -> None:
     message, dice = data.draw(envelopes(revision, role)), random.Random(data.draw(st.integers(0, 2**32)))
-    peer = ready(revision) if role == "Client" else client(revision)
+    connection = ready(revision) if role == "Client" else client(revision)
     tidy = json.dumps({name: message[name] for name in ("jsonrpc", "id", "method", "params") if name in message})
-    expected, initialization = essence(slow(peer).receive(tidy.encode())), message["method"] == "initialize"
+    expected, initialization = essence(slow(connection).receive(tidy.encode())), message["method"] == "initialize"
     assert expected[0][0] in ({"rejected"} if initialization else {"asked", "told", "cancel", "progress"})  # type: ignore[index]
     for text in (tidy, json.dumps(message), spelled(message, dice)):
-        assert [essence(one(peer).receive(text.encode())) for one in (slow, copied)] == [expected] * 2
+        assert [essence(one(connection).receive(text.encode())) for one in (slow, copied)] == [expected] * 2
 
 
 @pytest.mark.full
@@ -860,23 +866,23 @@ def test_both_parsers_agree_on_responses(revision: str, data: st.DataObject) -> 
     known = [method for method in oracle(revision).methods.values() if method.kind == "request"]
     method = data.draw(st.sampled_from(known))
     kinds = [instances(revision).strategy_of(kind.__name__) for kind in (method.result, *method.alternatives)]
-    result, peer = data.draw(st.one_of(kinds)), client(revision)
-    pending, _ = peer.request(method, None)
+    result, connection = data.draw(st.one_of(kinds)), client(revision)
+    pending, _ = connection.request(method, None)
     dice = random.Random(data.draw(st.integers(0, 2**32)))
-    expected = essence(slow(peer).receive(json.dumps(answer(pending.id, result)).encode()))
+    expected = essence(slow(connection).receive(json.dumps(answer(pending.id, result)).encode()))
     assert expected[0][0] == "answered"  # type: ignore[index]
     assert expected[0][-1] == "None"  # type: ignore[index]
     for message in (answer(pending.id, result), {**answer(pending.id, result), "more": [{"id": 9, "error": 1}]}):
         for text in (json.dumps(message), spelled(message, dice)):
-            assert [essence(one(peer).receive(text.encode())) for one in (copied, slow)] == [expected] * 2
+            assert [essence(one(connection).receive(text.encode())) for one in (copied, slow)] == [expected] * 2
 
 
 @each("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
 def test_both_parsers_agree_on_nesting_depth(depth: int) -> None:
-    peer, nested = ready(LATEST), '{"a":' * depth + "1" + "}" * depth
+    connection, nested = ready(LATEST), '{"a":' * depth + "1" + "}" * depth
     nesting = '"method":"tools/call","params":{"name":"x","arguments":%s}', '"method":"ping","x":%s'
     for text in (f'{{"jsonrpc":"2.0","id":1,{part % nested}}}' for part in nesting):
-        assert essence(copied(peer).receive(text.encode())) == essence(slow(peer).receive(text.encode()))
+        assert essence(copied(connection).receive(text.encode())) == essence(slow(connection).receive(text.encode()))
 
 
 # --- messages that only one side sends ------------------------------------------------------------------------
@@ -896,13 +902,15 @@ def test_a_stateless_client_answers_no_requests(message: Any) -> None:
 
 @each("revision", [*STATEFUL, STATELESS])
 def test_an_array_of_responses_is_an_error_in_revisions_without_batches(revision: str) -> None:
-    peer = ready(revision, "client", bindings(revision).Client)
-    method = peer.dispatcher.revision.request("tools/list")
-    first, second, third = (peer.request(method, method.params.model_construct())[0] for _ in range(3))
+    connection = ready(revision, "client", bindings(revision).Client)
+    method = connection.dispatcher.revision.request("tools/list")
+    first, second, third = (connection.request(method, method.params.model_construct())[0] for _ in range(3))
     tools = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    events = feed(peer, [answer(first.id, tools), {"jsonrpc": "2.0"}, refusal(second.id, -1), 7, answer("x", tools)])
+    events = feed(
+        connection, [answer(first.id, tools), {"jsonrpc": "2.0"}, refusal(second.id, -1), 7, answer("x", tools)]
+    )
     answers = [event for event in events if isinstance(event, Answered)]
-    assert ([event.pending for event in answers], list(peer.pending)) == ([first, second], [third.id])
+    assert ([event.pending for event in answers], list(connection.pending)) == ([first, second], [third.id])
     if revision == BATCHING:
         assert answers[0].result.tools == []
     else:
@@ -918,16 +926,16 @@ TEXT = {"type": "text", "text": "hi"}
 every = each("revision", REVISIONS)
 
 
-def client_peer(revision: str) -> Peer:
+def client_peer(revision: str) -> Connection:
     """Return the peer of a client after the handshake."""
     return ready(revision, "client", bindings(revision).Client)
 
 
-def heard(peer: Peer, name: str, result: Any) -> Answered:
+def heard(connection: Connection, name: str, result: Any) -> Answered:
     """Return the event for the response to a request."""
-    method = peer.dispatcher.revision.request(name)
-    pending, _ = peer.request(method, None if method.params is None else method.params.model_construct())
-    return only(Answered, feed(peer, answer(pending.id, result)))
+    method = connection.dispatcher.revision.request(name)
+    pending, _ = connection.request(method, None if method.params is None else method.params.model_construct())
+    return only(Answered, feed(connection, answer(pending.id, result)))
 
 
 def result(revision: str, **members: Any) -> dict[str, Any]:
@@ -938,19 +946,19 @@ def result(revision: str, **members: Any) -> dict[str, Any]:
 
 @every
 def test_one_invalid_item_does_not_fail_the_whole_list(revision: str) -> None:
-    peer = client_peer(revision)
+    connection = client_peer(revision)
     tools = [BAD_SCHEMA, GOOD, {"inputSchema": {"type": "object"}}, {**GOOD, "description": 3}, 7, GOOD]
-    event = heard(peer, "tools/list", result(revision, tools=tools, nextCursor="2"))
+    event = heard(connection, "tools/list", result(revision, tools=tools, nextCursor="2"))
     assert event.error is None
-    found = {(one.method, one.pointer) for one in peer.invalid_items}
+    found = {(one.method, one.pointer) for one in connection.invalid_items}
     expected = {"/tools/0/inputSchema/properties/x~1y\\n", "/tools/2/name", "/tools/3/description", "/tools/4"}
     if revision == STATELESS:
         expected.discard("/tools/0/inputSchema/properties/x~1y\\n")  # this revision allows any schema here
     assert found == {("tools/list", pointer) for pointer in expected}
     assert (len(event.result.tools), event.result.next_cursor) == (6 - len(expected), "2")
-    known = dict(peer.invalid_items)
-    heard(peer, "tools/list", result(revision, tools=tools))
-    assert peer.invalid_items == known, "each is reported once"
+    known = dict(connection.invalid_items)
+    heard(connection, "tools/list", result(revision, tools=tools))
+    assert connection.invalid_items == known, "each is reported once"
 
 
 @every
@@ -968,11 +976,11 @@ def test_one_invalid_item_does_not_fail_the_whole_list(revision: str) -> None:
 def test_an_invalid_item_is_dropped_from_each_kind_of_list(
     revision: str, method: str, member: str, good: Any, bad: Any
 ) -> None:
-    peer = client_peer(revision)
-    event = heard(peer, method, result(revision, **{member: [good, bad]}))
+    connection = client_peer(revision)
+    event = heard(connection, method, result(revision, **{member: [good, bad]}))
     assert event.error is None
     assert json.loads(event.result.model_dump_json())[member] == [good]
-    (one,) = peer.invalid_items
+    (one,) = connection.invalid_items
     assert one.method == method
     assert one.pointer.startswith(f"/{member}/1")
     assert one.problem
@@ -982,50 +990,50 @@ def test_an_invalid_item_is_dropped_from_each_kind_of_list(
 @every
 @each("value", [math.nan, -math.inf, json.loads("[" * 300 + "]" * 300)])
 def test_an_item_with_values_that_json_lacks_is_dropped(revision: str, value: Any) -> None:
-    peer = client_peer(revision)
-    event = heard(peer, "tools/list", result(revision, tools=[{**GOOD, "_meta": {"x": value}}, GOOD]))
+    connection = client_peer(revision)
+    event = heard(connection, "tools/list", result(revision, tools=[{**GOOD, "_meta": {"x": value}}, GOOD]))
     assert event.error is None
     assert [tool.model_dump() for tool in event.result.tools] == [GOOD]
-    assert [one.pointer for one in peer.invalid_items] == ["/tools/0"]
-    assert heard(peer, "tools/list", result(revision, tools=[GOOD], _meta={"x": value})).error is not None
+    assert [one.pointer for one in connection.invalid_items] == ["/tools/0"]
+    assert heard(connection, "tools/list", result(revision, tools=[GOOD], _meta={"x": value})).error is not None
 
 
 @every
 def test_a_result_with_only_structured_content_is_accepted(revision: str) -> None:
-    peer = client_peer(revision)
-    event = heard(peer, "tools/call", result(revision, structuredContent={"a": 1}))
+    connection = client_peer(revision)
+    event = heard(connection, "tools/call", result(revision, structuredContent={"a": 1}))
     assert event.error is None
     assert (event.result.content, event.result.model_dump()["structuredContent"]) == ([], {"a": 1})
-    assert [one.pointer for one in peer.invalid_items] == ["/content"]
+    assert [one.pointer for one in connection.invalid_items] == ["/content"]
 
 
 @every
 def test_a_result_without_a_valid_list_is_an_error(revision: str) -> None:
-    peer = client_peer(revision)
+    connection = client_peer(revision)
     wires: list[dict[str, Any]] = [{}, {"tools": {}}, {"tools": [{}], "nextCursor": 3}]
     for wire in wires:
-        assert isinstance(heard(peer, "tools/list", result(revision, **wire)).error, ProtocolError)
-    assert isinstance(heard(peer, "tools/call", result(revision)).error, ProtocolError)
-    assert not peer.invalid_items, "a result that is refused as a whole is not reported in parts"
+        assert isinstance(heard(connection, "tools/list", result(revision, **wire)).error, ProtocolError)
+    assert isinstance(heard(connection, "tools/call", result(revision)).error, ProtocolError)
+    assert not connection.invalid_items, "a result that is refused as a whole is not reported in parts"
 
 
 def test_a_negative_ttl_is_read_as_zero() -> None:
-    peer = client_peer(STATELESS)
+    connection = client_peer(STATELESS)
     for value in (-1, -5.0):
-        event = heard(peer, "tools/list", result(STATELESS, tools=[GOOD]) | {"ttlMs": value})
+        event = heard(connection, "tools/list", result(STATELESS, tools=[GOOD]) | {"ttlMs": value})
         assert event.error is None
         assert (event.result.ttl_ms, len(event.result.tools)) == (0, 1)
-    assert not peer.invalid_items
-    assert heard(peer, "tools/list", result(STATELESS, tools=[]) | {"ttlMs": "-1"}).error is not None
+    assert not connection.invalid_items
+    assert heard(connection, "tools/list", result(STATELESS, tools=[]) | {"ttlMs": "-1"}).error is not None
 
 
 def test_a_server_does_not_drop_invalid_items() -> None:
-    peer = ready("2025-11-25", "server", bindings("2025-11-25").Server)
-    assert heard(peer, "roots/list", {"roots": [{"uri": "file:///a"}, {}]}).error is not None
-    assert heard(peer, "roots/list", {"roots": [{"uri": "file:///a"}]}).error is None
+    connection = ready("2025-11-25", "server", bindings("2025-11-25").Server)
+    assert heard(connection, "roots/list", {"roots": [{"uri": "file:///a"}, {}]}).error is not None
+    assert heard(connection, "roots/list", {"roots": [{"uri": "file:///a"}]}).error is None
 
 
 def test_the_number_of_recorded_invalid_items_is_limited() -> None:
-    peer = client_peer("2025-11-25")
-    event = heard(peer, "tools/list", {"tools": [{"name": n} for n in range(1500)] + [GOOD]})
-    assert ([tool.name for tool in event.result.tools], len(peer.invalid_items)) == (["good"], 1000)
+    connection = client_peer("2025-11-25")
+    event = heard(connection, "tools/list", {"tools": [{"name": n} for n in range(1500)] + [GOOD]})
+    assert ([tool.name for tool in event.result.tools], len(connection.invalid_items)) == (["good"], 1000)
