@@ -15,7 +15,15 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen.bridging.chain import NotConvertible
 from mcp_bindgen.host.result_cache import ResultCache
-from mcp_bindgen.runtime import AuthorizationError, ProtocolError, Request, RequestTimeout, connect, handles, serve
+from mcp_bindgen.runtime import (
+    AuthorizationError,
+    ProtocolError,
+    RequestMethod,
+    RequestTimeout,
+    connect,
+    handles,
+    serve,
+)
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import SessionLost
 from mcp_bindgen.runtime.protocol.transport import Lost
@@ -322,7 +330,7 @@ async def test_custom_methods_pass_unchanged() -> None:
 
 # --- unusual servers, and lost sessions ---------------------------------------------------------------------------
 
-ECHO: Any = Request("acme/echo", sender="both", params=dict[str, Any], result=dict[str, Any])
+ECHO: Any = RequestMethod("acme/echo", sender="both", params=dict[str, Any], result=dict[str, Any])
 
 
 def filter_of(**wanted: Any) -> Any:

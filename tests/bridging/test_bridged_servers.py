@@ -16,7 +16,16 @@ import pytest
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.access import HttpEndpoint
-from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, UnsupportedRevision, connect, handles, serve
+from mcp_bindgen.runtime import (
+    Context,
+    ProtocolError,
+    RequestMethod,
+    Server,
+    UnsupportedRevision,
+    connect,
+    handles,
+    serve,
+)
 from mcp_bindgen.runtime.protocol.bridging import BRIDGING, MISSING
 from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.transports.memory import pair
@@ -303,7 +312,7 @@ async def test_a_wrong_result_type_is_an_internal_error_and_is_logged(
     assert "returned str, expected CallToolResult" in caplog.text
 
 
-OWN: Request[dict[str, Any], dict[str, Any]] = Request("acme/own", "client", dict[str, Any], dict[str, Any])
+OWN: RequestMethod[dict[str, Any], dict[str, Any]] = RequestMethod("acme/own", "client", dict[str, Any], dict[str, Any])
 
 
 class Extended(Old):

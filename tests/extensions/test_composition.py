@@ -10,7 +10,7 @@ import pytest
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.extension_abi import Extension, ExtensionRoutes
 from mcp_bindgen.runtime import CapabilityMissing, MethodNotFound
-from mcp_bindgen.runtime.abi import ExtensionResult, Filter, Model, Notification, Request, Route, by_name
+from mcp_bindgen.runtime.abi import ExtensionResult, Filter, Model, Notification, RequestMethod, Route, by_name
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.extensions.test_negotiation import in_memory, played
 from tests.harness.checked_connections import Raw, answer, lone, notification, refused, request, running
@@ -48,7 +48,7 @@ class PriceFilter(Model):
 
 def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **facts: Any) -> tuple[Any, Any]:
     """Return server and client classes of an extension with one request and one notification."""
-    get: Request[Any, Any] = Request(name, "client", PriceParams, Price, extension=id_)
+    get: RequestMethod[Any, Any] = RequestMethod(name, "client", PriceParams, Price, extension=id_)
     news: Notification[Any] = Notification(
         f"notifications/{name}", "server", PriceParams, extension=id_, filter=facts.pop("filter", None)
     )

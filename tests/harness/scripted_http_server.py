@@ -12,7 +12,7 @@ import anyio
 import uvicorn
 
 from mcp_bindgen.http.client.transport import HttpClientTransport, http
-from mcp_bindgen.runtime.protocol.methods import Notification, Request
+from mcp_bindgen.runtime.protocol.methods import Notification, RequestMethod
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing
 
 PATIENCE = 60.0
@@ -20,8 +20,8 @@ EVENTS = "text/event-stream"
 VERSION = {"MCP-Protocol-Version": "2025-11-25"}
 SESSION = {"mcp-session-id": "s-1"}
 
-INITIALIZE: Any = Request("initialize", "client", None, None)
-CALL: Any = Request("tools/call", "client", None, None)
+INITIALIZE: Any = RequestMethod("initialize", "client", None, None)
+CALL: Any = RequestMethod("tools/call", "client", None, None)
 INITIALIZED: Any = Notification("notifications/initialized", "client", None)
 CANCELLED: Any = Notification("notifications/cancelled", "both", None)
 

@@ -26,7 +26,7 @@ from mcp_bindgen.runtime.protocol.errors import (
     ProtocolError,
 )
 from mcp_bindgen.runtime.protocol.extension import ExtensionResult
-from mcp_bindgen.runtime.protocol.methods import Request
+from mcp_bindgen.runtime.protocol.methods import RequestMethod
 from mcp_bindgen.runtime.protocol.routing import WrongResult, did_you_mean
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.server import Server
@@ -181,7 +181,7 @@ class Feature(Server):
             return returned
         try:
             for package in self._packages() if isinstance(returned, Model) else ():
-                request: Request[Any, Any, Any] = package.methods.METHODS[method]
+                request: RequestMethod[Any, Any, Any] = package.methods.METHODS[method]
                 if isinstance(returned, (request.result, *request.alternatives)):
                     return returned if package is self.package else self.result(method, jsonrpc.plain(returned))
             return build(handler, returned)

@@ -13,7 +13,7 @@ import anyio
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
-from mcp_bindgen.runtime.protocol.methods import Request
+from mcp_bindgen.runtime.protocol.methods import RequestMethod
 from mcp_bindgen.runtime.session.context import Context
 
 
@@ -24,7 +24,7 @@ class RelayContext(Context):
         """Return the keys of the questions that the client has answered."""
         return () if self._questions is None else self._questions.answers.keys()
 
-    async def put(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
+    async def put(self, key: str, method: RequestMethod[Any, Any, Any], params: object) -> Any:
         """Ask the client and return the typed answer; in a stateless revision the handler ends here."""
         self.check(method, params)
         return await self._ask(key, method, params)
@@ -41,7 +41,7 @@ class Question:
         answer: Future of the typed result.
     """
 
-    method: Request[Any, Any, Any]
+    method: RequestMethod[Any, Any, Any]
     params: object
     key: str = field(default_factory=lambda: token_urlsafe(16))
     answer: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())

@@ -29,7 +29,7 @@ from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
 from mcp_bindgen.runtime.protocol.bridging import BridgedEngine
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMethod
 from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.context import Context
@@ -157,7 +157,7 @@ class Relay(KeepsHandlers, Server):
 
     # --- from the client to the server ------------------------------------------------------------------------
 
-    async def pass_on(self, method: Request[Any, Any, Any], params: object, ctx: RelayContext) -> Any:
+    async def pass_on(self, method: RequestMethod[Any, Any, Any], params: object, ctx: RelayContext) -> Any:
         """Return the answer of the server to a request."""
         may_ask = not self.offer.bindings.REVISION.era.is_stateless and _can_be_asked(ctx, method.name)
         owner = (ctx.origin.principal, method.name, _target(params)) if may_ask else ()
@@ -326,7 +326,7 @@ def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
     async def handler(self: Relay, *arguments: Any) -> Any:
         *params, ctx = arguments  # without params if the method has none
         typed = params[0] if params else None
-        if isinstance(method, Request):
+        if isinstance(method, RequestMethod):
             return await self.pass_on(method, typed, ctx)
         return await self.tell(method, typed, ctx)
 

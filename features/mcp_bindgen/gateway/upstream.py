@@ -23,7 +23,7 @@ from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.limits import Options
-from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request, filtered
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMethod, filtered
 from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.client import Client
@@ -217,7 +217,7 @@ class Upstream:
     def _revision(self) -> Any:
         return self._offer.bindings.REVISION
 
-    async def request(self, method: Request[Any, Any, Any], params: object, call: Call, ctx: RelayContext) -> Any:
+    async def request(self, method: RequestMethod[Any, Any, Any], params: object, call: Call, ctx: RelayContext) -> Any:
         """Send a request of a client and return the result, of whatever type.
 
         Raises:
@@ -273,7 +273,7 @@ class Upstream:
     async def _send(self, name: str, wire: Mapping[str, Any]) -> None:
         """Send a request of the gateway's own; a refusal is logged."""
         method: Method | None = self._revision.methods.get(name)
-        if isinstance(method, Request) and self._client is not None:
+        if isinstance(method, RequestMethod) and self._client is not None:
             try:
                 await self._client.request(method, jsonrpc.typed_params(method, dict(wire)))
             except (ProtocolError, *UNREACHABLE) as error:
@@ -375,7 +375,7 @@ class Upstream:
             with suppress(ConnectionClosed):
                 await ctx.notify(method, params)
 
-    async def asked(self, method: Request[Any, Any, Any], params: object) -> Any:
+    async def asked(self, method: RequestMethod[Any, Any, Any], params: object) -> Any:
         """Pass a question of the server on and return the answer.
 
         Raises:
@@ -393,7 +393,7 @@ class Upstream:
         return await ctx.put("", method, params)
 
 
-def _with_meta(method: Request[Any, Any, Any], params: object, meta: dict[str, Any]) -> Any:
+def _with_meta(method: RequestMethod[Any, Any, Any], params: object, meta: dict[str, Any]) -> Any:
     """Return typed params with another `_meta`."""
     if isinstance(params, BaseModel) and optional(params, "meta") is not None:
         params = params.model_copy(update={"meta": None})
@@ -443,7 +443,7 @@ def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
     async def handler(self: _Client, *arguments: Any) -> Any:
         *params, _ = arguments  # without params if the method has none
         typed = params[0] if params else None
-        if isinstance(method, Request):
+        if isinstance(method, RequestMethod):
             return await self.upstream.asked(method, typed)
         return await self.upstream.told(method, typed)
 

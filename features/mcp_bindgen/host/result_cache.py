@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
-from mcp_bindgen.runtime.protocol.methods import Request
+from mcp_bindgen.runtime.protocol.methods import RequestMethod
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.uris import followed_key, lineage
 from mcp_bindgen.runtime.session.targets import CacheScope
@@ -58,7 +58,7 @@ class ResultCache:
     async def through(
         self,
         scope: CacheScope,
-        method: Request[Params, Any, Answer],
+        method: RequestMethod[Params, Any, Answer],
         params: Params,
         ask: Callable[[], Awaitable[Answer]],
         *,
@@ -133,7 +133,7 @@ class ResultCache:
         for key in [key for key, entry in self._entries.items() if which(key, entry)]:
             del self._entries[key]
 
-    def _keys(self, scope: CacheScope, method: Request[Any, Any, Any], params: object) -> tuple[_Key, _Key]:
+    def _keys(self, scope: CacheScope, method: RequestMethod[Any, Any, Any], params: object) -> tuple[_Key, _Key]:
         wire: dict[str, Any] = jsonrpc.plain(params) if params is not None else {}
         text = to_json({name: wire[name] for name in sorted(wire) if name != "_meta"})
         return _Key(scope.server, method.name, text, scope.connection), _Key(scope.server, method.name, text, None)

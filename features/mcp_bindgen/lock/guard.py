@@ -21,7 +21,7 @@ from mcp_bindgen.drift.snapshot import NO_INFO, Snapshot, digest
 from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.runtime.logs import harmless, log
 from mcp_bindgen.runtime.model.base import fields_of
-from mcp_bindgen.runtime.protocol.methods import Method, Request
+from mcp_bindgen.runtime.protocol.methods import Method, RequestMethod
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.client import Client
 
@@ -206,7 +206,7 @@ def _requests(revision: Revision) -> tuple[Mapping[str, Kind], Mapping[str, Kind
 
     A use needs the same capability as the list, and has the key of the entry among its params.
     """
-    asked = {name: method for name, method in revision.methods.items() if isinstance(method, Request)}
+    asked = {name: method for name, method in revision.methods.items() if isinstance(method, RequestMethod)}
     kinds: Mapping[str | None, Kind] = {_attribute(kind): kind for kind in KINDS}
     lists: dict[str, Kind] = {name: kinds[method.items] for name, method in asked.items() if method.items in kinds}
     uses: dict[str, Kind] = {

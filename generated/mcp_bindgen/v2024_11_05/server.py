@@ -10,7 +10,7 @@ from mcp_bindgen.runtime.abi import (
     Context as BaseContext,
     Json,
     MethodNotFound,
-    Request,
+    RequestMethod,
     Returns,
     Server as BaseServer,
 )
@@ -170,7 +170,7 @@ class Context(BaseContext):
         return await self.ask_by(key, _QUESTIONS[type(params)], params)
 
 
-_QUESTIONS: Final[Mapping[type, Request[Any, Any, Any]]] = {
+_QUESTIONS: Final[Mapping[type, RequestMethod[Any, Any, Any]]] = {
     types.ListRootsRequestParams: methods.LIST_ROOTS,
     types.CreateMessageRequestParams: methods.CREATE_MESSAGE,
 }

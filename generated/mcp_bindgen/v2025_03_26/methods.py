@@ -5,11 +5,11 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import Notification, Request, Truncation, by_name
+from mcp_bindgen.runtime.abi import Notification, RequestMethod, Truncation, by_name
 
 from . import types
 
-COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Request(
+COMPLETE: Final[RequestMethod[types.CompleteRequestParams, types.CompleteResult]] = RequestMethod(
     "completion/complete",
     sender="client",
     params=types.CompleteRequestParams,
@@ -29,7 +29,7 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
 it.
 """
 
-INITIALIZE: Final[Request[types.InitializeRequestParams, types.InitializeResult]] = Request(
+INITIALIZE: Final[RequestMethod[types.InitializeRequestParams, types.InitializeResult]] = RequestMethod(
     "initialize",
     sender="client",
     params=types.InitializeRequestParams,
@@ -39,7 +39,7 @@ INITIALIZE: Final[Request[types.InitializeRequestParams, types.InitializeResult]
 never in a batch. The runtime sends it when a client connects.
 """
 
-SET_LEVEL: Final[Request[types.SetLevelRequestParams, types.EmptyResult]] = Request(
+SET_LEVEL: Final[RequestMethod[types.SetLevelRequestParams, types.EmptyResult]] = RequestMethod(
     "logging/setLevel",
     sender="client",
     params=types.SetLevelRequestParams,
@@ -146,7 +146,7 @@ TOOL_LIST_CHANGED: Final[Notification[types.ToolListChangedNotificationParams]] 
 )
 """Tell the client that the server's list of tools has changed, so that the client lists them again."""
 
-PING: Final[Request[types.PingRequestParams, types.EmptyResult]] = Request(
+PING: Final[RequestMethod[types.PingRequestParams, types.EmptyResult]] = RequestMethod(
     "ping",
     sender="both",
     params=types.PingRequestParams,
@@ -157,7 +157,7 @@ PING: Final[Request[types.PingRequestParams, types.EmptyResult]] = Request(
 may close the connection.
 """
 
-GET_PROMPT: Final[Request[types.GetPromptRequestParams, types.GetPromptResult]] = Request(
+GET_PROMPT: Final[RequestMethod[types.GetPromptRequestParams, types.GetPromptResult]] = RequestMethod(
     "prompts/get",
     sender="client",
     params=types.GetPromptRequestParams,
@@ -168,7 +168,7 @@ GET_PROMPT: Final[Request[types.GetPromptRequestParams, types.GetPromptResult]] 
 )
 """Ask the server for the messages of a prompt, with arguments filled in."""
 
-LIST_PROMPTS: Final[Request[types.ListPromptsRequestParams, types.ListPromptsResult]] = Request(
+LIST_PROMPTS: Final[RequestMethod[types.ListPromptsRequestParams, types.ListPromptsResult]] = RequestMethod(
     "prompts/list",
     sender="client",
     params=types.ListPromptsRequestParams,
@@ -181,31 +181,35 @@ LIST_PROMPTS: Final[Request[types.ListPromptsRequestParams, types.ListPromptsRes
 )
 """Ask the server for one page of its prompts."""
 
-LIST_RESOURCES: Final[Request[types.ListResourcesRequestParams, types.ListResourcesResult]] = Request(
-    "resources/list",
-    sender="client",
-    params=types.ListResourcesRequestParams,
-    result=types.ListResourcesResult,
-    params_required=False,
-    capabilities={
-        "client": ("server", "resources"),
-    },
-    items="resources",
+LIST_RESOURCES: Final[RequestMethod[types.ListResourcesRequestParams, types.ListResourcesResult]] = (
+    RequestMethod(
+        "resources/list",
+        sender="client",
+        params=types.ListResourcesRequestParams,
+        result=types.ListResourcesResult,
+        params_required=False,
+        capabilities={
+            "client": ("server", "resources"),
+        },
+        items="resources",
+    )
 )
 """Ask the server for one page of its resources."""
 
-READ_RESOURCE: Final[Request[types.ReadResourceRequestParams, types.ReadResourceResult]] = Request(
-    "resources/read",
-    sender="client",
-    params=types.ReadResourceRequestParams,
-    result=types.ReadResourceResult,
-    capabilities={
-        "client": ("server", "resources"),
-    },
+READ_RESOURCE: Final[RequestMethod[types.ReadResourceRequestParams, types.ReadResourceResult]] = (
+    RequestMethod(
+        "resources/read",
+        sender="client",
+        params=types.ReadResourceRequestParams,
+        result=types.ReadResourceResult,
+        capabilities={
+            "client": ("server", "resources"),
+        },
+    )
 )
 """Ask the server for the contents of a resource."""
 
-SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Request(
+SUBSCRIBE: Final[RequestMethod[types.SubscribeRequestParams, types.EmptyResult]] = RequestMethod(
     "resources/subscribe",
     sender="client",
     params=types.SubscribeRequestParams,
@@ -217,8 +221,8 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
 """Ask the server to notify the client of every change of a resource, until the client unsubscribes."""
 
 LIST_RESOURCE_TEMPLATES: Final[
-    Request[types.ListResourceTemplatesRequestParams, types.ListResourceTemplatesResult]
-] = Request(
+    RequestMethod[types.ListResourceTemplatesRequestParams, types.ListResourceTemplatesResult]
+] = RequestMethod(
     "resources/templates/list",
     sender="client",
     params=types.ListResourceTemplatesRequestParams,
@@ -231,7 +235,7 @@ LIST_RESOURCE_TEMPLATES: Final[
 )
 """Ask the server for one page of its resource templates."""
 
-UNSUBSCRIBE: Final[Request[types.UnsubscribeRequestParams, types.EmptyResult]] = Request(
+UNSUBSCRIBE: Final[RequestMethod[types.UnsubscribeRequestParams, types.EmptyResult]] = RequestMethod(
     "resources/unsubscribe",
     sender="client",
     params=types.UnsubscribeRequestParams,
@@ -242,7 +246,7 @@ UNSUBSCRIBE: Final[Request[types.UnsubscribeRequestParams, types.EmptyResult]] =
 )
 """Ask the server to end the notifications about a resource."""
 
-LIST_ROOTS: Final[Request[types.ListRootsRequestParams, types.ListRootsResult]] = Request(
+LIST_ROOTS: Final[RequestMethod[types.ListRootsRequestParams, types.ListRootsResult]] = RequestMethod(
     "roots/list",
     sender="server",
     params=types.ListRootsRequestParams,
@@ -254,20 +258,22 @@ LIST_ROOTS: Final[Request[types.ListRootsRequestParams, types.ListRootsResult]] 
 )
 """Ask the client for its roots: the directories and files that the server may work in."""
 
-CREATE_MESSAGE: Final[Request[types.CreateMessageRequestParams, types.CreateMessageResult]] = Request(
-    "sampling/createMessage",
-    sender="server",
-    params=types.CreateMessageRequestParams,
-    result=types.CreateMessageResult,
-    capabilities={
-        "server": ("client", "sampling"),
-    },
+CREATE_MESSAGE: Final[RequestMethod[types.CreateMessageRequestParams, types.CreateMessageResult]] = (
+    RequestMethod(
+        "sampling/createMessage",
+        sender="server",
+        params=types.CreateMessageRequestParams,
+        result=types.CreateMessageResult,
+        capabilities={
+            "server": ("client", "sampling"),
+        },
+    )
 )
 """Ask the client to sample a model: the model writes the next message of a conversation. The client chooses the
 model and lets the user review the request first.
 """
 
-CALL_TOOL: Final[Request[types.CallToolRequestParams, types.CallToolResult]] = Request(
+CALL_TOOL: Final[RequestMethod[types.CallToolRequestParams, types.CallToolResult]] = RequestMethod(
     "tools/call",
     sender="client",
     params=types.CallToolRequestParams,
@@ -278,7 +284,7 @@ CALL_TOOL: Final[Request[types.CallToolRequestParams, types.CallToolResult]] = R
 )
 """Ask the server to run a tool."""
 
-LIST_TOOLS: Final[Request[types.ListToolsRequestParams, types.ListToolsResult]] = Request(
+LIST_TOOLS: Final[RequestMethod[types.ListToolsRequestParams, types.ListToolsResult]] = RequestMethod(
     "tools/list",
     sender="client",
     params=types.ListToolsRequestParams,

@@ -5,11 +5,11 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import Need, Notification, Request, Truncation, by_name
+from mcp_bindgen.runtime.abi import Need, Notification, RequestMethod, Truncation, by_name
 
 from . import types
 
-COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Request(
+COMPLETE: Final[RequestMethod[types.CompleteRequestParams, types.CompleteResult]] = RequestMethod(
     "completion/complete",
     sender="client",
     params=types.CompleteRequestParams,
@@ -30,8 +30,8 @@ it.
 """
 
 ELICIT: Final[
-    Request[types.ElicitRequestParams, types.ElicitResult, types.ElicitResult | types.CreateTaskResult]
-] = Request(
+    RequestMethod[types.ElicitRequestParams, types.ElicitResult, types.ElicitResult | types.CreateTaskResult]
+] = RequestMethod(
     "elicitation/create",
     sender="server",
     params=types.ElicitRequestParams,
@@ -48,7 +48,7 @@ ELICIT: Final[
 )
 """Ask the client to show its user a form to fill in or a URL to visit."""
 
-INITIALIZE: Final[Request[types.InitializeRequestParams, types.InitializeResult]] = Request(
+INITIALIZE: Final[RequestMethod[types.InitializeRequestParams, types.InitializeResult]] = RequestMethod(
     "initialize",
     sender="client",
     params=types.InitializeRequestParams,
@@ -58,7 +58,7 @@ INITIALIZE: Final[Request[types.InitializeRequestParams, types.InitializeResult]
 other request. The runtime sends it when a client connects.
 """
 
-SET_LEVEL: Final[Request[types.SetLevelRequestParams, types.EmptyResult]] = Request(
+SET_LEVEL: Final[RequestMethod[types.SetLevelRequestParams, types.EmptyResult]] = RequestMethod(
     "logging/setLevel",
     sender="client",
     params=types.SetLevelRequestParams,
@@ -187,7 +187,7 @@ TOOL_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
 )
 """Tell the client that the server's list of tools has changed, so that the client lists them again."""
 
-PING: Final[Request[types.RequestParams, types.EmptyResult]] = Request(
+PING: Final[RequestMethod[types.RequestParams, types.EmptyResult]] = RequestMethod(
     "ping",
     sender="both",
     params=types.RequestParams,
@@ -198,7 +198,7 @@ PING: Final[Request[types.RequestParams, types.EmptyResult]] = Request(
 may close the connection.
 """
 
-GET_PROMPT: Final[Request[types.GetPromptRequestParams, types.GetPromptResult]] = Request(
+GET_PROMPT: Final[RequestMethod[types.GetPromptRequestParams, types.GetPromptResult]] = RequestMethod(
     "prompts/get",
     sender="client",
     params=types.GetPromptRequestParams,
@@ -209,7 +209,7 @@ GET_PROMPT: Final[Request[types.GetPromptRequestParams, types.GetPromptResult]] 
 )
 """Ask the server for the messages of a prompt, with arguments filled in."""
 
-LIST_PROMPTS: Final[Request[types.PaginatedRequestParams, types.ListPromptsResult]] = Request(
+LIST_PROMPTS: Final[RequestMethod[types.PaginatedRequestParams, types.ListPromptsResult]] = RequestMethod(
     "prompts/list",
     sender="client",
     params=types.PaginatedRequestParams,
@@ -222,7 +222,7 @@ LIST_PROMPTS: Final[Request[types.PaginatedRequestParams, types.ListPromptsResul
 )
 """Ask the server for one page of its prompts."""
 
-LIST_RESOURCES: Final[Request[types.PaginatedRequestParams, types.ListResourcesResult]] = Request(
+LIST_RESOURCES: Final[RequestMethod[types.PaginatedRequestParams, types.ListResourcesResult]] = RequestMethod(
     "resources/list",
     sender="client",
     params=types.PaginatedRequestParams,
@@ -235,18 +235,20 @@ LIST_RESOURCES: Final[Request[types.PaginatedRequestParams, types.ListResourcesR
 )
 """Ask the server for one page of its resources."""
 
-READ_RESOURCE: Final[Request[types.ReadResourceRequestParams, types.ReadResourceResult]] = Request(
-    "resources/read",
-    sender="client",
-    params=types.ReadResourceRequestParams,
-    result=types.ReadResourceResult,
-    capabilities={
-        "client": ("server", "resources"),
-    },
+READ_RESOURCE: Final[RequestMethod[types.ReadResourceRequestParams, types.ReadResourceResult]] = (
+    RequestMethod(
+        "resources/read",
+        sender="client",
+        params=types.ReadResourceRequestParams,
+        result=types.ReadResourceResult,
+        capabilities={
+            "client": ("server", "resources"),
+        },
+    )
 )
 """Ask the server for the contents of a resource."""
 
-SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Request(
+SUBSCRIBE: Final[RequestMethod[types.SubscribeRequestParams, types.EmptyResult]] = RequestMethod(
     "resources/subscribe",
     sender="client",
     params=types.SubscribeRequestParams,
@@ -257,22 +259,22 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
 )
 """Ask the server to notify the client of every change of a resource, until the client unsubscribes."""
 
-LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = (
-    Request(
-        "resources/templates/list",
-        sender="client",
-        params=types.PaginatedRequestParams,
-        result=types.ListResourceTemplatesResult,
-        params_required=False,
-        capabilities={
-            "client": ("server", "resources"),
-        },
-        items="resource_templates",
-    )
+LIST_RESOURCE_TEMPLATES: Final[
+    RequestMethod[types.PaginatedRequestParams, types.ListResourceTemplatesResult]
+] = RequestMethod(
+    "resources/templates/list",
+    sender="client",
+    params=types.PaginatedRequestParams,
+    result=types.ListResourceTemplatesResult,
+    params_required=False,
+    capabilities={
+        "client": ("server", "resources"),
+    },
+    items="resource_templates",
 )
 """Ask the server for one page of its resource templates."""
 
-UNSUBSCRIBE: Final[Request[types.UnsubscribeRequestParams, types.EmptyResult]] = Request(
+UNSUBSCRIBE: Final[RequestMethod[types.UnsubscribeRequestParams, types.EmptyResult]] = RequestMethod(
     "resources/unsubscribe",
     sender="client",
     params=types.UnsubscribeRequestParams,
@@ -283,7 +285,7 @@ UNSUBSCRIBE: Final[Request[types.UnsubscribeRequestParams, types.EmptyResult]] =
 )
 """Ask the server to end the notifications about a resource."""
 
-LIST_ROOTS: Final[Request[types.RequestParams, types.ListRootsResult]] = Request(
+LIST_ROOTS: Final[RequestMethod[types.RequestParams, types.ListRootsResult]] = RequestMethod(
     "roots/list",
     sender="server",
     params=types.RequestParams,
@@ -296,12 +298,12 @@ LIST_ROOTS: Final[Request[types.RequestParams, types.ListRootsResult]] = Request
 """Ask the client for its roots: the directories and files that the server may work in."""
 
 CREATE_MESSAGE: Final[
-    Request[
+    RequestMethod[
         types.CreateMessageRequestParams,
         types.CreateMessageResult,
         types.CreateMessageResult | types.CreateTaskResult,
     ]
-] = Request(
+] = RequestMethod(
     "sampling/createMessage",
     sender="server",
     params=types.CreateMessageRequestParams,
@@ -326,7 +328,7 @@ CREATE_MESSAGE: Final[
 model and lets the user review the request first.
 """
 
-CANCEL_TASK: Final[Request[types.CancelTaskRequestParams, types.CancelTaskResult]] = Request(
+CANCEL_TASK: Final[RequestMethod[types.CancelTaskRequestParams, types.CancelTaskResult]] = RequestMethod(
     "tasks/cancel",
     sender="both",
     params=types.CancelTaskRequestParams,
@@ -340,7 +342,7 @@ CANCEL_TASK: Final[Request[types.CancelTaskRequestParams, types.CancelTaskResult
 with -32602.
 """
 
-GET_TASK: Final[Request[types.GetTaskRequestParams, types.GetTaskResult]] = Request(
+GET_TASK: Final[RequestMethod[types.GetTaskRequestParams, types.GetTaskResult]] = RequestMethod(
     "tasks/get",
     sender="both",
     params=types.GetTaskRequestParams,
@@ -354,7 +356,7 @@ GET_TASK: Final[Request[types.GetTaskRequestParams, types.GetTaskResult]] = Requ
 between two requests.
 """
 
-LIST_TASKS: Final[Request[types.PaginatedRequestParams, types.ListTasksResult]] = Request(
+LIST_TASKS: Final[RequestMethod[types.PaginatedRequestParams, types.ListTasksResult]] = RequestMethod(
     "tasks/list",
     sender="both",
     params=types.PaginatedRequestParams,
@@ -370,23 +372,27 @@ LIST_TASKS: Final[Request[types.PaginatedRequestParams, types.ListTasksResult]] 
 only in revision 2025-11-25.
 """
 
-GET_TASK_PAYLOAD: Final[Request[types.GetTaskPayloadRequestParams, types.GetTaskPayloadResult]] = Request(
-    "tasks/result",
-    sender="both",
-    params=types.GetTaskPayloadRequestParams,
-    result=types.GetTaskPayloadResult,
-    capabilities={
-        "client": ("server", "tasks"),
-        "server": ("client", "tasks"),
-    },
+GET_TASK_PAYLOAD: Final[RequestMethod[types.GetTaskPayloadRequestParams, types.GetTaskPayloadResult]] = (
+    RequestMethod(
+        "tasks/result",
+        sender="both",
+        params=types.GetTaskPayloadRequestParams,
+        result=types.GetTaskPayloadResult,
+        capabilities={
+            "client": ("server", "tasks"),
+            "server": ("client", "tasks"),
+        },
+    )
 )
 """Ask the side that runs a task for the task's final result; clients and servers may send it. The response waits
 until the task has ended.
 """
 
 CALL_TOOL: Final[
-    Request[types.CallToolRequestParams, types.CallToolResult, types.CallToolResult | types.CreateTaskResult]
-] = Request(
+    RequestMethod[
+        types.CallToolRequestParams, types.CallToolResult, types.CallToolResult | types.CreateTaskResult
+    ]
+] = RequestMethod(
     "tools/call",
     sender="client",
     params=types.CallToolRequestParams,
@@ -399,7 +405,7 @@ CALL_TOOL: Final[
 )
 """Ask the server to run a tool."""
 
-LIST_TOOLS: Final[Request[types.PaginatedRequestParams, types.ListToolsResult]] = Request(
+LIST_TOOLS: Final[RequestMethod[types.PaginatedRequestParams, types.ListToolsResult]] = RequestMethod(
     "tools/list",
     sender="client",
     params=types.PaginatedRequestParams,

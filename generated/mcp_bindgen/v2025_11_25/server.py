@@ -10,7 +10,7 @@ from mcp_bindgen.runtime.abi import (
     Context as BaseContext,
     Json,
     MethodNotFound,
-    Request,
+    RequestMethod,
     Returns,
     Server as BaseServer,
 )
@@ -314,7 +314,7 @@ class Context(BaseContext):
         return await self.ask_by(key, _QUESTIONS[type(params)], params)
 
 
-_QUESTIONS: Final[Mapping[type, Request[Any, Any, Any]]] = {
+_QUESTIONS: Final[Mapping[type, RequestMethod[Any, Any, Any]]] = {
     types.ElicitRequestURLParams: methods.ELICIT,
     types.ElicitRequestFormParams: methods.ELICIT,
     types.RequestParams: methods.LIST_ROOTS,

@@ -5,11 +5,19 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import Filter, HeaderParams, Need, Notification, Request, Truncation, by_name
+from mcp_bindgen.runtime.abi import (
+    Filter,
+    HeaderParams,
+    Need,
+    Notification,
+    RequestMethod,
+    Truncation,
+    by_name,
+)
 
 from . import types
 
-COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Request(
+COMPLETE: Final[RequestMethod[types.CompleteRequestParams, types.CompleteResult]] = RequestMethod(
     "completion/complete",
     sender="client",
     params=types.CompleteRequestParams,
@@ -29,7 +37,7 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
 it.
 """
 
-ELICIT: Final[Request[types.ElicitRequestParams, types.ElicitResult]] = Request(
+ELICIT: Final[RequestMethod[types.ElicitRequestParams, types.ElicitResult]] = RequestMethod(
     "elicitation/create",
     sender="server",
     params=types.ElicitRequestParams,
@@ -145,10 +153,10 @@ TOOL_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
 """
 
 GET_PROMPT: Final[
-    Request[
+    RequestMethod[
         types.GetPromptRequestParams, types.GetPromptResult, types.GetPromptResult | types.InputRequiredResult
     ]
-] = Request(
+] = RequestMethod(
     "prompts/get",
     sender="client",
     params=types.GetPromptRequestParams,
@@ -161,7 +169,7 @@ GET_PROMPT: Final[
 )
 """Ask the server for the messages of a prompt, with arguments filled in."""
 
-LIST_PROMPTS: Final[Request[types.PaginatedRequestParams, types.ListPromptsResult]] = Request(
+LIST_PROMPTS: Final[RequestMethod[types.PaginatedRequestParams, types.ListPromptsResult]] = RequestMethod(
     "prompts/list",
     sender="client",
     params=types.PaginatedRequestParams,
@@ -173,7 +181,7 @@ LIST_PROMPTS: Final[Request[types.PaginatedRequestParams, types.ListPromptsResul
 )
 """Ask the server for one page of its prompts."""
 
-LIST_RESOURCES: Final[Request[types.PaginatedRequestParams, types.ListResourcesResult]] = Request(
+LIST_RESOURCES: Final[RequestMethod[types.PaginatedRequestParams, types.ListResourcesResult]] = RequestMethod(
     "resources/list",
     sender="client",
     params=types.PaginatedRequestParams,
@@ -186,12 +194,12 @@ LIST_RESOURCES: Final[Request[types.PaginatedRequestParams, types.ListResourcesR
 """Ask the server for one page of its resources."""
 
 READ_RESOURCE: Final[
-    Request[
+    RequestMethod[
         types.ReadResourceRequestParams,
         types.ReadResourceResult,
         types.ReadResourceResult | types.InputRequiredResult,
     ]
-] = Request(
+] = RequestMethod(
     "resources/read",
     sender="client",
     params=types.ReadResourceRequestParams,
@@ -204,21 +212,21 @@ READ_RESOURCE: Final[
 )
 """Ask the server for the contents of a resource."""
 
-LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = (
-    Request(
-        "resources/templates/list",
-        sender="client",
-        params=types.PaginatedRequestParams,
-        result=types.ListResourceTemplatesResult,
-        capabilities={
-            "client": ("server", "resources"),
-        },
-        items="resource_templates",
-    )
+LIST_RESOURCE_TEMPLATES: Final[
+    RequestMethod[types.PaginatedRequestParams, types.ListResourceTemplatesResult]
+] = RequestMethod(
+    "resources/templates/list",
+    sender="client",
+    params=types.PaginatedRequestParams,
+    result=types.ListResourceTemplatesResult,
+    capabilities={
+        "client": ("server", "resources"),
+    },
+    items="resource_templates",
 )
 """Ask the server for one page of its resource templates."""
 
-LIST_ROOTS: Final[Request[types.ListRootsRequestParams, types.ListRootsResult]] = Request(
+LIST_ROOTS: Final[RequestMethod[types.ListRootsRequestParams, types.ListRootsResult]] = RequestMethod(
     "roots/list",
     sender="server",
     params=types.ListRootsRequestParams,
@@ -233,31 +241,33 @@ LIST_ROOTS: Final[Request[types.ListRootsRequestParams, types.ListRootsResult]] 
 of `inputRequests`. Deprecated together with roots.
 """
 
-CREATE_MESSAGE: Final[Request[types.CreateMessageRequestParams, types.CreateMessageResult]] = Request(
-    "sampling/createMessage",
-    sender="server",
-    params=types.CreateMessageRequestParams,
-    result=types.CreateMessageResult,
-    carrier="embedded",
-    capabilities={
-        "server": ("client", "sampling"),
-    },
-    needs=(
-        Need(
-            "include_context",
-            ("client", "sampling", "context"),
-            values=("thisServer", "allServers"),
-            tolerated=True,
+CREATE_MESSAGE: Final[RequestMethod[types.CreateMessageRequestParams, types.CreateMessageResult]] = (
+    RequestMethod(
+        "sampling/createMessage",
+        sender="server",
+        params=types.CreateMessageRequestParams,
+        result=types.CreateMessageResult,
+        carrier="embedded",
+        capabilities={
+            "server": ("client", "sampling"),
+        },
+        needs=(
+            Need(
+                "include_context",
+                ("client", "sampling", "context"),
+                values=("thisServer", "allServers"),
+                tolerated=True,
+            ),
+            Need("tool_choice", ("client", "sampling", "tools")),
+            Need("tools", ("client", "sampling", "tools")),
         ),
-        Need("tool_choice", ("client", "sampling", "tools")),
-        Need("tools", ("client", "sampling", "tools")),
-    ),
+    )
 )
 """Ask the client to sample a model: the model writes the next message. The request is an entry of
 `inputRequests` and has no id. Sampling is deprecated in this revision.
 """
 
-DISCOVER: Final[Request[types.RequestParams, types.DiscoverResult]] = Request(
+DISCOVER: Final[RequestMethod[types.RequestParams, types.DiscoverResult]] = RequestMethod(
     "server/discover",
     sender="client",
     params=types.RequestParams,
@@ -268,8 +278,8 @@ runtime sends it when a client connects.
 """
 
 SUBSCRIPTIONS_LISTEN: Final[
-    Request[types.SubscriptionsListenRequestParams, types.SubscriptionsListenResult]
-] = Request(
+    RequestMethod[types.SubscriptionsListenRequestParams, types.SubscriptionsListenResult]
+] = RequestMethod(
     "subscriptions/listen",
     sender="client",
     params=types.SubscriptionsListenRequestParams,
@@ -280,10 +290,10 @@ server ends it. The runtime sends it when a client subscribes.
 """
 
 CALL_TOOL: Final[
-    Request[
+    RequestMethod[
         types.CallToolRequestParams, types.CallToolResult, types.CallToolResult | types.InputRequiredResult
     ]
-] = Request(
+] = RequestMethod(
     "tools/call",
     sender="client",
     params=types.CallToolRequestParams,
@@ -303,7 +313,7 @@ CALL_TOOL: Final[
 )
 """Ask the server to run a tool."""
 
-LIST_TOOLS: Final[Request[types.PaginatedRequestParams, types.ListToolsResult]] = Request(
+LIST_TOOLS: Final[RequestMethod[types.PaginatedRequestParams, types.ListToolsResult]] = RequestMethod(
     "tools/list",
     sender="client",
     params=types.PaginatedRequestParams,

@@ -11,7 +11,7 @@ from mcp_bindgen.runtime.abi import (
     ExtensionResult,
     Json,
     MethodNotFound,
-    Request,
+    RequestMethod,
     Returns,
     Server as BaseServer,
 )
@@ -199,7 +199,7 @@ class Context(BaseContext):
         return await self.ask_by(key, _QUESTIONS[type(params)], params)
 
 
-_QUESTIONS: Final[Mapping[type, Request[Any, Any, Any]]] = {
+_QUESTIONS: Final[Mapping[type, RequestMethod[Any, Any, Any]]] = {
     types.ElicitRequestFormParams: methods.ELICIT,
     types.ElicitRequestURLParams: methods.ELICIT,
     types.ListRootsRequestParams: methods.LIST_ROOTS,

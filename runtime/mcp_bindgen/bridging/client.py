@@ -29,7 +29,7 @@ from mcp_bindgen.runtime.protocol.capabilities import declared, merge, tree_of
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.limits import Options
-from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMethod
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
@@ -137,7 +137,7 @@ class ClientBridge:
 
     async def request(
         self,
-        method: Request[Any, Any, Any],
+        method: RequestMethod[Any, Any, Any],
         params: object,
         options: Options | None = None,
         *,
@@ -167,7 +167,7 @@ class ClientBridge:
             wire = outgoing.convert("params", method.name, wire, losses)
         if meta:
             wire["_meta"] = meta
-        assert isinstance(theirs, Request)
+        assert isinstance(theirs, RequestMethod)
         if theirs is method:
             return await client.call(method if params is None and not meta else _untyped_params(method), wire)
         try:
@@ -210,13 +210,13 @@ class ClientBridge:
         typed = self._bridge.incoming.params(ours.method, wire, losses)
         scope = RequestScope(self.home.link, self.session.origin, request_id, self.negotiated)
         answer = await resolved(self.home.handler(self._bridge.home, ours)(scope, typed))
-        if not isinstance(theirs, Request):
+        if not isinstance(theirs, RequestMethod):
             return {}
         return answer if ours.is_custom else self._bridge.outgoing.result(theirs, plain(answer), losses, params)
 
 
 @cache
-def _untyped_params(method: Request[Any, Any, Any]) -> Request[Any, Any, Any]:
+def _untyped_params(method: RequestMethod[Any, Any, Any]) -> RequestMethod[Any, Any, Any]:
     """Return a method whose params are any JSON object; the same object each time."""
     kind: Any = dict[str, Any]
     return replace(method, params=kind)

@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.model.base import fields_filled_in, fields_of
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
-from mcp_bindgen.runtime.protocol.methods import Method, Request
+from mcp_bindgen.runtime.protocol.methods import Method, RequestMethod
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.session import Session
@@ -214,7 +214,7 @@ class Converter:
         """Return converted params in the types of a method of the target; raise `InvalidParams`."""
         return None if method.params is None else self.read("params", method.name, wire, _reader(method))
 
-    def result(self, method: Request[Any, Any, Any], wire: Any, losses: LossReport, params: object) -> Any:
+    def result(self, method: RequestMethod[Any, Any, Any], wire: Any, losses: LossReport, params: object) -> Any:
         """Return a result of the source, in wire form, in the types of a method of the target; `params` asked for it.
 
         Raises:
@@ -230,7 +230,10 @@ class Converter:
         return error if code == error.code else ProtocolError(code, error.message, error.data)
 
     def result_writer(
-        self, method: Request[Any, Any, Any], ours: Request[Any, Any, Any], losses: Callable[[object], LossReport]
+        self,
+        method: RequestMethod[Any, Any, Any],
+        ours: RequestMethod[Any, Any, Any],
+        losses: Callable[[object], LossReport],
     ) -> Callable[[Any, object, object], Any]:
         """Return a function that writes results of a server.
 
@@ -344,7 +347,7 @@ def _reader(method: Method) -> Callable[[Any], Any]:
     return lambda wire: route.read(to_json(wire))
 
 
-def _is_valid(method: Request[Any, Any, Any], data: bytes) -> bool:
+def _is_valid(method: RequestMethod[Any, Any, Any], data: bytes) -> bool:
     try:
         jsonrpc.result_reader(method).validate_json(data)
     except ValidationError:

@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.model.base import fields_of, optional, wire_name
 from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request, filtered
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMethod, filtered
 from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Negotiated
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.routing import Handle
@@ -340,7 +340,7 @@ def era_adapter(home: Revision, wire_client: Client, tasks: TaskGroup) -> EraAda
 # --- stateless servers behind stateful connections ------------------------------------------------------------
 
 
-def with_sender(work: Handle, revision: Revision, method: Request[Any, Any, Any]) -> Handle:
+def with_sender(work: Handle, revision: Revision, method: RequestMethod[Any, Any, Any]) -> Handle:
     """Return a handler for requests of the stateful era, given one of the stateless era.
 
     The `_meta` describes the client as the connection knows it. Members of rounds are dropped: a stateful client that

@@ -24,7 +24,7 @@ from mcp_bindgen.runtime.protocol.bridging import BridgedEngine
 from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_declared, merge, missing, tree_of
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams, ProtocolError
-from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMethod
 from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Handle, Route, message_reader
@@ -104,12 +104,12 @@ class BridgedContext(Context):
             if capability is not None:
                 raise agreed.missing_capability_error(method.name, capability)
 
-    async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: object) -> Any:
+    async def _ask(self, key: str | None, method: RequestMethod[Any, Any, Any], params: object) -> Any:
         bridge, losses = self.bridge, self._losses
         theirs = bridge.outgoing.counterpart(method)
         if theirs is method:
             return await super()._ask(key, method, params)
-        assert isinstance(theirs, Request)
+        assert isinstance(theirs, RequestMethod)
         if theirs.carrier == "embedded":
             if self._questions is None:
                 raise NotConvertible(method.name, "the handler cannot ask: its request cannot be answered in rounds")
@@ -370,7 +370,7 @@ class BridgedDispatcher(Dispatcher):
     def _route(self, route: Route) -> Route:
         name = route.method.name
         ours = self._home.routes.get(name) and self._home_route(name)  # other names are looked up when they are used
-        if ours is None or name in self._other_handlers or not isinstance(route.method, Request):
+        if ours is None or name in self._other_handlers or not isinstance(route.method, RequestMethod):
             return route
         kind = params_kind(ours.method.params, route.method.params, same_era=self._bridge.same_era)
         if kind is None or name == methods.INITIALIZE or not self.is_handled(route, self._server):
@@ -422,10 +422,10 @@ class BridgedDispatcher(Dispatcher):
         work = self._home.bound(ours, self._server)
         if method.name == methods.INITIALIZE:
             return partial(self._initialize, work)
-        if not isinstance(method, Request):
+        if not isinstance(method, RequestMethod):
             handle: Handle = partial(self._take, work, ours)
         else:
-            assert isinstance(ours.method, Request)
+            assert isinstance(ours.method, RequestMethod)
             if _asks(ours.method) and not _asks(method):
                 work = partial(self._settled, work, ours.method)
             if not isinstance(route, BridgedRoute) or route.keeps_params:
@@ -457,7 +457,7 @@ class BridgedDispatcher(Dispatcher):
     def to_wire(self, name: str, work: Handle) -> Handle:
         """Convert the results of a handler to this revision."""
         ours = self._home.routes[self._bridge.incoming.name(name)]
-        assert isinstance(ours.method, Request)
+        assert isinstance(ours.method, RequestMethod)
         return self._with_converted_results(work, self.revision.request(name), ours.method, ours.handler)
 
     # --- from the wire to the handler -------------------------------------------------------------------------
@@ -474,7 +474,7 @@ class BridgedDispatcher(Dispatcher):
     async def _with_converted_params(self, work: Handle, name: str, params: object, ctx: Context) -> Any:
         return await work(self.to_server(name, params, ctx), ctx)
 
-    async def _settled(self, work: Handle, ours: Request[Any, Any, Any], params: object, ctx: Context) -> Any:
+    async def _settled(self, work: Handle, ours: RequestMethod[Any, Any, Any], params: object, ctx: Context) -> Any:
         """Send the questions of a result as requests: results of the wire revision have no questions."""
 
         async def ask(questions: Mapping[str, Any]) -> dict[str, Any]:
@@ -497,7 +497,7 @@ class BridgedDispatcher(Dispatcher):
     # --- from the handler to the wire -------------------------------------------------------------------------
 
     def _with_converted_results(
-        self, work: Handle, method: Request[Any, Any, Any], ours: Request[Any, Any, Any], name: str
+        self, work: Handle, method: RequestMethod[Any, Any, Any], ours: RequestMethod[Any, Any, Any], name: str
     ) -> Handle:
         """Return a handler whose results and errors are of the wire revision.
 
@@ -570,7 +570,7 @@ class BridgedDispatcher(Dispatcher):
         return True
 
 
-def failed_result(method: Request[Any, Any, Any], error: ProtocolError) -> Any:
+def failed_result(method: RequestMethod[Any, Any, Any], error: ProtocolError) -> Any:
     """Return the smallest result of a method that the types of its revision allow, with `isError` and the message.
 
     Raises:
@@ -607,5 +607,5 @@ async def _accept(params: object, ctx: Context) -> Any:
     return {}
 
 
-def _asks(method: Request[Any, Any, Any]) -> bool:
+def _asks(method: RequestMethod[Any, Any, Any]) -> bool:
     return any(asks_for_input(kind) for kind in method.alternatives)

@@ -19,7 +19,7 @@ from mcp_bindgen.runtime.model.base import fields_of, optional, wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_bindgen.runtime.protocol.extension import added_to, with_answers
-from mcp_bindgen.runtime.protocol.methods import OTHER_ROLE, Method, Request, Role, result_type
+from mcp_bindgen.runtime.protocol.methods import OTHER_ROLE, Method, RequestMethod, Role, result_type
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 
@@ -185,7 +185,7 @@ class ExtensionRoutes:
         found: list[Route] = []
         for route in routes:
             method = kinds.extended(route.method)
-            if isinstance(method, Request):
+            if isinstance(method, RequestMethod):
                 method = with_answers(method, extensions)
             found.append(route if method is route.method else Route(method, route.handler))
         return [*found, *(route for one in added for route in one.routes)]

@@ -15,7 +15,7 @@ from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.invalid_items import InvalidItem
-from mcp_bindgen.runtime.protocol.methods import HeaderParams, Method, Request
+from mcp_bindgen.runtime.protocol.methods import HeaderParams, Method, RequestMethod
 from mcp_bindgen.runtime.protocol.revision import Revision
 
 ANNOTATION = "x-mcp-header"
@@ -218,7 +218,7 @@ class HeaderMirror:
     def headers(self, method: Method, params: object) -> Mapping[str, str]:
         """Return the headers of a message; raises `ValueError` if an argument cannot stand in a header."""
         found = {"MCP-Protocol-Version": self._revision, "Mcp-Method": method.name}
-        if isinstance(method, Request) and method.named_by is not None:
+        if isinstance(method, RequestMethod) and method.named_by is not None:
             found["Mcp-Name"] = encode(getattr(params, method.named_by))
         rule = _rule(method)
         if rule is not None:
@@ -263,4 +263,4 @@ class HeaderMirror:
 
 
 def _rule(method: Method) -> HeaderParams | None:
-    return method.header_params if isinstance(method, Request) else None
+    return method.header_params if isinstance(method, RequestMethod) else None

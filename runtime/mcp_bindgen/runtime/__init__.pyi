@@ -26,7 +26,7 @@ from .protocol.limits import Limits as Limits
 from .protocol.limits import Options as Options
 from .protocol.methods import Method as Method
 from .protocol.methods import Notification as Notification
-from .protocol.methods import Request as Request
+from .protocol.methods import RequestMethod as RequestMethod
 from .protocol.request_scope import Level as Level
 from .protocol.request_scope import Link as Link
 from .protocol.revision import Dispatcher as Dispatcher

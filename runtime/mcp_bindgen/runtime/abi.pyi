@@ -12,7 +12,7 @@ from .protocol.methods import Filter as Filter
 from .protocol.methods import HeaderParams as HeaderParams
 from .protocol.methods import Need as Need
 from .protocol.methods import Notification as Notification
-from .protocol.methods import Request as Request
+from .protocol.methods import RequestMethod as RequestMethod
 from .protocol.methods import Truncation as Truncation
 from .protocol.methods import by_name as by_name
 from .protocol.methods import with_alternatives as with_alternatives

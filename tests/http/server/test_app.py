@@ -19,7 +19,7 @@ from starlette.routing import Mount, Route
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp, HttpLimits
-from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
+from mcp_bindgen.runtime import Json, Notification, ProtocolError, RequestMethod, handles
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.harness.checked_connections import (
     INITIALIZED,
@@ -132,7 +132,7 @@ async def post(app: Any, message: Any, headers: Any = None, **more: Any) -> Visi
 # --- servers --------------------------------------------------------------------------------------------------
 
 HELLO: Notification[Any] = Notification("acme/hello", "client", dict[str, Json])
-ECHO: Request[Any, Any] = Request("acme/echo", "client", dict[str, Json], dict[str, Json])
+ECHO: RequestMethod[Any, Any] = RequestMethod("acme/echo", "client", dict[str, Json], dict[str, Json])
 REGION = {"type": "string", "x-mcp-header": "Region"}
 
 

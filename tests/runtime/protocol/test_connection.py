@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime import ConnectionClosed, Json, Model, Notification, ProtocolError, Request, handles
+from mcp_bindgen.runtime import ConnectionClosed, Json, Model, Notification, ProtocolError, RequestMethod, handles
 from mcp_bindgen.runtime.protocol.connection import Connection, State
 from mcp_bindgen.runtime.protocol.events import (
     Answered,
@@ -493,13 +493,13 @@ def test_params_may_be_absent_where_nothing_is_required() -> None:
 class Own(Server):
     """Server with custom methods, whose params have any type."""
 
-    @handles(Request("own/none", "client", None, Json))
+    @handles(RequestMethod("own/none", "client", None, Json))
     async def none(self, ctx: Any) -> None: ...
 
-    @handles(Request("own/list", "client", list[int], Json, params_required=False))
+    @handles(RequestMethod("own/list", "client", list[int], Json, params_required=False))
     async def list(self, params: Any, ctx: Any) -> None: ...
 
-    @handles(Request("own/any", "client", Json, Json))
+    @handles(RequestMethod("own/any", "client", Json, Json))
     async def any(self, params: Any, ctx: Any) -> None: ...
 
     @handles(Notification("own/told", "client", int))
@@ -891,7 +891,7 @@ def test_both_parsers_agree_on_nesting_depth(depth: int) -> None:
 @each("message", [request(1, "ping"), request("a", "roots/list"), request(2, "own"), {"id": 3}])
 def test_a_stateless_client_answers_no_requests(message: Any) -> None:
     class Own(bindings(STATELESS).Client):  # type: ignore[misc]
-        @handles(Request("own", "server", Model, Model, params_required=False))
+        @handles(RequestMethod("own", "server", Model, Model, params_required=False))
         async def own(self, params: Any, ctx: Any) -> Any:
             raise AssertionError
 

@@ -33,7 +33,7 @@ from mcp_bindgen.runtime import (
     Nullable,
     Number,
     ProtocolError,
-    Request,
+    RequestMethod,
     UnexpectedAnswer,
 )
 from mcp_bindgen.runtime.model.base import wire_name
@@ -83,7 +83,7 @@ class FakeLink(runtime.Link):
     async def notify(self, method: Any, params: Any, *, related: object = None) -> None:
         self.keep(method, params)
 
-    def keep(self, method: Request[Any, Any, Any] | Notification[Any], params: object) -> None:
+    def keep(self, method: RequestMethod[Any, Any, Any] | Notification[Any], params: object) -> None:
         self.sent.append((method.name, json.loads(TypeAdapter(method.params).dump_json(params))))
 
 
@@ -245,7 +245,7 @@ def test_a_handler_of_a_method_without_params_gets_only_the_context() -> None:
         async def on_tock(self, ctx: int) -> None:
             raise LookupError(ctx)
 
-    tick = Request[None, int]("tick", sender="client", params=None, result=int)
+    tick = RequestMethod[None, int]("tick", sender="client", params=None, result=int)
     tock = Notification[None]("tock", sender="client", params=None)
     side = Stubs.dispatcher = Dispatcher(REVISION, "server", Route(tick, "tick"), Route(tock, "on_tock"))
     assert asyncio.run(dispatch(side, Target(), "tick", None, 1)) == 2

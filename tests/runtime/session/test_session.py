@@ -825,8 +825,12 @@ class Greeting(runtime.Model):
     name: str
 
 
-SERVER_GREET: runtime.Request[Greeting, Greeting] = runtime.Request("acme/greet", "client", Greeting, Greeting)
-CLIENT_GREET: runtime.Request[Greeting, runtime.Json] = runtime.Request("acme/greet", "server", Greeting, runtime.Json)
+SERVER_GREET: runtime.RequestMethod[Greeting, Greeting] = runtime.RequestMethod(
+    "acme/greet", "client", Greeting, Greeting
+)
+CLIENT_GREET: runtime.RequestMethod[Greeting, runtime.Json] = runtime.RequestMethod(
+    "acme/greet", "server", Greeting, runtime.Json
+)
 SHOUT: runtime.Notification[dict[str, int]] = runtime.Notification("acme/shout", "both", dict[str, int])
 
 
@@ -860,7 +864,9 @@ async def test_both_sides_may_define_custom_methods() -> None:
         await until(lambda: len(shouts) == 2)
         assert sorted(shouts, key=len) == [{}, {"server": 1}]
         with pytest.raises(runtime.ProtocolError) as caught:
-            await connection.client.call(runtime.Request("acme/nope", "client", Greeting, Greeting), Greeting(name="x"))
+            await connection.client.call(
+                runtime.RequestMethod("acme/nope", "client", Greeting, Greeting), Greeting(name="x")
+            )
         assert caught.value.code == -32601
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import ConnectionClosed, Json, Notification, ProtocolError, Request, handles
+from mcp_bindgen.runtime import ConnectionClosed, Json, Notification, ProtocolError, RequestMethod, handles
 from mcp_bindgen.runtime.protocol.connection import Connection, State
 from mcp_bindgen.runtime.protocol.errors import UnsupportedRevision
 from mcp_bindgen.runtime.protocol.events import Answered, CancelRequested, Event, Notified, Rejected, Requested
@@ -485,7 +485,7 @@ async def test_a_server_may_answer_discovery_itself() -> None:
 
 # --- custom methods of a server -------------------------------------------------------------------------------
 
-ECHO: Request[Any, Any] = Request("acme/echo", "client", dict[str, Json], dict[str, Json])
+ECHO: RequestMethod[Any, Any] = RequestMethod("acme/echo", "client", dict[str, Json], dict[str, Json])
 HELLO: Notification[Any] = Notification("acme/hello", "client", dict[str, Json])
 
 

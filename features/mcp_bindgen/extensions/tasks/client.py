@@ -14,7 +14,7 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import invalid_answer
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, TOO_MANY_REQUESTS, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.extension import ExtensionResult
-from mcp_bindgen.runtime.protocol.methods import Request
+from mcp_bindgen.runtime.protocol.methods import RequestMethod
 from mcp_bindgen.runtime.session.client import Client
 
 CALL, GET, UPDATE, CANCEL = "tools/call", "tasks/get", "tasks/update", "tasks/cancel"
@@ -58,7 +58,7 @@ class Task(Generic[Result]):
     def __init__(
         self,
         client: ClientEngine,
-        method: Request[Any, Result, Any],
+        method: RequestMethod[Any, Result, Any],
         id: str,
         result: Result | None = None,
         *,
@@ -207,7 +207,7 @@ class ClientEngine(Client):
         Returns:
             The handle; it is over if the server has answered at once.
         """
-        method: Request[Any, Any, Any] = self.dispatcher.revision.request(CALL)
+        method: RequestMethod[Any, Any, Any] = self.dispatcher.revision.request(CALL)
         wire = {"name": name, "arguments": dict(arguments or {}), **more}
         params = jsonrpc.typed_params(method, {**wire, "_meta": {**self.link.meta, **more.get("_meta", {})}})
         answer = await self.settle_questions(method, params, await self.request(method, params))
@@ -221,14 +221,16 @@ class ClientEngine(Client):
         """Return the handle of a task with a known id."""
         return Task(self, self.dispatcher.revision.request(CALL), id)
 
-    async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
+    async def settle(
+        self, method: RequestMethod[Params, Result, Any], params: Params, answer: ExtensionResult
+    ) -> Result:
         """Wait for the result of a request that became a task; cancel the task if the wait fails."""
         if not isinstance(answer, self.tasks_extension.types.CreateTaskResult):
             return await super().settle(method, params, answer)
         created: Any = answer
         return await self._begun(method, created.task_id).result(or_cancel=True)
 
-    def _begun(self, method: Request[Any, Result, Any], id: str) -> Task[Result]:
+    def _begun(self, method: RequestMethod[Any, Result, Any], id: str) -> Task[Result]:
         if method.name not in self.tasks_extension.alternatives:
             raise invalid_answer(f"{method.name} was answered with a task")
         return Task(self, method, id, pause=_MIN_POLL_SECONDS)

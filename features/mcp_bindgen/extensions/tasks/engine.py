@@ -23,7 +23,7 @@ from mcp_bindgen.runtime.protocol.bridging import BridgedEngine
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams, ProtocolError
-from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, Request
+from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, RequestMethod
 from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.protocol.routing import Handle
@@ -558,7 +558,9 @@ class TaskLink(Link):
     def _questions(self) -> TaskQuestions:
         return TaskQuestions(self._running)
 
-    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+    async def request(
+        self, method: RequestMethod[Any, Any, Any], params: object, *, related: RequestId | None = None
+    ) -> Any:
         """Ask the client, and wait for the answer."""
         return await self._questions.ask(self._questions.next_key(method.name), method, params)
 
@@ -580,7 +582,7 @@ class TaskQuestions(Questions):
         super().__init__({})
         self._running = running
 
-    async def ask(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
+    async def ask(self, key: str, method: RequestMethod[Any, Any, Any], params: object) -> Any:
         """Return the answer of the client to a question."""
         question = {"method": method.name} | ({} if params is None else {"params": jsonrpc.plain(params)})
         self.used.update(await self._running.ask({key: question}))

@@ -15,13 +15,13 @@ from .stubs import constant, params_annotation
 
 def values(scope: PackageScope) -> dict[str, object]:
     """Return the variables of the template."""
-    words = {"Request" if method.kind == "request" else "Notification" for method in scope.methods}
+    words = {"RequestMethod" if method.kind == "request" else "Notification" for method in scope.methods}
     words |= {"Need" for method in scope.methods if method.needs}
     words |= {"Filter" for method in scope.methods if method.filter is not None}
     words |= {"Truncation" for method in scope.methods if method.truncation is not None}
     words |= {"HeaderParams" for method in scope.methods if method.header_params is not None}
     reopened = list(_reopened(scope)) if scope.origin else []
-    words |= {"Request" for _ in reopened}
+    words |= {"RequestMethod" for _ in reopened}
     return {
         "words": ["Json", *sorted(words), "by_name", "with_alternatives"],
         "methods": scope.methods,
@@ -106,7 +106,7 @@ def _generic(scope: PackageScope, method: Method) -> str:
         return f"Notification[{params}]"
     known = list(map(scope.annotation, method.answers))
     more = f", {' | '.join(known)}" if method.alternatives else ""
-    return f"Request[{params}, {known[0]}{more}]"
+    return f"RequestMethod[{params}, {known[0]}{more}]"
 
 
 def _reopened(scope: PackageScope) -> Iterator[tuple[Method, tuple[Type, ...]]]:

@@ -16,7 +16,7 @@ from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
-from mcp_bindgen.runtime.protocol.methods import HeaderParams, Request
+from mcp_bindgen.runtime.protocol.methods import HeaderParams, RequestMethod
 from mcp_bindgen.runtime.protocol.request_scope import Handler, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
@@ -34,7 +34,7 @@ _PARAM = PREFIX.lower().encode()
 def mirrored(endpoint: Endpoint, dispatcher: Dispatcher, route: Route, handler: Handler) -> Handler:
     """Check that the headers of a request agree with its body before it is handled."""
     revision, method = dispatcher.revision, route.method
-    if not revision.era.is_stateless or not isinstance(method, Request):
+    if not revision.era.is_stateless or not isinstance(method, RequestMethod):
         return handler
     schemas = None if method.header_params is None else _ArgumentSchemas(endpoint, dispatcher, method.header_params)
 
@@ -61,7 +61,7 @@ def mirrored(endpoint: Endpoint, dispatcher: Dispatcher, route: Route, handler: 
     return checked
 
 
-def _check(headers: Mapping[bytes, bytes], revision: Revision, method: Request[Any, Any], params: object) -> None:
+def _check(headers: Mapping[bytes, bytes], revision: Revision, method: RequestMethod[Any, Any], params: object) -> None:
     """Check the headers with the revision, the method and its target; raises `HeaderMismatch`."""
     for header, wanted in ((VERSION, revision.name), (b"mcp-method", method.name)):
         if headers.get(header) != wanted.encode() and (found := header_text(headers, header)) != wanted:

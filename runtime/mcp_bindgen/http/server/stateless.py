@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.protocol.connection import Connection
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, ProtocolError, SessionRequired
 from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
-from mcp_bindgen.runtime.protocol.methods import INITIALIZE, SET_LEVEL, Notification, Path, Request
+from mcp_bindgen.runtime.protocol.methods import INITIALIZE, SET_LEVEL, Notification, Path, RequestMethod
 from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
@@ -165,7 +165,9 @@ class _Unremembered(Negotiated):
 class _Reply(Exchange):
     """Link to the client of a POST: its response alone."""
 
-    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+    async def request(
+        self, method: RequestMethod[Any, Any], params: object, *, related: RequestId | None = None
+    ) -> Any:
         """Refuse: any worker could get the answer."""
         raise SessionRequired(method.name)
 

@@ -49,7 +49,7 @@ from .envelope import (
 from .errors import ConnectionClosed, InvalidParams, MethodNotFound, NotInitialized, ProtocolError
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .limits import Limits
-from .methods import CANCELLED, INITIALIZE, INITIALIZED, LISTEN, PING, Notification, Request, Role
+from .methods import CANCELLED, INITIALIZE, INITIALIZED, LISTEN, PING, Notification, RequestMethod, Role
 from .revision import Dispatcher, Dispatchers
 from .routing import Route
 from .transport import Lost, Oversized, Parsed
@@ -411,7 +411,7 @@ class Connection:
         except ProtocolError as error:
             return [Answered(pending, error=error)]
 
-    def read_result(self, method: Request[Any, Any], wire: object) -> tuple[Any, Any]:
+    def read_result(self, method: RequestMethod[Any, Any], wire: object) -> tuple[Any, Any]:
         """Return a result from its wire form, typed, and the wire form without invalid items.
 
         A client leaves out invalid items of a result's lists, and records them in `invalid_items`.
@@ -443,7 +443,11 @@ class Connection:
     # --- sending ----------------------------------------------------------------------------------------------
 
     def request(
-        self, method: Request[Any, Any], params: object, progress: bool = False, meta: Mapping[str, Any] | None = None
+        self,
+        method: RequestMethod[Any, Any],
+        params: object,
+        progress: bool = False,
+        meta: Mapping[str, Any] | None = None,
     ) -> tuple[Pending, bytes]:
         """Return the pending request and the message to send.
 

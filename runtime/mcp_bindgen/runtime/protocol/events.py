@@ -8,7 +8,7 @@ from typing import Any
 from .access import RequestOrigin
 from .envelope import RequestId
 from .errors import ProtocolError
-from .methods import Request
+from .methods import RequestMethod
 from .revision import Dispatcher
 from .routing import Route
 
@@ -81,5 +81,5 @@ class Pending:
     """A request of this side that waits for its response. `waiter` belongs to its sender."""
 
     id: int
-    method: Request[Any, Any]
+    method: RequestMethod[Any, Any]
     waiter: Any = None

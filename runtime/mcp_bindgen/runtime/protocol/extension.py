@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ..model.base import Model
-from .methods import Method, Request, Role
+from .methods import Method, RequestMethod, Role
 from .routing import Route
 
 
@@ -85,7 +85,7 @@ def definers(kind: type, *names: str) -> list[Any]:
     return [one for one in kind.__mro__ if vars(one).keys() >= set(names)]
 
 
-def with_answers(method: Request[Any, Any], extensions: Iterable[Extension]) -> Request[Any, Any]:
+def with_answers(method: RequestMethod[Any, Any], extensions: Iterable[Extension]) -> RequestMethod[Any, Any]:
     """Return a method of core with the types by which extensions may answer it; the same if there are none."""
     more = [kind for one in extensions for kind in one.answering(method.name)]
     return replace(method, alternatives=(*method.alternatives, *more)) if more else method

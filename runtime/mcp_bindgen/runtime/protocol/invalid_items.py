@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from ..model.base import fields_of, wire_fields
 from ..model.json_types import is_array, is_object, parse_json
 from ..model.validation import located
-from .methods import Request, classes
+from .methods import RequestMethod, classes
 
 _LONGEST_STEP = 60  # characters of a member's name in a pointer
 _CONTENT, _STRUCTURED, _LIFETIME = "content", "structuredContent", "ttlMs"
@@ -40,7 +40,7 @@ class InvalidItem:
         return f"{self.method}: {self.pointer}: {self.problem}"
 
 
-def drop_invalid(method: Request[Any, Any], wire: object) -> tuple[Any, list[InvalidItem]]:
+def drop_invalid(method: RequestMethod[Any, Any], wire: object) -> tuple[Any, list[InvalidItem]]:
     """Return an invalid result without the invalid entries of its lists, and a record of each entry.
 
     Two mistakes are valid: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without

@@ -22,7 +22,7 @@ from ..model.json_types import is_object, whole_json
 from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
 from .extension import ExtensionResult
-from .methods import Method, Request, result_type
+from .methods import Method, RequestMethod, result_type
 from .routing import Route, WrongResult, record
 
 METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]{1,128})"')
@@ -54,18 +54,18 @@ def peek_request(data: bytes) -> int | None:
 
 
 @cache
-def answer_reader(method: Request[Any, Any]) -> TypeAdapter[dict[str, Any]]:
+def answer_reader(method: RequestMethod[Any, Any]) -> TypeAdapter[dict[str, Any]]:
     """Return the reader of a whole response to one method."""
     return record("Answer", {"jsonrpc": Literal["2.0"], "id": int | str, "result": _answers(method)})
 
 
 @cache
-def result_reader(method: Request[Any, Any]) -> TypeAdapter[Any]:
+def result_reader(method: RequestMethod[Any, Any]) -> TypeAdapter[Any]:
     """Return the reader of a result alone."""
     return TypeAdapter(_answers(method))
 
 
-def _answers(method: Request[Any, Any]) -> Any:
+def _answers(method: RequestMethod[Any, Any]) -> Any:
     if not method.alternatives:
         return method.result
     kinds = {result_type(kind): kind for kind in method.answers}
@@ -96,10 +96,10 @@ def read_params(route: Route, message: dict[str, Any]) -> Any:
 
 def typed_params(method: Method, wire: dict[str, Any]) -> Any:
     """Return the params of a method from their wire form."""
-    return _writer(method.params).validate_json((to_json if isinstance(method, Request) else write_result)(wire))
+    return _writer(method.params).validate_json((to_json if isinstance(method, RequestMethod) else write_result)(wire))
 
 
-def typed_result(method: Request[Any, Any], wire: object) -> Any:
+def typed_result(method: RequestMethod[Any, Any], wire: object) -> Any:
     """Return the result of a method from its wire form; raise `ProtocolError` when it is none.
 
     Constructor defaults may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
@@ -183,7 +183,7 @@ def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> N
     Raises:
         WrongResult: It is not; the error has file and line of the handler.
     """
-    if not isinstance(method, Request):
+    if not isinstance(method, RequestMethod):
         return
     classes = method.answers
     if None not in method.result_types:

@@ -187,7 +187,7 @@ class _Method(Generic[Params]):
 
 
 @dataclass(frozen=True, eq=False)
-class Request(_Method[Params], Generic[Params, Result, Answer]):
+class RequestMethod(_Method[Params], Generic[Params, Result, Answer]):
     """A method that is answered.
 
     `Params` and `Result` are the types of its params and of its usual result; `Answer` is the type of all its
@@ -264,22 +264,22 @@ result_type: Callable[[Any], str | None] = cache(_result_type)
 """Return the `resultType` of a class of results; `None` if it has none."""
 
 
-Method = Request[Any, Any] | Notification[Any]
+Method = RequestMethod[Any, Any] | Notification[Any]
 """A method of a revision or extension; generated modules `methods` hold one for each."""
 
 
 @cache
-def untyped(method: Request[Any, Any]) -> Request[Any, dict[str, Any]]:
+def untyped(method: RequestMethod[Any, Any]) -> RequestMethod[Any, dict[str, Any]]:
     """Return the same method with any JSON object as its result."""
     return replace(method, result=dict[str, Any], alternatives=())
 
 
 def with_alternatives(
-    method: Request[Params, Result, Known], *more: type[Other]
-) -> Request[Params, Result, Known | Other]:
+    method: RequestMethod[Params, Result, Known], *more: type[Other]
+) -> RequestMethod[Params, Result, Known | Other]:
     """Return the same request with more types that may answer it."""
     widened = replace(method, alternatives=(*method.alternatives, *more))
-    return cast(Request[Params, Result, Known | Other], widened)
+    return cast(RequestMethod[Params, Result, Known | Other], widened)
 
 
 def filtered(methods: Mapping[str, Method]) -> list[tuple[Notification[Any], Filter]]:

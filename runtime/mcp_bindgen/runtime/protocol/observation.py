@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from .errors import ProtocolError
 from .events import Notified, Requested
-from .methods import Request, Role
+from .methods import RequestMethod, Role
 from .revision import Revision
 
 
@@ -42,7 +42,7 @@ class Observer(Protocol):
         ...
 
     def asking(
-        self, role: Role, link: Any, revision: Revision, method: Request[Any, Any], params: object
+        self, role: Role, link: Any, revision: Revision, method: RequestMethod[Any, Any], params: object
     ) -> AbstractContextManager[Observed]:
         """See a request of ours, from when it is made to its answer.
 

@@ -14,7 +14,7 @@ from .capabilities import is_declared
 from .envelope import RequestId
 from .errors import CapabilityMissing, MethodNotFound
 from .limits import Limits, Options
-from .methods import SUBSCRIBE, UPDATED, Method, Notification, Params, Path, Request, Role
+from .methods import SUBSCRIBE, UPDATED, Method, Notification, Params, Path, RequestMethod, Role
 from .revision import Dispatcher
 from .routing import Route
 
@@ -150,7 +150,7 @@ class Link(Protocol):
         return nullcontext()
 
     async def request(
-        self, method: Request[Params, Any, Answer], params: Params, *, related: RequestId | None = None
+        self, method: RequestMethod[Params, Any, Answer], params: Params, *, related: RequestId | None = None
     ) -> Answer:
         """Send a request and wait for its answer; raises `ProtocolError` when the answer is an error.
 

@@ -15,7 +15,7 @@ from ..logs import log
 from . import jsonrpc
 from .errors import MethodNotFound
 from .extension import Extension, added_to, definers, with_answers
-from .methods import LISTEN, OTHER_ROLE, Method, Notification, Path, Request, Role, result_type
+from .methods import LISTEN, OTHER_ROLE, Method, Notification, Path, RequestMethod, Role, result_type
 from .routing import Handle, Route, asynchronous, custom_routes
 
 
@@ -144,10 +144,10 @@ class Revision:
         return self._notification(self.log_name)
 
     @cached_property
-    def ping(self) -> Request[Any, Any] | None:
+    def ping(self) -> RequestMethod[Any, Any] | None:
         """The request that asks whether the other side is still there."""
         found = self.methods.get(self.ping_name)
-        return found if isinstance(found, Request) else None
+        return found if isinstance(found, RequestMethod) else None
 
     def _notification(self, name: str) -> Notification[Any] | None:
         found = self.methods.get(name)
@@ -164,7 +164,7 @@ class Revision:
         """The key that sorts revisions, the best last: drafts, then by date."""
         return not self.draft, self.name
 
-    def request(self, name: str) -> Request[Any, Any]:
+    def request(self, name: str) -> RequestMethod[Any, Any]:
         """Return the descriptor of a request; raises `MethodNotFound` where the revision has none of that name."""
         method = self.methods.get(name)
         if method is None or method.kind != "request":
@@ -260,10 +260,10 @@ class Dispatcher:
             found._custom = custom_routes(kind)
         return found
 
-    def answerable(self, method: Request[Any, Any], offers: Mapping[str, Any]) -> Request[Any, Any]:
+    def answerable(self, method: RequestMethod[Any, Any], offers: Mapping[str, Any]) -> RequestMethod[Any, Any]:
         """Return a request of ours with the answers of those extensions that the other side declares."""
         core = self.revision.methods.get(method.name) if self.extensions else None
-        if not isinstance(core, Request) or method.result is not core.result:
+        if not isinstance(core, RequestMethod) or method.result is not core.result:
             return method
         return _answered(core, tuple([one for one in self.extensions if one.is_in(offers)]))
 
@@ -307,7 +307,7 @@ class Dispatcher:
 
 def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> Handle:
     """Return a handler as a function of params and context that truncates its list, if the list has a limit."""
-    truncation = method.truncation if isinstance(method, Request) else None
+    truncation = method.truncation if isinstance(method, RequestMethod) else None
     if truncation is None:
         return handler if method.params is not None else lambda params, context: handler(context)
 

@@ -52,7 +52,7 @@ from ..protocol.methods import (
     UNSUBSCRIBE,
     Method,
     Notification,
-    Request,
+    RequestMethod,
     untyped,
 )
 from ..protocol.request_scope import Answer, Handler, Negotiated, RequestScope
@@ -106,7 +106,7 @@ class RequestGuard(Protocol):
 class Bridge(Protocol):
     """Conversion between a client and a server of another revision."""
 
-    async def request(self, method: Request[Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
+    async def request(self, method: RequestMethod[Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
         """Send a request of the client's revision and return its usual result."""
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
@@ -258,7 +258,7 @@ class Client(Caller, Side):
             log.info("%s; listening again", error)
             await anyio.sleep(listening.pause())
 
-    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+    async def request(self, method: RequestMethod[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
         send: Send = self._send
         for step in reversed(self._STEPS):
@@ -266,17 +266,17 @@ class Client(Caller, Side):
         answer: Answer = await send(method, params)
         return answer
 
-    def _send(self, method: Request[Any, Any], params: object) -> Awaitable[Any]:
+    def _send(self, method: RequestMethod[Any, Any], params: object) -> Awaitable[Any]:
         if self._bridge is not None:
             return self._bridge.request(method, params, self.options, fresh=self._fresh)
         return self.link.request(method, params, self.options)
 
-    def _recovered(self, method: Request[Any, Any], send: Send) -> Send:
+    def _recovered(self, method: RequestMethod[Any, Any], send: Send) -> Send:
         """Send the request again after an error that can be mended."""
         if self._bridge is not None:  # its own client tries
             return send
 
-        async def recovered(method: Request[Any, Any], params: object) -> Any:
+        async def recovered(method: RequestMethod[Any, Any], params: object) -> Any:
             known = self.link.introductions
             try:
                 return await send(method, params)
@@ -286,17 +286,17 @@ class Client(Caller, Side):
 
         return recovered
 
-    def _guarded(self, method: Request[Any, Any], send: Send) -> Send:
+    def _guarded(self, method: RequestMethod[Any, Any], send: Send) -> Send:
         """Let the guard see the request and its answer; the client behind a bridge has the same guard."""
         guard = self.guard
         if guard is None or self._bridge is not None:
             return send
         return lambda method, params: guard.request(self, method, params, partial(send, method, params))
 
-    def _checked(self, method: Request[Any, Any], send: Send) -> Send:
+    def _checked(self, method: RequestMethod[Any, Any], send: Send) -> Send:
         """Check that the server declares what the request needs, and that its result is one of the method."""
 
-        async def checked(method: Request[Any, Any], params: object) -> Any:
+        async def checked(method: RequestMethod[Any, Any], params: object) -> Any:
             self.check(method, params)
             answer = await send(method, params)
             if self._bridge is None:
@@ -312,14 +312,14 @@ class Client(Caller, Side):
 
         return checked
 
-    def _extended(self, method: Request[Any, Any], send: Send) -> Send:
+    def _extended(self, method: RequestMethod[Any, Any], send: Send) -> Send:
         """Accept the results by which declared extensions may answer."""
         if not self.extensions or method.extension is not None or self._bridge is not None:
             return send
         agreed = self.link.negotiated
         return lambda method, params: send(agreed.dispatcher.answerable(method, agreed.declared["server"]), params)
 
-    def _cached(self, method: Request[Any, Any], send: Send) -> Send:
+    def _cached(self, method: RequestMethod[Any, Any], send: Send) -> Send:
         """Return a result that is cached."""
         cache = self.cache
         if cache is None or self._bridge is not None or not method.is_cacheable:
@@ -330,7 +330,7 @@ class Client(Caller, Side):
     _STEPS = (_recovered, _guarded, _checked, _extended, _cached)
     """Work around each request, the outermost first; a step with nothing to do returns what follows it."""
 
-    async def _recover(self, method: Request[Any, Any], error: Exception, known: int) -> None:
+    async def _recover(self, method: RequestMethod[Any, Any], error: Exception, known: int) -> None:
         """Do what a request needs to succeed after an error; raise the error if nothing helps.
 
         If the server has forgotten the session, introduce this client again, unless it was introduced since
@@ -351,14 +351,14 @@ class Client(Caller, Side):
                     with suppress(ProtocolError):
                         await self.link.request(lost, params, self.options)
 
-    def _note(self, method: Request[Any, Any], params: Any) -> None:
+    def _note(self, method: RequestMethod[Any, Any], params: Any) -> None:
         """Note a request that the server has answered, if its effect ends with the session."""
         if method.name == UNSUBSCRIBE:
             self.link.lasting.pop(params.uri, None)
         elif method.name in (SUBSCRIBE, SET_LEVEL):
             self.link.lasting[params.uri if method.name == SUBSCRIBE else SET_LEVEL] = method, params
 
-    async def relearn(self, method: Request[Any, Any]) -> None:
+    async def relearn(self, method: RequestMethod[Any, Any]) -> None:
         """Read all pages of a list again; its entries may ask for other headers now."""
         client = self.with_options(fresh=True)
 
@@ -369,7 +369,7 @@ class Client(Caller, Side):
         async for _ in client.pages(page):
             pass
 
-    async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
+    async def call(self, method: RequestMethod[Params, Result, Any], params: Params) -> Result:
         """Send a request and return its usual result; the handlers answer questions of the server meanwhile.
 
         If an extension answers with a result of its own, `settle` gets the usual result.
@@ -396,7 +396,7 @@ class Client(Caller, Side):
         result: Any = answer
         return cast(Result, result)
 
-    async def settle_questions(self, method: Request[Any, Any], params: Any, first: Any) -> Any:
+    async def settle_questions(self, method: RequestMethod[Any, Any], params: Any, first: Any) -> Any:
         """Answer the server's questions with the handlers until the server returns a result.
 
         Raises:
@@ -414,7 +414,9 @@ class Client(Caller, Side):
             found[key] = answer if isinstance(answer, Model) else jsonrpc.typed_result(asked, answer)
         return found
 
-    async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
+    async def settle(
+        self, method: RequestMethod[Params, Result, Any], params: Params, answer: ExtensionResult
+    ) -> Result:
         """Return the usual result of a request, given the result of an extension.
 
         A client of an extension overrides this if the extension has a way to the usual result, and calls
@@ -481,7 +483,7 @@ class Client(Caller, Side):
         if work is None and route.method.kind == "request" and route.method.name != PING:
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
-        has_roots = isinstance(route.method, Request) and "roots" in fields_of(route.method.result)
+        has_roots = isinstance(route.method, RequestMethod) and "roots" in fields_of(route.method.result)
         needs, extension = route.method.needs, route.method.extension
 
         def handle(scope: RequestScope, params: object) -> Any:
@@ -513,7 +515,7 @@ class Client(Caller, Side):
         return id_ in self.link.connection.pending  # else the subscription is over
 
 
-Send: TypeAlias = Callable[[Request[Any, Any], Any], Awaitable[Any]]
+Send: TypeAlias = Callable[[RequestMethod[Any, Any], Any], Awaitable[Any]]
 """Sends a request with its params, and returns its result."""
 
 

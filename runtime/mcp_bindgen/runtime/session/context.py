@@ -17,7 +17,17 @@ from ..protocol.capabilities import missing
 from ..protocol.envelope import RequestId, invalid_answer
 from ..protocol.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
 from ..protocol.extension import Extension
-from ..protocol.methods import ELICIT, LIST_ROOTS, OTHER_ROLE, SAMPLE, Method, Notification, Params, Request, Result
+from ..protocol.methods import (
+    ELICIT,
+    LIST_ROOTS,
+    OTHER_ROLE,
+    SAMPLE,
+    Method,
+    Notification,
+    Params,
+    RequestMethod,
+    Result,
+)
 from ..protocol.request_scope import LEVELS, Answer, Level, Link, Negotiated, RequestScope, is_wanted
 from ..protocol.revision import Revision
 from .session import Session
@@ -76,7 +86,7 @@ class Caller:
             if capability is not None:
                 raise agreed.missing_capability_error(method.name, capability)
 
-    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+    async def request(self, method: RequestMethod[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type.
 
         Raises:
@@ -87,7 +97,7 @@ class Caller:
         self.check(method, params)
         return await self.link.request(method, params)
 
-    async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
+    async def call(self, method: RequestMethod[Params, Result, Any], params: Params) -> Result:
         """Send a request and return its usual result.
 
         Raises:
@@ -235,13 +245,13 @@ class Context(Caller):
             return meta.model_dump()
         return meta if is_object(meta) else {}
 
-    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+    async def request(self, method: RequestMethod[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
         self.check(method, params)
         answer: Answer = await self._ask(None, method, params)
         return answer
 
-    async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
+    async def call(self, method: RequestMethod[Params, Result, Any], params: Params) -> Result:
         """Send a request and return its usual result; raise as `ask_by` does."""
         return await self.ask_by(None, method, params)
 
@@ -355,11 +365,11 @@ class Context(Caller):
         answer = await self.ask_by(method.name, method, jsonrpc.typed_params(method, {}))
         return [Root(root.uri, root.name) for root in answer.roots]
 
-    def _asks(self, name: str) -> Request[Any, Any]:
+    def _asks(self, name: str) -> RequestMethod[Any, Any]:
         """Return the method of a question; raise `CapabilityMissing` if the revision does not have it."""
         revision = self._words
         method = revision.methods.get(name)
-        if not isinstance(method, Request):
+        if not isinstance(method, RequestMethod):
             raise CapabilityMissing(name, ("client", name.partition("/")[0]), revision.name)
         return method
 
@@ -370,7 +380,7 @@ class Context(Caller):
         self._asked.add(key)
         return key
 
-    async def ask_by(self, key: str | None, method: Request[Params, Result, Any], params: Params) -> Result:
+    async def ask_by(self, key: str | None, method: RequestMethod[Params, Result, Any], params: Params) -> Result:
         """Ask the client something, as `ask_params` does, by a method of your choice.
 
         Args:
@@ -394,7 +404,7 @@ class Context(Caller):
         result: Result = answer
         return result
 
-    async def _ask(self, key: str | None, method: Request[Any, Any], params: object) -> Any:
+    async def _ask(self, key: str | None, method: RequestMethod[Any, Any], params: object) -> Any:
         if method.carrier != "embedded":
             return await self.link.request(method, params, related=self.request_id)
         if self._questions is None:

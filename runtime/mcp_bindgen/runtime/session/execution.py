@@ -13,7 +13,7 @@ from ..protocol.capabilities import Side, declared, is_declared
 from ..protocol.connection import Connection
 from ..protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, MethodNotFound, ProtocolError
 from ..protocol.events import Notified, Requested
-from ..protocol.methods import Request
+from ..protocol.methods import RequestMethod
 from ..protocol.observation import Observed
 from ..protocol.request_scope import Link, RequestScope
 from ..protocol.revision import Dispatcher, Revision
@@ -60,7 +60,11 @@ async def handle(link: Link, event: Requested | Notified, seen: Observed | None 
             return b"", None
         if type(answer) is not jsonrpc.Written and not event.route.is_custom:
             jsonrpc.check_kind(method, answer, handler)
-        if isinstance(method, Request) and method.opt_in is not None and method.lacks_opt_in(event.params, answer):
+        if (
+            isinstance(method, RequestMethod)
+            and method.opt_in is not None
+            and method.lacks_opt_in(event.params, answer)
+        ):
             problem = f"returned {type(answer).__name__} without {method.opt_in!r}"
             raise WrongResult(f"the handler of {method.name} {problem}", handler)
         return connection.respond(id_, answer), None
@@ -108,7 +112,7 @@ def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> Handle:
     """
     method = route.method
     capability = method.capabilities.get("client")
-    if not isinstance(method, Request) or method.items is None or capability is None:
+    if not isinstance(method, RequestMethod) or method.items is None or capability is None:
         raise MethodNotFound(method.name)
     if not is_declared(declared(server, dispatcher), *capability[1:]):
         raise MethodNotFound(method.name)

@@ -14,7 +14,7 @@ from ..model.json_types import is_array
 from ..model.validation import located
 from ..protocol import jsonrpc
 from ..protocol.errors import InvalidParams, NotAnswered, ProtocolError, UnexpectedAnswer
-from ..protocol.methods import Request
+from ..protocol.methods import RequestMethod
 
 _ANSWER = "answer"
 """The field of a form that asks for one value."""
@@ -68,7 +68,7 @@ class Form:
         required: list[str] = record.get("required", []) if self._is_record else [_ANSWER]
         self._schema = {"type": "object", "properties": fields, **({"required": required} if required else {})}
 
-    def params(self, method: Request[Any, Any], message: str, revision: str) -> Any:
+    def params(self, method: RequestMethod[Any, Any], message: str, revision: str) -> Any:
         """Return the typed params of the question; raise `TypeError` if the forms of the revision lack something."""
         try:
             return jsonrpc.typed_params(method, {"message": message, "requestedSchema": self._schema})
@@ -181,7 +181,7 @@ def _whole(value: object) -> Any:
 
 
 def sampling_params(
-    method: Request[Any, Any], prompt: str, max_tokens: int, system_prompt: str | None, temperature: float | None
+    method: RequestMethod[Any, Any], prompt: str, max_tokens: int, system_prompt: str | None, temperature: float | None
 ) -> Any:
     """Return the typed params for one prompt to a model."""
     message = {"role": "user", "content": {"type": "text", "text": prompt}}
@@ -189,7 +189,7 @@ def sampling_params(
     return jsonrpc.typed_params(method, {name: value for name, value in wire.items() if value is not None})
 
 
-def text_of(method: Request[Any, Any], result: Any) -> str:
+def text_of(method: RequestMethod[Any, Any], result: Any) -> str:
     """Return the text of a model's message; raise `UnexpectedAnswer` if it has none."""
     content: Any = result.content
     blocks: list[Any] = content if is_array(content) else [content]

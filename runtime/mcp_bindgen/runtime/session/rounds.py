@@ -26,7 +26,7 @@ from ..model.validation import problems
 from ..protocol import jsonrpc
 from ..protocol.envelope import invalid_answer
 from ..protocol.errors import INVALID_PARAMS, InvalidParams, ProtocolError, UnexpectedAnswer
-from ..protocol.methods import Request, result_type
+from ..protocol.methods import RequestMethod, result_type
 
 _MAX_ROUNDS = 32
 _PAUSE = 0.1  # seconds before the next round of a result without questions
@@ -60,7 +60,7 @@ class Questions:
         self._counted += 1
         return f"{method}#{self._counted}"
 
-    async def ask(self, key: str, method: Request[Any, Any], params: object) -> Any:
+    async def ask(self, key: str, method: RequestMethod[Any, Any], params: object) -> Any:
         """Return the answer under `key`; without an answer, end the handler until the next round.
 
         Raises:
@@ -99,7 +99,7 @@ def other_than_required(error: BaseException) -> BaseException | None:
 
 
 async def settle_rounds(
-    method: Request[Any, Any],
+    method: RequestMethod[Any, Any],
     params: Any,
     answer: Any,
     ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]],
@@ -128,7 +128,7 @@ async def settle_rounds(
     raise UnexpectedAnswer(method.name, answer)
 
 
-def understood(method: Request[Any, Any], answer: Any) -> Any:
+def understood(method: RequestMethod[Any, Any], answer: Any) -> Any:
     """Return a result if its `resultType` is that of its class; else raise `ProtocolError`."""
     expected = result_type(type(answer))
     if expected is not None and answer.result_type != expected:

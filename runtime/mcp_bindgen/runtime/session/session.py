@@ -26,7 +26,7 @@ from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..protocol.limits import Limits, Options
-from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Params, Request
+from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Params, RequestMethod
 from ..protocol.request_scope import Answer, Endpoint, Link, Negotiated
 from ..protocol.transport import AskUser, LogIn, Lost, Outgoing, Oversized, Transport
 from .execution import handle
@@ -168,7 +168,7 @@ class Session(Link):
         self.origin: RequestOrigin = transport.origin
         self._threads: anyio.CapacityLimiter | None = None
         self.introductions = 0
-        self.lasting: dict[str, tuple[Request[Any, Any], Any]] = {}
+        self.lasting: dict[str, tuple[RequestMethod[Any, Any], Any]] = {}
         self._endless: set[Callable[[], object]] = set()
         self.closed: anyio.Event = anyio.Event()
         self._events: Iterator[Event] = iter(())
@@ -448,7 +448,7 @@ class Session(Link):
 
     async def request(
         self,
-        method: Request[Params, Any, Answer],
+        method: RequestMethod[Params, Any, Answer],
         params: Params,
         options: Options | None = None,
         *,

@@ -17,7 +17,7 @@ from ..protocol import jsonrpc
 from ..protocol.capabilities import declared, merge, missing, tree_of
 from ..protocol.envelope import parse
 from ..protocol.errors import CapabilityMissing, ProtocolError
-from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_type
+from ..protocol.methods import DISCOVER, LISTEN, Path, RequestMethod, Role, result_type
 from ..protocol.request_scope import Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Dispatchers, Revision
 from ..protocol.routing import Handle, Route
@@ -47,7 +47,7 @@ def handler(
     method, revision = route.method, dispatcher.revision
     offers = declared(server, dispatcher)
     context = server.context
-    if not isinstance(method, Request):
+    if not isinstance(method, RequestMethod):
         if not dispatcher.is_handled(route, server):
             return lambda scope, params: None
         take = dispatcher.bound(route, server)
@@ -122,7 +122,7 @@ def _work(server: Server, dispatcher: Dispatcher, route: Route, offers: dict[str
 async def _round(
     signer: RequestStateSigner,
     server: Server,
-    method: Request[Any, Any],
+    method: RequestMethod[Any, Any],
     work: Handle,
     scope: RequestScope,
     params: Any,

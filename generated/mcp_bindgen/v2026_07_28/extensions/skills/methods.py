@@ -6,14 +6,14 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import Request, by_name
+from mcp_bindgen.runtime.abi import RequestMethod, by_name
 from mcp_bindgen.v2026_07_28 import types as core
 
 from . import types
 
 READ_RESOURCE_DIRECTORY: Final[
-    Request[types.ReadResourceDirectoryRequestParams, types.ReadResourceDirectoryResult]
-] = Request(
+    RequestMethod[types.ReadResourceDirectoryRequestParams, types.ReadResourceDirectoryResult]
+] = RequestMethod(
     "resources/directory/read",
     sender="client",
     params=types.ReadResourceDirectoryRequestParams,
@@ -24,7 +24,7 @@ READ_RESOURCE_DIRECTORY: Final[
 )
 """Ask the server for the direct children of a directory. Requires a server that declares `directoryRead`."""
 
-GET_SKILL: Final[Request[types.GetSkillRequestParams, types.GetSkillResult]] = Request(
+GET_SKILL: Final[RequestMethod[types.GetSkillRequestParams, types.GetSkillResult]] = RequestMethod(
     "skills/get",
     sender="client",
     params=types.GetSkillRequestParams,
@@ -34,7 +34,7 @@ GET_SKILL: Final[Request[types.GetSkillRequestParams, types.GetSkillResult]] = R
 )
 """Ask the server for one skill by the URI of its `SKILL.md`, listed or not."""
 
-LIST_SKILLS: Final[Request[core.PaginatedRequestParams, types.ListSkillsResult]] = Request(
+LIST_SKILLS: Final[RequestMethod[core.PaginatedRequestParams, types.ListSkillsResult]] = RequestMethod(
     "skills/list",
     sender="client",
     params=core.PaginatedRequestParams,

@@ -6,7 +6,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import Filter, Notification, Request, by_name, with_alternatives
+from mcp_bindgen.runtime.abi import Filter, Notification, RequestMethod, by_name, with_alternatives
 from mcp_bindgen.v2026_07_28 import methods as core_methods
 
 from . import types
@@ -20,7 +20,7 @@ TASK_STATUS: Final[Notification[types.TaskStatusNotificationParams]] = Notificat
 )
 """Tell a subscribed client that the state of a task has changed."""
 
-CANCEL_TASK: Final[Request[types.CancelTaskRequestParams, types.CancelTaskResult]] = Request(
+CANCEL_TASK: Final[RequestMethod[types.CancelTaskRequestParams, types.CancelTaskResult]] = RequestMethod(
     "tasks/cancel",
     sender="client",
     params=types.CancelTaskRequestParams,
@@ -30,7 +30,7 @@ CANCEL_TASK: Final[Request[types.CancelTaskRequestParams, types.CancelTaskResult
 )
 """Ask the server to cancel a task. The task may still complete or fail."""
 
-GET_TASK: Final[Request[types.GetTaskRequestParams, types.GetTaskResult]] = Request(
+GET_TASK: Final[RequestMethod[types.GetTaskRequestParams, types.GetTaskResult]] = RequestMethod(
     "tasks/get",
     sender="client",
     params=types.GetTaskRequestParams,
@@ -40,7 +40,7 @@ GET_TASK: Final[Request[types.GetTaskRequestParams, types.GetTaskResult]] = Requ
 )
 """Ask the server for the state of a task."""
 
-UPDATE_TASK: Final[Request[types.UpdateTaskRequestParams, types.UpdateTaskResult]] = Request(
+UPDATE_TASK: Final[RequestMethod[types.UpdateTaskRequestParams, types.UpdateTaskResult]] = RequestMethod(
     "tasks/update",
     sender="client",
     params=types.UpdateTaskRequestParams,
