@@ -23,14 +23,14 @@ from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMethod, filtered
 from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Negotiated
 from mcp_bindgen.runtime.protocol.revision import Revision
-from mcp_bindgen.runtime.protocol.routing import Handle
+from mcp_bindgen.runtime.protocol.routing import UserHandler
 from mcp_bindgen.runtime.protocol.stateless import ROUND
 from mcp_bindgen.runtime.protocol.uris import followed_key
 from mcp_bindgen.runtime.session.client import Client
 
 from .converter import implementation, plain
 
-Answer = Callable[[dict[str, Any], Client], Awaitable[dict[str, Any]]]
+StandIn = Callable[[dict[str, Any], Client], Awaitable[dict[str, Any]]]
 """Answers a request, given its params in wire form and the wire client with its options; returns the wire form."""
 
 _UNSUBSCRIBE_SECONDS = 1.0
@@ -77,7 +77,7 @@ class EraAdapter:
     """
 
     def __init__(self, home: Revision, wire_client: Client) -> None:
-        self.answers: Mapping[str, Answer] = {}
+        self.answers: Mapping[str, StandIn] = {}
         self._home, self._wire_client = home, wire_client
         self._wire = wire_client.dispatcher.revision
         self._changing = anyio.Lock()
@@ -116,7 +116,7 @@ class StatefulClient(EraAdapter):
         self._uris: dict[str, str] = {}  # canonical form -> form of the first request
         self._scope: anyio.CancelScope | None = None
         self._ended = anyio.Event()
-        self.answers: Mapping[str, Answer] = {
+        self.answers: Mapping[str, StandIn] = {
             methods.PING: self._ping,
             methods.SET_LEVEL: self._set_level,
             methods.SUBSCRIBE: self._subscribe,
@@ -340,7 +340,7 @@ def era_adapter(home: Revision, wire_client: Client, tasks: TaskGroup) -> EraAda
 # --- stateless servers behind stateful connections ------------------------------------------------------------
 
 
-def with_sender(work: Handle, revision: Revision, method: RequestMethod[Any, Any, Any]) -> Handle:
+def with_sender(work: UserHandler, revision: Revision, method: RequestMethod[Any, Any, Any]) -> UserHandler:
     """Return a handler for requests of the stateful era, given one of the stateless era.
 
     The `_meta` describes the client as the connection knows it. Members of rounds are dropped: a stateful client that

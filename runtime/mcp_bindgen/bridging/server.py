@@ -27,7 +27,7 @@ from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMethod
 from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
-from mcp_bindgen.runtime.protocol.routing import Handle, Route, message_reader
+from mcp_bindgen.runtime.protocol.routing import Route, UserHandler, message_reader
 from mcp_bindgen.runtime.protocol.stateless import ROUND
 from mcp_bindgen.runtime.session import subscriptions
 from mcp_bindgen.runtime.session.context import Context
@@ -49,14 +49,14 @@ class RevisionBridge(Protocol):
         """The wire revision."""
         ...
 
-    def plain(self, name: str) -> Handle:
+    def plain(self, name: str) -> UserHandler:
         """Return the server's handler of a request, for params and results of the wire revision."""
         ...
 
     def to_server(self, name: str, params: object, ctx: Any) -> Any:
         """Return params of the wire revision in the types of the server's revision."""
 
-    def to_wire(self, name: str, work: Handle) -> Handle:
+    def to_wire(self, name: str, work: UserHandler) -> UserHandler:
         """Convert the results of a handler to the wire revision."""
         ...
 
@@ -388,7 +388,7 @@ class BridgedDispatcher(Dispatcher):
         return self._server.bridged_engines(self)
 
     @cached_property
-    def _other_handlers(self) -> dict[str, Handle]:
+    def _other_handlers(self) -> dict[str, UserHandler]:
         """Method name -> handler, of extensions, and of subscriptions for a server of the other era."""
         found = {name: handle for engine in self.engines for name, handle in engine.handlers.items()}
         subscribe = self.revision.methods.get(methods.SUBSCRIBE) or self._home.revision.methods.get(methods.SUBSCRIBE)
@@ -410,20 +410,20 @@ class BridgedDispatcher(Dispatcher):
             return route.is_custom or route.method.name in self._other_handlers
         return route.is_custom or self._home.is_handled(ours, self._server)
 
-    def handler(self, route: Route, target: object) -> Handle:
+    def handler(self, route: Route, target: object) -> UserHandler:
         """Return the handler of a route, with conversions; raise `MethodNotFound` if the server does not handle it."""
         if route.method.name in self._other_handlers:
             return self._other_handlers[route.method.name]
         return self._home.handler(route, self._server) if route.is_custom else self._converting(route)
 
-    def _converting(self, route: Route) -> Handle:
+    def _converting(self, route: Route) -> UserHandler:
         """Return the server's handler of a route of the wire revision, with conversions."""
         method, ours = route.method, self._home_route(route.method.name) or route
         work = self._home.bound(ours, self._server)
         if method.name == methods.INITIALIZE:
             return partial(self._initialize, work)
         if not isinstance(method, RequestMethod):
-            handle: Handle = partial(self._take, work, ours)
+            handle: UserHandler = partial(self._take, work, ours)
         else:
             assert isinstance(ours.method, RequestMethod)
             if _asks(ours.method) and not _asks(method):
@@ -437,7 +437,7 @@ class BridgedDispatcher(Dispatcher):
 
     # --- for engines of extensions ----------------------------------------------------------------------------
 
-    def plain(self, name: str) -> Handle:
+    def plain(self, name: str) -> UserHandler:
         """Return the server's handler of a request, for params and results of this revision."""
         return self._converting(self._native.routes[name])
 
@@ -454,7 +454,7 @@ class BridgedDispatcher(Dispatcher):
             wire["_meta"] = sender_meta(self._home.revision, ctx.negotiated, wire.get("_meta", {}))
         return self._bridge.incoming.params(method, wire, self._bridge.losses(ctx.link))
 
-    def to_wire(self, name: str, work: Handle) -> Handle:
+    def to_wire(self, name: str, work: UserHandler) -> UserHandler:
         """Convert the results of a handler to this revision."""
         ours = self._home.routes[self._bridge.incoming.name(name)]
         assert isinstance(ours.method, RequestMethod)
@@ -462,7 +462,7 @@ class BridgedDispatcher(Dispatcher):
 
     # --- from the wire to the handler -------------------------------------------------------------------------
 
-    async def _take(self, work: Handle, ours: Route, params: object, ctx: Context) -> None:
+    async def _take(self, work: UserHandler, ours: Route, params: object, ctx: Context) -> None:
         """Handle a notification; leave it out if the server's revision cannot express it."""
         try:
             typed = self._bridge.incoming.params(ours.method, plain(params), self._bridge.losses(ctx.link))
@@ -471,10 +471,12 @@ class BridgedDispatcher(Dispatcher):
             return
         await work(typed, ctx)
 
-    async def _with_converted_params(self, work: Handle, name: str, params: object, ctx: Context) -> Any:
+    async def _with_converted_params(self, work: UserHandler, name: str, params: object, ctx: Context) -> Any:
         return await work(self.to_server(name, params, ctx), ctx)
 
-    async def _settled(self, work: Handle, ours: RequestMethod[Any, Any, Any], params: object, ctx: Context) -> Any:
+    async def _settled(
+        self, work: UserHandler, ours: RequestMethod[Any, Any, Any], params: object, ctx: Context
+    ) -> Any:
         """Send the questions of a result as requests: results of the wire revision have no questions."""
 
         async def ask(questions: Mapping[str, Any]) -> dict[str, Any]:
@@ -487,7 +489,7 @@ class BridgedDispatcher(Dispatcher):
 
         return await settle_rounds(ours, params, await work(params, ctx), ask, again)
 
-    async def _initialize(self, work: Handle, params: object, ctx: Context) -> Any:
+    async def _initialize(self, work: UserHandler, params: object, ctx: Context) -> Any:
         """Let the server answer `initialize` itself, in the revision of the connection."""
         method = self._home.revision.request(methods.INITIALIZE)
         typed = self._bridge.incoming.params(method, plain(params), self._bridge.losses(ctx.link))
@@ -497,8 +499,8 @@ class BridgedDispatcher(Dispatcher):
     # --- from the handler to the wire -------------------------------------------------------------------------
 
     def _with_converted_results(
-        self, work: Handle, method: RequestMethod[Any, Any, Any], ours: RequestMethod[Any, Any, Any], name: str
-    ) -> Handle:
+        self, work: UserHandler, method: RequestMethod[Any, Any, Any], ours: RequestMethod[Any, Any, Any], name: str
+    ) -> UserHandler:
         """Return a handler whose results and errors are of the wire revision.
 
         Args:

@@ -26,7 +26,7 @@ from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams
 from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, RequestMethod
 from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
-from mcp_bindgen.runtime.protocol.routing import Handle
+from mcp_bindgen.runtime.protocol.routing import UserHandler
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.rounds import Questions, settle_rounds
 from mcp_bindgen.runtime.session.server import Server
@@ -120,7 +120,7 @@ class ServerEngine(Server):
 
     # --- creation ---------------------------------------------------------------------------------------------
 
-    def around(self, method: Method, handler: Handle) -> Handle:
+    def around(self, method: Method, handler: UserHandler) -> UserHandler:
         """Return the handler of calls, which creates a task for a tool with task options."""
         work = super().around(method, handler)
         if method.name != CALL:
@@ -169,7 +169,7 @@ class ServerEngine(Server):
         return self.dispatcher.extended(type(self))
 
     @cached_property
-    def _call(self) -> Handle:
+    def _call(self) -> UserHandler:
         return self._dispatcher.bound(self._dispatcher.routes[CALL], self)
 
     @cached_property
@@ -181,7 +181,7 @@ class ServerEngine(Server):
         return WeakValueDictionary()
 
     async def _run(self, record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        """Run the handler of a task: see `service.Handle`."""
+        """Run the handler of a task: see `service.UserHandler`."""
         revision = self._dispatcher.revision
         method = revision.request(record.method)
         wire = {**record.params, "_meta": {**record.params.get("_meta", {}), "progressToken": record.id}}
@@ -334,7 +334,7 @@ _HANDLERS: Mapping[str, Callable[..., Any]] = {"get_task": _get, "update_task": 
 
 def _tool_list(
     adapter: RevisionBridge, server: ServerEngine, shown: Callable[[dict[str, Any], ToolTask], dict[str, Any] | None]
-) -> Handle:
+) -> UserHandler:
     """Return the handler of `tools/list`; `shown` changes or hides the entry of a tool with task options."""
     own = cache(lambda: adapter.plain(LIST_TOOLS))  # not before the routes of the adapter exist
 
@@ -374,7 +374,7 @@ class CoreTasks(BridgedEngine):
         self._own: WeakKeyDictionary[Session, dict[str, None]] = WeakKeyDictionary()  # session -> ids of its tasks
         self._asking: WeakValueDictionary[tuple[str, str], Lock] = WeakValueDictionary()  # task and key of a question
         self._sessions = StatusSender(server.all_tasks, self._send)
-        handlers: Mapping[str, Handle] = {
+        handlers: Mapping[str, UserHandler] = {
             CALL: self.call_tool,
             LIST_TOOLS: _tool_list(adapter, server, _with_support),
             GET: self.get_task,
@@ -386,11 +386,11 @@ class CoreTasks(BridgedEngine):
         super().__init__(handlers, {"tasks": {"requests": {"tools": {"call": {}}}}})
 
     @cached_property
-    def _call(self) -> Handle:
+    def _call(self) -> UserHandler:
         return self._adapter.plain(CALL)
 
     @cached_property
-    def _outcome(self) -> Handle:
+    def _outcome(self) -> UserHandler:
         return self._adapter.to_wire(CALL, self._read_outcome)
 
     def _typed(self, name: str, wire: Mapping[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from ..protocol.revision import KnownRevision
 from .access import Operation
 from .methods import Notification
 from .revision import Dispatcher, Revision
-from .routing import Handle
+from .routing import UserHandler
 
 C = TypeVar("C")
 
@@ -53,7 +53,7 @@ class BridgedEngine:
         capabilities: The capabilities to declare in addition to those of these handlers.
     """
 
-    handlers: Mapping[str, Handle]
+    handlers: Mapping[str, UserHandler]
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -16,7 +16,7 @@ from . import jsonrpc
 from .errors import MethodNotFound
 from .extension import Extension, added_to, definers, with_answers
 from .methods import LISTEN, OTHER_ROLE, Method, Notification, Path, RequestMethod, Role, result_type
-from .routing import Handle, Route, asynchronous, custom_routes
+from .routing import Route, UserHandler, asynchronous, custom_routes
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +295,7 @@ class Dispatcher:
         handler: Callable[..., Any] = getattr(target, route.handler)
         return handler
 
-    def bound(self, route: Route, target: object) -> Handle:
+    def bound(self, route: Route, target: object) -> UserHandler:
         """Return the handler of `target` as a coroutine function of params and context; a `def` runs in a thread.
 
         Raises:
@@ -305,7 +305,7 @@ class Dispatcher:
         return _negotiated(self, route.method, target, work) if self.extensions else work
 
 
-def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> Handle:
+def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> UserHandler:
     """Return a handler as a function of params and context that truncates its list, if the list has a limit."""
     truncation = method.truncation if isinstance(method, RequestMethod) else None
     if truncation is None:
@@ -320,7 +320,7 @@ def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> Handle:
     return truncated
 
 
-def _negotiated(dispatcher: Dispatcher, method: Method, target: Any, work: Handle) -> Handle:
+def _negotiated(dispatcher: Dispatcher, method: Method, target: Any, work: UserHandler) -> UserHandler:
     """Return a handler that uses extensions only if the peer declares them.
 
     Raises (the handler):

@@ -124,7 +124,7 @@ def message_reader(method: Method, params: object) -> Callable[[bytes], dict[str
     return record("Message", fields).validator.validate_json
 
 
-Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
+UserHandler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 """Takes the params and the context of a message, and returns its result."""
 
 

@@ -17,13 +17,13 @@ from ..protocol.methods import RequestMethod
 from ..protocol.observation import Observed
 from ..protocol.request_scope import Link, RequestScope
 from ..protocol.revision import Dispatcher, Revision
-from ..protocol.routing import Handle, Route, WrongResult
+from ..protocol.routing import Route, UserHandler, WrongResult
 
-Answer = tuple[bytes, ProtocolError | None]
+Outcome = tuple[bytes, ProtocolError | None]
 """The bytes of an answer, empty where none is to be sent, and the error that is in them."""
 
 
-async def handle(link: Link, event: Requested | Notified, seen: Observed | None = None) -> Answer:
+async def handle(link: Link, event: Requested | Notified, seen: Observed | None = None) -> Outcome:
     """Run the handler of a message, and answer it.
 
     Failures have the same results on every transport: an error of the protocol is sent as it is; a capability that the
@@ -104,7 +104,7 @@ def introduction(target: Side, revision: Revision) -> Any:
     return target.info if target.info is not None else revision.types.Implementation(name="mcp-bindgen", version="0")
 
 
-def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> Handle:
+def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> UserHandler:
     """Return a handler that answers with an empty list, for a feature that a server declares without a list handler.
 
     Raises:

@@ -16,7 +16,7 @@ from ..protocol.extension import definers
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import Method
 from ..protocol.request_scope import Endpoint, Link
-from ..protocol.routing import Handle, Returns
+from ..protocol.routing import Returns, UserHandler
 from .context import Context
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Server(Side):
         """
         return ()
 
-    def around(self, method: Method, handler: Handle) -> Handle:
+    def around(self, method: Method, handler: UserHandler) -> UserHandler:
         """Return the handler of a method, given the server's handler: by default the same.
 
         An extension that takes part in other methods overrides this, and begins with `super().around`. Its own results

@@ -20,7 +20,7 @@ from ..protocol.errors import CapabilityMissing, ProtocolError
 from ..protocol.methods import DISCOVER, LISTEN, Path, RequestMethod, Role, result_type
 from ..protocol.request_scope import Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Dispatchers, Revision
-from ..protocol.routing import Handle, Route
+from ..protocol.routing import Route, UserHandler
 from .execution import empty_list, introduction
 from .rounds import Questions, RequestStateSigner, asks_for_input, other_than_required
 from .server import Server
@@ -101,7 +101,9 @@ def single_errors(error: Exception) -> Iterator[Any]:
         yield from single_errors(one)
 
 
-def _work(server: Server, dispatcher: Dispatcher, route: Route, offers: dict[str, Any], served: Dispatchers) -> Handle:
+def _work(
+    server: Server, dispatcher: Dispatcher, route: Route, offers: dict[str, Any], served: Dispatchers
+) -> UserHandler:
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
     if dispatcher.is_handled(route, server):
@@ -123,7 +125,7 @@ async def _round(
     signer: RequestStateSigner,
     server: Server,
     method: RequestMethod[Any, Any],
-    work: Handle,
+    work: UserHandler,
     scope: RequestScope,
     params: Any,
 ) -> Any:
