@@ -13,7 +13,7 @@ import pytest
 from mcp_bindgen.cluster.store import MESSAGE_BYTES, SESSION_BYTES
 from mcp_bindgen.http import HttpLimits, StoreLimits
 from mcp_bindgen.http.server.errors import StoreFull
-from mcp_bindgen.http.server.event_store import Event, account_of
+from mcp_bindgen.http.server.event_store import StoredEvent, account_of
 from tests.cluster.test_shared_store import headers, stores, workers
 from tests.harness.checked_connections import initialize, refused, request, until
 from tests.harness.http_wires import LATEST
@@ -76,7 +76,7 @@ async def test_stored_bytes_are_counted_correctly_after_random_operations(redis:
                     case 3 | 4 | 5 | 6:
                         number = last[session, stream] = last.get((session, stream), 0) + 1
                         pending = chance.choice([None, b"[1]", b'["%s"]' % data])
-                        await store.write(session, stream, [Event(number, data)], pending)
+                        await store.write(session, stream, [StoredEvent(number, data)], pending)
                     case 7 | 8:
                         await store.add(session, data)
                     case 9:
@@ -117,7 +117,7 @@ async def test_a_principal_that_floods_the_store_does_not_affect_other_principal
     with redis_server(tmp_path, *options) as redis:
         async with stores(redis, 2, limits=limits) as made:
             await made[0].create("calm", 60, "anna", 100)
-            await made[0].write("calm", "a", [Event(1, b"kept")], b"[1]")
+            await made[0].write("calm", "a", [StoredEvent(1, b"kept")], b"[1]")
             for turn in range(300):
                 store, session = made[turn % 2], f"s{turn}"
                 try:
@@ -125,14 +125,16 @@ async def test_a_principal_that_floods_the_store_does_not_affect_other_principal
                     await store.update(session, b"{}", 0, ready=True)
                 except StoreFull:
                     session = f"s{turn % 50}"
-                await store.write(session, f"{turn}", [Event(1, bytes(400_000)), Event(2, bytes(100_000))], None)
+                await store.write(
+                    session, f"{turn}", [StoredEvent(1, bytes(400_000)), StoredEvent(2, bytes(100_000))], None
+                )
                 if turn % 7 == 0:
                     await store.forget(session)
                 if turn % 10 == 0:
                     await made[1].create(f"anna{turn}", 60, "anna", 100)
                     assert await made[1].refresh("calm", 0) is not None
                     assert redis.client.info("memory")["used_memory"] < 20 << 20
-            assert await made[1].read("calm", "a", 0) == [Event(1, b"kept")]
+            assert await made[1].read("calm", "a", 0) == [StoredEvent(1, b"kept")]
             check(redis, limits)
 
 
@@ -144,13 +146,15 @@ async def test_eviction_removes_the_oldest_events_of_the_full_or_largest_princip
             await store.create(session, 60, session[0], 9)
         for turn in range(1, 5):
             for session in ("a1", "a2"):
-                await store.write(session, "x", [Event(turn, bytes(2000))], b"")
+                await store.write(session, "x", [StoredEvent(turn, bytes(2000))], b"")
                 await asyncio.sleep(0.002)
         assert [await store.span(session, "x") for session in ("a1", "a2")] == [(1, 4), (1, 4)]
-        await store.write("a2", "x", [Event(5, bytes(4000))], b"")
+        await store.write("a2", "x", [StoredEvent(5, bytes(4000))], b"")
         assert [await store.span(session, "x") for session in ("a1", "a2")] == [(2, 4), (2, 5)]
-        await store.write("b1", "x", [Event(1, bytes(9000))], b"")
-        await store.write("c1", "x", [Event(1, bytes(12_000))], b"")  # exceeds the total: evicts from a, the largest
+        await store.write("b1", "x", [StoredEvent(1, bytes(9000))], b"")
+        await store.write(
+            "c1", "x", [StoredEvent(1, bytes(12_000))], b""
+        )  # exceeds the total: evicts from a, the largest
         assert await store.span("b1", "x") == await store.span("c1", "x") == (1, 1)
         check(redis, limits)
 
@@ -159,7 +163,7 @@ async def test_records_and_request_ids_count_and_are_refused_above_the_limit(red
     async with stores(redis, limits=StoreLimits(size_of_principal=10_000)) as (store,):
         await store.create("s", 60, "anna", 9)
         await store.create("t", 60, "anna", 9)
-        await store.write("t", "a", [Event(1, bytes(1000))], None)
+        await store.write("t", "a", [StoredEvent(1, bytes(1000))], None)
         assert await store.update("s", bytes(6000), 0) is not None
         await refused(store.update("t", bytes(6000), 0), StoreFull)
         assert await store.update("t", bytes(10), 0) is not None
@@ -273,7 +277,7 @@ async def test_workers_tolerate_unreadable_signing_keys_and_stream_state(
         session = await two.begin()
         await dead.load(redis.client.keys("*:s:*")[0].decode().rpartition(":")[2])
         key = redis.client.keys("*:s:*")[0].decode().rpartition(":")[2]
-        await dead.write(key, "x", [Event(1, b"{}")], b"garbage")
+        await dead.write(key, "x", [StoredEvent(1, b"{}")], b"garbage")
         redis.client.zadd(f"{PREFIX}workers", {dead.worker: 1})
         await until(lambda: redis.client.zscore(f"{PREFIX}workers", dead.worker) is None)
         (_, ended) = await dead.read(key, "x", 0)

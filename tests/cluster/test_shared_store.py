@@ -31,7 +31,7 @@ from mcp_bindgen.cluster.session_registry import (
 )
 from mcp_bindgen.cluster.store import FORMAT
 from mcp_bindgen.http import HttpApp, HttpLimits, SseApp
-from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
+from mcp_bindgen.http.server.event_store import StoredEvent, StoreUnavailable
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
 from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime.session import client as client_module
@@ -379,8 +379,8 @@ async def stores(redis: RedisServer, count: int = 1, **options: Any) -> AsyncIte
             await one.resign()
 
 
-def events(*numbers: int, size: int = 3) -> list[Event]:
-    return [Event(number, b"%d" % number * size) for number in numbers]
+def events(*numbers: int, size: int = 3) -> list[StoredEvent]:
+    return [StoredEvent(number, b"%d" % number * size) for number in numbers]
 
 
 async def test_a_repeated_write_is_stored_once(redis: RedisServer) -> None:
@@ -572,10 +572,10 @@ async def test_a_slow_reader_gets_every_event_that_two_workers_add_concurrently(
             stream.advance(2, said[1])
             await stream.put(said[3])
             stream.advance(await other.add("s", said[4]), said[4])
-            read: list[Event] = []
+            read: list[StoredEvent] = []
             while len(read) < len(said):
                 read += await stream.read(read[-1].number if read else 0)
-        assert read == [Event(number, data) for number, data in enumerate(said, 1)]
+        assert read == [StoredEvent(number, data) for number, data in enumerate(said, 1)]
 
 
 async def test_a_repeatedly_refused_client_leaves_nothing_in_the_store(redis: RedisServer) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.http.event_stream import KEEP_ALIVE, Event, EventDecoder, encode
+from mcp_bindgen.http.event_stream import KEEP_ALIVE, EventDecoder, ServerSentEvent, encode
 from mcp_bindgen.runtime.protocol.transport import Oversized
 from tests.harness.effort import each
 
@@ -115,7 +115,7 @@ def test_events_have_a_type() -> None:
 def test_the_decoder_accepts_any_bytes(data: bytes, sizes: list[int]) -> None:
     stream, _ = feed(data, list(sizes), limit=10)
     stream.connect()
-    assert stream.feed(b"data: ok\n\n") == [Event("message", b"ok")]
+    assert stream.feed(b"data: ok\n\n") == [ServerSentEvent("message", b"ok")]
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 5000])

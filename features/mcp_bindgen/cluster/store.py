@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 
 from mcp_bindgen.http.server import event_store
 from mcp_bindgen.http.server.errors import StoreFull
-from mcp_bindgen.http.server.event_store import Event, StoredSession, StoreUnavailable
+from mcp_bindgen.http.server.event_store import StoredEvent, StoredSession, StoreUnavailable
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 
@@ -296,7 +296,7 @@ class SharedStore:
 
     # --- streams ----------------------------------------------------------------------------------------------
 
-    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+    async def write(self, session: str, stream: str, events: Sequence[StoredEvent], pending: bytes | None) -> None:
         """Add events to a stream of this worker; see `EventStore`. A worker that counts as dead begins no stream."""
         parts: list[Argument] = []
         for event in events:
@@ -316,10 +316,10 @@ class SharedStore:
         (found,) = await self.positions([(session, stream)])
         return None if found is None else (found.after + 1, found.last)
 
-    async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
+    async def read(self, session: str, stream: str, after: int) -> Sequence[StoredEvent]:
         """Return the next events of a stream; see `EventStore`."""
         found = await self._insist("read", session, stream, after, event_store.PAGE)
-        return event_store.page(Event(number, data) for number, data in zip(found[::2], found[1::2], strict=True))
+        return event_store.page(StoredEvent(number, data) for number, data in zip(found[::2], found[1::2], strict=True))
 
     async def attach(
         self, session: str, stream: str, token: str, after: int | None, force: bool

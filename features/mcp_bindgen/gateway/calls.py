@@ -54,7 +54,7 @@ class Question:
             self.answer.set_result(answer)
 
 
-class Call:
+class RelayedCall:
     """Request of a client on its way to the server.
 
     Args:
@@ -67,7 +67,9 @@ class Call:
         may_ask: True if questions of the server can be passed on.
     """
 
-    def __init__(self, ctx: RelayContext, work: Callable[[Call], Awaitable[Any]], release: Callable[[], None]) -> None:
+    def __init__(
+        self, ctx: RelayContext, work: Callable[[RelayedCall], Awaitable[Any]], release: Callable[[], None]
+    ) -> None:
         self.ctx: RelayContext | None = ctx
         self.may_ask = False
         self._work, self._release = work, release
@@ -119,7 +121,7 @@ class Call:
 
 @dataclass(frozen=True)
 class _Parked:
-    call: Call
+    call: RelayedCall
     owner: tuple[Any, ...]
     until: float
 
@@ -136,7 +138,7 @@ class ParkedCalls:
         self._limit, self._ttl = limit, ttl
         self._calls: OrderedDict[str, _Parked] = OrderedDict()
 
-    def park(self, key: str, call: Call, owner: tuple[Any, ...]) -> None:
+    def park(self, key: str, call: RelayedCall, owner: tuple[Any, ...]) -> None:
         """Keep a call until its question is answered.
 
         Args:
@@ -151,7 +153,7 @@ class ParkedCalls:
             oldest = next(key for key, parked in self._calls.items() if parked.owner[0] == most)
             self._end(oldest, "too many calls wait for answers")
 
-    def take(self, keys: Collection[str], owner: tuple[Any, ...]) -> Call | None:
+    def take(self, keys: Collection[str], owner: tuple[Any, ...]) -> RelayedCall | None:
         """Return the call that waits for an answer under one of the keys, or None."""
         for key in keys:
             found = self._calls.get(key)

@@ -39,7 +39,7 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.session.targets import Address, Auth, Target
 
-from .calls import Call, ParkedCalls, RelayContext
+from .calls import ParkedCalls, RelayContext, RelayedCall
 from .upstream import Connections, Offer, Sender, Upstream
 
 _OWN = frozenset({methods.INITIALIZE, methods.DISCOVER, methods.LISTEN, methods.PING})
@@ -172,14 +172,14 @@ class Relay(KeepsHandlers, Server):
             if own is None:
                 self.upstreams.give_back(upstream)
 
-        call = Call(ctx, lambda call: upstream.request(method, params, call, ctx), release)
+        call = RelayedCall(ctx, lambda call: upstream.request(method, params, call, ctx), release)
         if not may_ask or not upstream.sender.capabilities:
             return await call.directly()
         call.may_ask = True
         self._tasks.start_soon(call.run)
         return await self._answered(call, ctx, owner)
 
-    async def _answered(self, call: Call, ctx: RelayContext, owner: tuple[Any, ...]) -> Any:
+    async def _answered(self, call: RelayedCall, ctx: RelayContext, owner: tuple[Any, ...]) -> Any:
         """Pass questions of the server on until it has answered."""
         is_parked = False
         try:

@@ -31,7 +31,7 @@ from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.session.targets import Address
 
-from .calls import Call, Question, RelayContext
+from .calls import Question, RelayContext, RelayedCall
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds before connecting again
 
@@ -90,7 +90,7 @@ class Upstream:
     """
 
     def __init__(self, place: Address, offer: Offer, sender: Sender, tasks: TaskGroup, timeout: float) -> None:
-        self.calls: dict[Call, None] = {}
+        self.calls: dict[RelayedCall, None] = {}
         self.link: Link | None = None
         self.context: type[RelayContext] | None = None
         self.sender = sender
@@ -217,7 +217,9 @@ class Upstream:
     def _revision(self) -> Any:
         return self._offer.bindings.REVISION
 
-    async def request(self, method: RequestMethod[Any, Any, Any], params: object, call: Call, ctx: RelayContext) -> Any:
+    async def request(
+        self, method: RequestMethod[Any, Any, Any], params: object, call: RelayedCall, ctx: RelayContext
+    ) -> Any:
         """Send a request of a client and return the result, of whatever type.
 
         Raises:
@@ -250,7 +252,7 @@ class Upstream:
         named = {keys["log_level"]: level} if level is not None and "log_level" in keys else {}
         return {**own, **client.link.meta, **named}
 
-    async def _progressed(self, call: Call, token: RequestId, progress: BaseModel) -> None:
+    async def _progressed(self, call: RelayedCall, token: RequestId, progress: BaseModel) -> None:
         if call.ctx is not None:
             with suppress(ConnectionClosed):
                 forwarded = progress.model_copy(update={"progress_token": token})

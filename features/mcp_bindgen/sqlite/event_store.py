@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mcp_bindgen.http.server.event_store import (
     STORE_LIMITS,
-    Event,
     OpenStream,
+    StoredEvent,
     StoredSession,
     StoreLimits,
     account_of,
@@ -100,7 +100,7 @@ class SqliteEventStore:
 
     # --- streams ----------------------------------------------------------------------------------------------
 
-    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+    async def write(self, session: str, stream: str, events: Sequence[StoredEvent], pending: bytes | None) -> None:
         """Add events to a stream."""
 
         def job(db: sqlite3.Connection) -> None:
@@ -149,7 +149,9 @@ class SqliteEventStore:
         statement = f"select coalesce(({oldest}), last + 1), last from streams where session = ? and name = ?"  # noqa: S608
         return await self._do(lambda db: db.execute(statement, (session, stream)).fetchone())
 
-    async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
+    async def read(self, session: str, stream: str, after: int) -> Sequence[StoredEvent]:
         """Return the next events of a stream."""
         statement = "select number, data from events where session = ? and stream = ? and number > ? order by number"
-        return await self._do(lambda db: page(Event(*row) for row in db.execute(statement, (session, stream, after))))
+        return await self._do(
+            lambda db: page(StoredEvent(*row) for row in db.execute(statement, (session, stream, after)))
+        )

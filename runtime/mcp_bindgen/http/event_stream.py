@@ -45,7 +45,7 @@ def encode(data: bytes | None = None, id: str | None = None, event: str = "", re
     return b"%bdata: %b\n\n" % (head.encode(), data.replace(b"\n", b"\ndata: "))
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """Event of a stream: its type and its data."""
 
     type: str
@@ -98,9 +98,9 @@ class EventDecoder:
         retry = max(self.retry, self._min_retry)
         return min(retry * (1 << min(failures, 10)), max(retry, _MAX_RETRY))
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Decode a part of the stream; return the events that it completes."""
-        events: list[Event] = []
+        events: list[ServerSentEvent] = []
         if not chunk:
             return events
         self.received += len(chunk)
@@ -127,7 +127,7 @@ class EventDecoder:
             self._skipped += len(self._line) - _FIELD - _HEAD
             del self._line[_FIELD + _HEAD :]
 
-    def _read(self, line: bytes, events: list[Event]) -> None:
+    def _read(self, line: bytes, events: list[ServerSentEvent]) -> None:
         if self._first:
             self._first = False
             line = line.removeprefix(_BOM)
@@ -151,7 +151,7 @@ class EventDecoder:
             self.retry = int(value) / 1000
             self.progress += self.retry > self._min_retry
 
-    def _dispatch(self, events: list[Event]) -> None:
+    def _dispatch(self, events: list[ServerSentEvent]) -> None:
         last_id = self.last_id
         if self._id is not None:
             id_ = self._id.decode("latin-1")
@@ -159,5 +159,5 @@ class EventDecoder:
         self.progress += self._size > 1 or self.last_id != last_id
         if self._size:
             type_ = self._type.decode("utf-8", "replace") or "message"
-            events.append(Event(type_, self._oversized or bytes(memoryview(self._data)[:-1])))
+            events.append(ServerSentEvent(type_, self._oversized or bytes(memoryview(self._data)[:-1])))
         self._reset()

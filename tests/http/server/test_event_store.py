@@ -17,8 +17,8 @@ from mcp_bindgen.cluster.session_registry import RedisStore
 from mcp_bindgen.http import EventStore, MemoryEventStore, StoreLimits
 from mcp_bindgen.http.server.event_store import (
     PAGE,
-    Event,
     OpenStream,
+    StoredEvent,
     StoredSession,
     StoreUnavailable,
     account_of,
@@ -57,8 +57,8 @@ alone = pytest.mark.parametrize("make", ["memory", "sqlite"], indirect=True)
 """Restrict a test to stores of a single process; workers that share a store guarantee more."""
 
 
-def events(*numbers: int, size: int = 3) -> list[Event]:
-    return [Event(number, b"%d" % number * size) for number in numbers]
+def events(*numbers: int, size: int = 3) -> list[StoredEvent]:
+    return [StoredEvent(number, b"%d" % number * size) for number in numbers]
 
 
 async def numbers(store: EventStore, session: str, stream: str, after: int = 0) -> list[int]:
@@ -98,8 +98,8 @@ async def test_streams_may_be_empty(make: Make) -> None:
 async def test_long_streams_come_in_pages(make: Make) -> None:
     async with make() as store:
         await store.save("s", b"")
-        large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 7)]
-        await store.write("s", "a", [*large, Event(7, bytes(3 * PAGE)), Event(8, b"x")], b"")
+        large = [StoredEvent(number, bytes(PAGE // 2 - 1)) for number in range(1, 7)]
+        await store.write("s", "a", [*large, StoredEvent(7, bytes(3 * PAGE)), StoredEvent(8, b"x")], b"")
         pages, after = list[list[int]](), 0
         while page := await store.read("s", "a", after):
             pages.append([event.number for event in page])
@@ -160,9 +160,9 @@ async def test_the_oldest_events_of_a_session_are_evicted_first(make: Make) -> N
         assert await store.span("s", "a") == (2, 2)
         await store.write("s", "b", events(4), b"")
         assert await store.span("s", "a") is None
-        await store.write("s", "b", [Event(5, bytes(95))], b"")
+        await store.write("s", "b", [StoredEvent(5, bytes(95))], b"")
         assert await store.span("s", "b") == (4, 5)
-        await store.write("s", "b", [Event(6, bytes(200))], b"")
+        await store.write("s", "b", [StoredEvent(6, bytes(200))], b"")
         assert (await store.span("s", "b"), await numbers(store, "s", "b")) == ((6, 6), [6])
         assert await numbers(store, "t", "a") == await numbers(store, "t", "b") == [1, 2]
 
@@ -177,7 +177,7 @@ async def test_the_oldest_events_of_all_sessions_are_evicted_first(make: Make) -
         assert await store.span("s", "a") == (2, 2)
         await store.write("t", "a", events(5), b"")
         assert await store.span("s", "a") == (3, 2)
-        await store.write("s", "a", [Event(3, bytes(995))], b"")
+        await store.write("s", "a", [StoredEvent(3, bytes(995))], b"")
         assert await store.span("t", "a") == (5, 5)
         await store.forget("s")
         await store.write("t", "a", events(6, 7, 8, 9), b"")
@@ -190,19 +190,21 @@ async def test_a_principal_evicts_only_its_own_events(make: Make) -> None:
         calm = ["anna", "ben", "cleo", "dan"]
         for session in calm:
             await store.save(session, b"", session)
-            await store.write(session, "a", [Event(number, bytes(5)) for number in (1, 2, 3)], b"")
+            await store.write(session, "a", [StoredEvent(number, bytes(5)) for number in (1, 2, 3)], b"")
         for session in map(str, range(10)):
             await store.save(session, b"", "bob")
-            await store.write(session, "a", [Event(1, bytes(400))], None)  # limit on bytes
+            await store.write(session, "a", [StoredEvent(1, bytes(400))], None)  # limit on bytes
             assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
         assert [await store.span(session, "a") for session in "789"] == [None, (1, 1), (1, 1)]
         for session in map(str, range(10)):
             await store.save(session, b"", "bob")
-            await store.write(session, "b", [Event(number, b"x") for number in range(1, 20)], None)  # limit on events
+            await store.write(
+                session, "b", [StoredEvent(number, b"x") for number in range(1, 20)], None
+            )  # limit on events
             assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
         for name in ("carl", "dora", "emil"):
             await store.save(name, b"", name)
-            await store.write(name, "a", [Event(1, bytes(900))], None)  # limit of all principals together
+            await store.write(name, "a", [StoredEvent(1, bytes(900))], None)  # limit of all principals together
             assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
         assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
 
@@ -214,9 +216,9 @@ async def test_principals_with_most_events_lose_them_in_turn(make: Make, limits:
         for session in ("anna", "ben", "cleo"):
             await store.save(session, b"", session)
         for session in ("anna", "ben"):
-            await store.write(session, "a", [Event(number, bytes(10)) for number in range(1, 21)], b"")
+            await store.write(session, "a", [StoredEvent(number, bytes(10)) for number in range(1, 21)], b"")
         for number in range(1, 40):
-            await store.write("cleo", "a", [Event(number, bytes(10))], b"")
+            await store.write("cleo", "a", [StoredEvent(number, bytes(10))], b"")
             held = sorted([len(await numbers(store, session, "a")) for session in ("anna", "ben", "cleo")])
             assert sum(held) == 40
             assert held[2] - held[1] <= 1
@@ -226,7 +228,7 @@ async def test_principals_with_most_events_lose_them_in_turn(make: Make, limits:
 async def test_an_event_above_the_size_limit_of_a_principal_becomes_a_gap(make: Make) -> None:
     async with make(StoreLimits(size_of_principal=10_000)) as store:
         await store.save("s", b"")
-        await store.write("s", "a", [*events(1), Event(2, bytes(10_001)), *events(3)], b"")
+        await store.write("s", "a", [*events(1), StoredEvent(2, bytes(10_001)), *events(3)], b"")
         assert [event.number for event in await store.read("s", "a", 0)] == [1]
         assert [event.number for event in await store.read("s", "a", 1)] == [3]  # 2 is missing; the reader sees the gap
         assert await store.span("s", "a") == (1, 3)
@@ -270,7 +272,7 @@ STEPS = st.lists(
 )
 
 
-def _size(items: list[tuple[str, str, Event]]) -> int:
+def _size(items: list[tuple[str, str, StoredEvent]]) -> int:
     return sum(len(item[2].data) for item in items)
 
 
@@ -280,10 +282,10 @@ class Model:
     def __init__(self, limits: StoreLimits) -> None:
         self.limits = limits
         self.accounts = {session: account_of(session) for session in "st"}
-        self.sessions, self.held = set[str](), list[tuple[str, str, Event]]()
+        self.sessions, self.held = set[str](), list[tuple[str, str, StoredEvent]]()
         self.last, self.ended = dict[tuple[str, str], int](), set[tuple[str, str]]()
 
-    def write(self, session: str, stream: str, added: list[Event], pending: bytes | None) -> None:
+    def write(self, session: str, stream: str, added: list[StoredEvent], pending: bytes | None) -> None:
         if session not in self.sessions:
             return
         place = session, stream
@@ -292,7 +294,7 @@ class Model:
         limits = self.limits
         most = min(limits.size_of_principal, limits.all_size)
         self.held += [
-            (session, stream, event if len(event.data) <= most else Event(event.number, b"")) for event in added
+            (session, stream, event if len(event.data) <= most else StoredEvent(event.number, b"")) for event in added
         ]
         if added:
             self._shrink([item for item in self.held if item[0] == session], limits.events, limits.size)
@@ -306,11 +308,11 @@ class Model:
             del self.last[gone]
             self.ended.discard(gone)
 
-    def _shrink(self, items: list[tuple[str, str, Event]], most: int, size: int) -> None:
+    def _shrink(self, items: list[tuple[str, str, StoredEvent]], most: int, size: int) -> None:
         while len(items) > 1 and (len(items) > most or _size(items) > size):
             self.held.remove(items.pop(0))
 
-    def of(self, session: str) -> list[tuple[str, str, Event]]:
+    def of(self, session: str) -> list[tuple[str, str, StoredEvent]]:
         """Return the events of a principal that has one session."""
         return [item for item in self.held if item[0] == session]
 
@@ -319,7 +321,7 @@ class Model:
         self.held = [item for item in self.held if item[0] != session]
         self.last = {place: last for place, last in self.last.items() if place[0] != session}
 
-    def events(self, session: str, stream: str) -> list[Event]:
+    def events(self, session: str, stream: str) -> list[StoredEvent]:
         return [event for s, n, event in self.held if (s, n) == (session, stream)]
 
     def span(self, session: str, stream: str) -> tuple[int, int] | None:
@@ -350,7 +352,7 @@ def test_stores_behave_like_the_reference_model(steps: list[Any], limits: StoreL
                             await store.forget(session)
                     case verb, session, stream, *more:
                         first = model.last.get((session, stream), 0) + 1
-                        added = [Event(first + i, bytes(size)) for i, size in enumerate(more[0] if more else [])]
+                        added = [StoredEvent(first + i, bytes(size)) for i, size in enumerate(more[0] if more else [])]
                         pending = b"" if verb == "write" else None
                         model.write(session, stream, added, pending)
                         for store in stores:
@@ -404,7 +406,7 @@ def test_the_store_in_memory_behaves_like_sqlite(calls: list[Any], limits: Store
                 case "write", session, stream, sizes, pending:
                     first = last.get((session, stream), 0) + 1
                     last[session, stream] = first + len(sizes) - 1
-                    added = [Event(first + i, bytes(size)) for i, size in enumerate(sizes)]
+                    added = [StoredEvent(first + i, bytes(size)) for i, size in enumerate(sizes)]
                     await store.write(session, stream, added, pending)
                     found.append(await store.span(session, stream))
                 case verb, session:

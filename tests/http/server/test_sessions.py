@@ -18,9 +18,9 @@ from starlette.types import Receive, Scope, Send
 from mcp_bindgen import v2025_03_26, v2025_11_25
 from mcp_bindgen.http import EventStore, HttpLimits, MemoryEventStore, StoreLimits
 from mcp_bindgen.http.server.access import HttpEndpoint
-from mcp_bindgen.http.server.call import Call
+from mcp_bindgen.http.server.call import HttpCall
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
+from mcp_bindgen.http.server.event_store import StoredEvent, StoreUnavailable
 from mcp_bindgen.http.server.intake import Intake
 from mcp_bindgen.http.server.limits import LIMITS, Budget
 from mcp_bindgen.http.server.open_session import HttpSession
@@ -128,7 +128,7 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         principal = headers.get(b"x-user")
-        call = Call(scope, receive, send, headers, None if principal is None else principal.decode())
+        call = HttpCall(scope, receive, send, headers, None if principal is None else principal.decode())
         try:
             match scope["method"]:
                 case "POST":
@@ -794,12 +794,12 @@ class Slow(MemoryEventStore):
         self.open.set()
         self.readable.set()
 
-    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+    async def write(self, session: str, stream: str, events: Sequence[StoredEvent], pending: bytes | None) -> None:
         await asyncio.sleep(self.dice.random() * 0.003)
         await self.open.wait()
         await super().write(session, stream, events, pending)
 
-    async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
+    async def read(self, session: str, stream: str, after: int) -> Sequence[StoredEvent]:
         await asyncio.sleep(self.dice.random() * 0.02)
         await self.readable.wait()
         return await super().read(session, stream, after)
@@ -842,10 +842,10 @@ async def test_a_cancelled_write_leaves_no_gap_in_the_stream(kind: str) -> None:
     await stream.put(b"4")
     with stream.reading():
         await stream.put(b"5")
-        found: list[Event] = []
+        found: list[StoredEvent] = []
         while len(found) < 5:
             found += await stream.read(found[-1].number if found else 1)
-    assert found == [Event(number, b"%d" % (number - 1)) for number in range(2, 7)]
+    assert found == [StoredEvent(number, b"%d" % (number - 1)) for number in range(2, 7)]
 
 
 async def test_a_session_frees_its_streams_while_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
@@ -854,7 +854,7 @@ async def test_a_session_frees_its_streams_while_the_store_is_unavailable(caplog
     class Away(Slow):
         is_away = False
 
-        async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+        async def write(self, session: str, stream: str, events: Sequence[StoredEvent], pending: bytes | None) -> None:
             if self.is_away:
                 await asyncio.sleep(0.2)
                 raise StoreUnavailable

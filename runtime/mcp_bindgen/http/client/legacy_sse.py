@@ -15,7 +15,7 @@ from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionCl
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, AskUser, Lost, Outgoing
 from mcp_bindgen.runtime.session.targets import Auth
 
-from ..event_stream import Event, EventDecoder
+from ..event_stream import EventDecoder, ServerSentEvent
 from .authorization import ask_at_once
 from .bounded import iterate_body, media_type, reason
 from .endpoint import EVENTS, JSON, Endpoint, open_endpoint
@@ -35,7 +35,7 @@ class SseClientTransport(ClientTransport):
     """
 
     def __init__(
-        self, response: httpx2.Response, events: AsyncIterator[Event], messages: Endpoint, tasks: TaskGroup
+        self, response: httpx2.Response, events: AsyncIterator[ServerSentEvent], messages: Endpoint, tasks: TaskGroup
     ) -> None:
         super().__init__(messages)
         self._response = response
@@ -66,7 +66,7 @@ class SseClientTransport(ClientTransport):
             with anyio.CancelScope(shield=True):
                 await self._response.aclose()
 
-    async def _read(self, events: AsyncIterator[Event]) -> None:
+    async def _read(self, events: AsyncIterator[ServerSentEvent]) -> None:
         try:
             async for type_, data in events:
                 if type_ == "message" and data:
@@ -118,13 +118,15 @@ async def sse(
         yield transport
 
 
-async def _events(response: httpx2.Response, decoder: EventDecoder) -> AsyncIterator[Event]:
+async def _events(response: httpx2.Response, decoder: EventDecoder) -> AsyncIterator[ServerSentEvent]:
     async for chunk in iterate_body(response):
         for event in decoder.feed(chunk):
             yield event
 
 
-async def _messages_endpoint(endpoint: Endpoint, response: httpx2.Response, events: AsyncIterator[Event]) -> Endpoint:
+async def _messages_endpoint(
+    endpoint: Endpoint, response: httpx2.Response, events: AsyncIterator[ServerSentEvent]
+) -> Endpoint:
     """Wait for the event that names the endpoint for messages."""
     async for type_, data in events:
         if type_ == "endpoint" and isinstance(data, bytes):

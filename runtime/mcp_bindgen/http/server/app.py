@@ -31,7 +31,7 @@ from mcp_bindgen.runtime.session.endpoint import Provider, Served, Workers, all_
 from mcp_bindgen.runtime.session.server import Server
 
 from .access import AccessPolicy, HttpEndpoint
-from .call import JSON, TEXT, VERSION, Call
+from .call import JSON, TEXT, VERSION, HttpCall
 from .errors import STOPPING, ClientDisconnected, HttpError, not_stored, unavailable
 from .event_store import EventStore, MemoryEventStore, RemoteStore, StoreUnavailable
 from .intake import Intake
@@ -182,7 +182,7 @@ class Probes:
             log.warning("the store can be reached again" if is_reachable else "not ready: the store cannot be reached")
         self._asked_at, self._is_reachable = time.monotonic(), is_reachable
 
-    async def respond(self, call: Call) -> bool:
+    async def respond(self, call: HttpCall) -> bool:
         """Respond to a probe; returns False for any other request."""
         path, method = call.path, call.scope["method"]
         if path not in (HEALTHZ, READYZ):
@@ -250,7 +250,7 @@ class AsgiApp(ABC):
         self.probes: Probes = Probes(lambda: not self.is_leaving)
 
     @abstractmethod
-    async def handle(self, call: Call) -> None:
+    async def handle(self, call: HttpCall) -> None:
         """Respond to a request; raises `HttpError` to refuse it."""
 
     def end(self) -> None:
@@ -296,9 +296,9 @@ class AsgiApp(ABC):
         scope["headers"] = list(scope["headers"])  # some ASGI servers append trailers to theirs
         if scope.get("query_string"):  # access logs are written later, and show it
             scope["query_string"], scope = b"", {**scope}
-        if scope["path"].endswith("z") and await self.probes.respond(Call(scope, receive, send, {})):
+        if scope["path"].endswith("z") and await self.probes.respond(HttpCall(scope, receive, send, {})):
             return
-        call = Call(scope, receive, send, {}, self._principal(scope))
+        call = HttpCall(scope, receive, send, {}, self._principal(scope))
         if not requests.isEnabledFor(logging.INFO):
             await self._respond(call)
             return
@@ -306,7 +306,7 @@ class AsgiApp(ABC):
         call.send = record.send
         await record.during(self._respond(call))
 
-    async def _respond(self, call: Call, *, has_cors: bool = False) -> None:
+    async def _respond(self, call: HttpCall, *, has_cors: bool = False) -> None:
         """Check the headers of a request, and respond; web pages of allowed origins may read the response (CORS)."""
         scope = call.scope
         try:
@@ -347,7 +347,7 @@ class AsgiApp(ABC):
             if call.counted_bytes:
                 self.intake.release(call)
 
-    async def authenticate(self, call: Call) -> None:
+    async def authenticate(self, call: HttpCall) -> None:
         """Verify the token of a request before its body is read, where tokens are verified; raises `HttpError`."""
         if self.auth is not None:
             call.identity = await self.auth.authenticate(call)
@@ -357,7 +357,7 @@ class AsgiApp(ABC):
 
 
 def _joined(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Return headers by name, with repeated headers joined; see `Call.headers`."""
+    """Return headers by name, with repeated headers joined; see `HttpCall.headers`."""
     found = dict(raw)
     if len(found) < len(raw):
         found = {}
@@ -429,7 +429,7 @@ class HttpApp(AsgiApp):
             self._registry.leave()
         super().end()
 
-    async def handle(self, call: Call) -> None:
+    async def handle(self, call: HttpCall) -> None:
         """Respond to a request: read the body of a POST once, and give it to the lifecycle of its revision."""
         if call.scope["path"] != self._path:
             path = call.path
@@ -461,7 +461,7 @@ class HttpApp(AsgiApp):
         finally:
             budget.add(-1)
 
-    async def _handle_other(self, call: Call, method: str) -> None:
+    async def _handle_other(self, call: HttpCall, method: str) -> None:
         self.endpoint.authorize(call.identity, None, [(method, None)])
         if method == "GET" and self._sessions is not None:
             await self._sessions.get(call)

@@ -76,7 +76,7 @@ def header_text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class HttpCall:
     """HTTP request, and the way to respond to it.
 
     Attributes:
@@ -172,7 +172,7 @@ class EventWriter:
     _written_at = 0.0
     _turn: asyncio.Lock | None = None
 
-    def __init__(self, call: Call, write_timeout: float, keep_alive: float = 0.0, headers: RawHeaders = ()) -> None:
+    def __init__(self, call: HttpCall, write_timeout: float, keep_alive: float = 0.0, headers: RawHeaders = ()) -> None:
         self._call = call
         self._write_timeout = write_timeout
         self._keep_alive = keep_alive
@@ -254,7 +254,7 @@ class EventWriter:
             pass
 
 
-def check_version(call: Call, supported: Collection[str]) -> None:
+def check_version(call: HttpCall, supported: Collection[str]) -> None:
     """Check that a request names a supported revision, if it names one; raises `HttpError`."""
     revision = call.header(VERSION)
     if revision is not None and revision not in supported:

@@ -23,7 +23,7 @@ PAGE = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoredEvent:
     """Message on a stream.
 
     Attributes:
@@ -120,7 +120,7 @@ class EventStore(Protocol):
     async def sweep(self, alive: Collection[str], idle: float) -> None:
         """Note the sessions in use; forget sessions that were unused for `idle` seconds."""
 
-    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+    async def write(self, session: str, stream: str, events: Sequence[StoredEvent], pending: bytes | None) -> None:
         """Add events to a stream, all or none of them; the first call begins the stream.
 
         Args:
@@ -136,7 +136,7 @@ class EventStore(Protocol):
         If no event is held, the first number is the next event's.
         """
 
-    async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
+    async def read(self, session: str, stream: str, after: int) -> Sequence[StoredEvent]:
         """Return the next events of a stream after a number, oldest first, about a `PAGE` of them.
 
         Their numbers are consecutive; the first has a higher number than the next if an event was dropped.
@@ -153,9 +153,9 @@ class RemoteStore(Protocol):
         ...
 
 
-def page(events: Iterable[Event]) -> list[Event]:
+def page(events: Iterable[StoredEvent]) -> list[StoredEvent]:
     """Return the first events, at least one if there is any, up to the size of a `PAGE` and up to a gap."""
-    found: list[Event] = []
+    found: list[StoredEvent] = []
     size = 0
     for event in events:
         size += len(event.data)
@@ -264,7 +264,7 @@ class MemoryEventStore:
 
     # --- streams ----------------------------------------------------------------------------------------------
 
-    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+    async def write(self, session: str, stream: str, events: Sequence[StoredEvent], pending: bytes | None) -> None:
         """Add events to a stream."""
         found = self._use(session)
         if found is None:
@@ -336,11 +336,11 @@ class MemoryEventStore:
         found = self._find(session, stream)
         return None if found is None else (next(iter(found.held), found.last + 1), found.last)
 
-    async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
+    async def read(self, session: str, stream: str, after: int) -> Sequence[StoredEvent]:
         """Return the next events of a stream."""
         found = self._find(session, stream) or _Stream()
         numbers = range(max(after + 1, next(iter(found.held), 0)), found.last + 1)
-        return page(Event(number, found.held.get(number, b"")) for number in numbers)
+        return page(StoredEvent(number, found.held.get(number, b"")) for number in numbers)
 
     def _find(self, session: str, stream: str) -> _Stream | None:
         found = self._sessions.get(session)

@@ -16,7 +16,7 @@ from mcp_bindgen.runtime.protocol.events import Answered, Event, Rejected
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 
 from .access import HttpEndpoint
-from .call import EVENTS, JSON, Call
+from .call import EVENTS, JSON, HttpCall
 from .errors import ClientDisconnected, HttpError, refused, too_many
 from .limits import Budget, Budgets, HttpLimits
 
@@ -35,9 +35,9 @@ class Intake:
         self._endpoint, self._limits = endpoint, limits
         all_bodies, of_principal = (max(limit, limits.message) for limit in (limits.bodies, limits.bodies_of_principal))
         self._budgets = Budgets(all_bodies, of_principal, "the messages{} are too large together")
-        self._arriving: dict[Call, asyncio.Timeout] = {}
+        self._arriving: dict[HttpCall, asyncio.Timeout] = {}
 
-    async def read(self, call: Call) -> bytes:
+    async def read(self, call: HttpCall) -> bytes:
         """Read a whole body; it counts until it is released.
 
         Raises:
@@ -58,13 +58,13 @@ class Intake:
             call.record.read(body)
         return body
 
-    def release(self, call: Call) -> None:
+    def release(self, call: HttpCall) -> None:
         """Count the body of a request no longer; safe to call twice."""
         if call.byte_budget is not None:
             call.byte_budget.add(-call.counted_bytes)
         call.counted_bytes = 0
 
-    async def _collect(self, call: Call) -> bytes:
+    async def _collect(self, call: HttpCall) -> bytes:
         parts: list[bytes] = []
         size = 0
         while True:
@@ -81,7 +81,7 @@ class Intake:
             if not more:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _count(self, call: Call, size: int) -> None:
+    def _count(self, call: HttpCall, size: int) -> None:
         own: Budget = call.byte_budget or self._budgets.of(call.principal)
         call.byte_budget = own
         own.add(size - call.counted_bytes)
@@ -96,7 +96,7 @@ class Intake:
             if not alarm.expired():
                 alarm.reschedule(0)
 
-    async def _wait(self, call: Call, rest: Awaitable[bytes]) -> bytes:
+    async def _wait(self, call: HttpCall, rest: Awaitable[bytes]) -> bytes:
         try:
             async with asyncio.timeout(self._limits.arrival) as alarm:
                 self._arriving[call] = alarm
@@ -108,7 +108,7 @@ class Intake:
         finally:
             self._arriving.pop(call, None)
 
-    def events(self, call: Call, connection: Connection, body: bytes) -> list[Event]:
+    def events(self, call: HttpCall, connection: Connection, body: bytes) -> list[Event]:
         """Read the messages in a body of a stateful revision.
 
         Raises:
@@ -125,7 +125,7 @@ class Intake:
                 raise HttpError(413 if isinstance(error, BatchTooLarge) else 400, error)
         return events
 
-    async def admit(self, call: Call, connection: Connection, events: Sequence[Event]) -> None:
+    async def admit(self, call: HttpCall, connection: Connection, events: Sequence[Event]) -> None:
         """Check that the token of a request allows all messages in its body; take the messages back if not.
 
         Raises:

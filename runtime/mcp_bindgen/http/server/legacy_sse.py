@@ -22,7 +22,7 @@ from mcp_bindgen.runtime.session.server import Server
 
 from ..event_stream import encode
 from .app import AppOptions, AsgiApp
-from .call import TEXT, Call, EventWriter
+from .call import TEXT, EventWriter, HttpCall
 from .errors import HttpError, too_many
 from .open_session import MAX_POSTS, HttpSession
 from .sessions import SessionRegistry, SessionStore
@@ -94,7 +94,7 @@ class SseApp(AsgiApp):
         self._registry.leave()
         super().end()
 
-    async def handle(self, call: Call) -> None:
+    async def handle(self, call: HttpCall) -> None:
         """Open a stream, or take a message. Raises `HttpError`."""
         method, path = call.scope["method"], call.path
         if path not in (self._path, self._messages):
@@ -115,7 +115,7 @@ class SseApp(AsgiApp):
             allowed = b"POST" if path == self._messages else b"GET, HEAD"
             raise HttpError(405, f"use {allowed.decode()}", (b"allow", allowed))
 
-    async def _serve(self, call: Call, writer: EventWriter) -> None:
+    async def _serve(self, call: HttpCall, writer: EventWriter) -> None:
         """Open a stream, and end its session with it."""
         session = self._registry.new(call.principal)
         await self._registry.begin(session)
@@ -134,7 +134,7 @@ class SseApp(AsgiApp):
                 await self._registry.end(session)
             del self._clients[session.id]
 
-    async def _post(self, call: Call) -> None:
+    async def _post(self, call: HttpCall) -> None:
         """Take one message."""
         query = parse_qs(call.scope["query_string"].decode("latin-1"))
         session = await self._registry.find(query.get("session_id", [""])[0], call.principal)

@@ -394,7 +394,7 @@ class HttpSession(Transport):
         for name, stream in streams.items():
             if name != LISTEN_STREAM:
                 error = unanswered(stream.pending, "the server was restarted while it handled this request")
-                await self.store.write(self.key, name, [event_store.Event(stream.last + 1, error)], None)
+                await self.store.write(self.key, name, [event_store.StoredEvent(stream.last + 1, error)], None)
 
 
 def unanswered(pending: bytes, reason: str) -> bytes:

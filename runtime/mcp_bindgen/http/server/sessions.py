@@ -26,7 +26,7 @@ from mcp_bindgen.runtime.session.endpoint import Workers
 from mcp_bindgen.runtime.session.subscriptions import scheduled
 
 from .access import HttpEndpoint
-from .call import EVENTS, VERSION, Call, EventWriter, check_version, within
+from .call import EVENTS, VERSION, EventWriter, HttpCall, check_version, within
 from .errors import RETRY_SOON, STOPPING, HttpError, refused, too_many, unavailable
 from .event_store import EventStore, StoredSession, StoreUnavailable
 from .intake import Intake, begins_session
@@ -430,7 +430,7 @@ class HttpSessions:
         self._stateful = [name for name, one in self._dispatchers.items() if not one.revision.era.is_stateless]
         self._versions = {None, *(name.encode() for name in self._stateful)}
 
-    async def find(self, call: Call) -> HttpSession:
+    async def find(self, call: HttpCall) -> HttpSession:
         """Return the session of a request.
 
         The session keeps the negotiated revision, also if the header names another served revision.
@@ -445,14 +445,14 @@ class HttpSessions:
             raise refused(400, "the header Mcp-Session-Id is missing; a session begins with initialize")
         return await self.registry.find(id_.decode("latin-1").strip(" \t"), call.principal)
 
-    async def delete(self, call: Call) -> None:
+    async def delete(self, call: HttpCall) -> None:
         """Respond to a DELETE: end the session. Raises `HttpError`."""
         await self.registry.end(await self.find(call))
         await call.respond(204)
 
     # --- POST -------------------------------------------------------------------------------------------------
 
-    async def post(self, call: Call, body: bytes, session: HttpSession | None) -> None:
+    async def post(self, call: HttpCall, body: bytes, session: HttpSession | None) -> None:
         """Respond to a POST: give its messages to the session, and send their answers. Raises `HttpError`.
 
         Args:
@@ -484,7 +484,7 @@ class HttpSessions:
                 await self.registry.end(session)
 
     async def _answer(
-        self, call: Call, session: HttpSession, body: bytes, events: Sequence[Event], is_new: bool
+        self, call: HttpCall, session: HttpSession, body: bytes, events: Sequence[Event], is_new: bool
     ) -> None:
         """Give the messages of a POST to the session, and send their answers."""
         ids = [one.id for one in events if isinstance(one, Requested | Rejected) and one.id is not None]
@@ -511,7 +511,7 @@ class HttpSessions:
                 if stream.pending and not stream.is_read and not stream.persisted:  # it cannot be resumed
                     await session.abandon(stream)
 
-    async def _respond(self, call: Call, session: HttpSession, stream: Stream, is_new: bool) -> None:
+    async def _respond(self, call: HttpCall, session: HttpSession, stream: Stream, is_new: bool) -> None:
         """Respond to a POST with requests: with JSON if the answer comes at once, else with a stream."""
         headers = [(SESSION, session.id.encode())] if is_new else []
         answer = await stream.sole_answer(self._quick)
@@ -537,7 +537,7 @@ class HttpSessions:
 
     # --- GET --------------------------------------------------------------------------------------------------
 
-    async def get(self, call: Call) -> None:
+    async def get(self, call: HttpCall) -> None:
         """Respond to a GET: open the stream that belongs to no request, or resume a stream after `Last-Event-ID`.
 
         Raises:

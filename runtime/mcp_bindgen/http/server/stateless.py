@@ -29,7 +29,7 @@ from mcp_bindgen.runtime.session.endpoint import Endpoint, raising
 from mcp_bindgen.runtime.session.execution import handle
 
 from .access import HttpEndpoint, operations
-from .call import VERSION, Call, EventWriter, check_version, event, within
+from .call import VERSION, EventWriter, HttpCall, check_version, event, within
 from .errors import HttpError, RawHeaders, refused
 from .intake import Intake, begins_session
 from .limits import Turn
@@ -51,7 +51,7 @@ class Exchange(EventWriter, Link):
     """
 
     def __init__(
-        self, call: Call, connection: Connection, endpoint: HttpEndpoint, write_timeout: float, keep_alive: float
+        self, call: HttpCall, connection: Connection, endpoint: HttpEndpoint, write_timeout: float, keep_alive: float
     ) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
@@ -97,7 +97,7 @@ class StatelessRequests:
             "server", endpoint.dispatchers.only(is_stateless=self.is_stateless) or endpoint.dispatchers
         )
 
-    async def post(self, call: Call, body: bytes) -> None:
+    async def post(self, call: HttpCall, body: bytes) -> None:
         """Answer the message in the body of a request. Raises `HttpError`."""
         connection = self._peer.another()
         found = next(iter(connection.read(body)), None)
@@ -117,7 +117,7 @@ class StatelessRequests:
             error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
 
-    async def _run(self, call: Call, connection: Connection, asked: Requested) -> None:
+    async def _run(self, call: HttpCall, connection: Connection, asked: Requested) -> None:
         """Run a handler; if it has to wait, it is cancelled when the client disconnects."""
         exchange = Exchange(call, connection, self._endpoint, self._write_timeout, self._keep_alive)
         revision, method = asked.dispatcher.revision, asked.route.method
@@ -205,7 +205,7 @@ class Sessionless(StatelessRequests):
             offers = declared(endpoint.server(dispatcher), dispatcher)
             self._offers[name] = _without_flags(offers, dispatcher.revision), offers
 
-    async def post(self, call: Call, body: bytes) -> None:
+    async def post(self, call: HttpCall, body: bytes) -> None:
         """Answer the messages of a POST. Raises `HttpError`."""
         connection = self._peer.another()
         if not begins_session(body):
@@ -231,7 +231,7 @@ class Sessionless(StatelessRequests):
         if data:
             await reply.answer(200, data)
 
-    def _revision(self, call: Call) -> str:
+    def _revision(self, call: HttpCall) -> str:
         """Return the revision of a message; raises `HttpError` where it is not served."""
         supported = list(self._offers)
         check_version(call, supported)
@@ -292,7 +292,7 @@ def _status(revision: Revision, error: ProtocolError, other: int) -> int:
     return 400 if error.code in revision.errors.values() else other
 
 
-def _header_error(revision: Revision, call: Call, body: bytes, error: ProtocolError) -> ProtocolError:
+def _header_error(revision: Revision, call: HttpCall, body: bytes, error: ProtocolError) -> ProtocolError:
     """Return the more important error: the revision in a body must equal the revision in the header."""
     header = call.header(VERSION)
     try:

@@ -25,7 +25,7 @@ from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from ..event_stream import encode
 from .call import EventWriter, event
 from .errors import HttpError, refused
-from .event_store import Event, EventStore, StoreUnavailable
+from .event_store import EventStore, StoredEvent, StoreUnavailable
 from .limits import Budget
 
 LISTEN_STREAM = "0"
@@ -102,7 +102,7 @@ class Stream:
         self._last_leaving = 0  # number of the last event for a connection that is leaving
         self._queue = self.queue or Budget(_MAX_BUFFERED_BYTES, "")
         self._reader: anyio.CancelScope | None = None
-        self._buffer: deque[Event] = deque()
+        self._buffer: deque[StoredEvent] = deque()
         self._buffered_bytes = 0
         self._turn = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -142,7 +142,7 @@ class Stream:
             left = [id_ for id_ in self.pending if id_ not in answered]
             closes = bool(self.pending) and not left
             is_kept = message is not None and (self.is_read or self._is_resumable())
-            events = [Event(self.last + 1, message)] if message is not None and is_kept else []
+            events = [StoredEvent(self.last + 1, message)] if message is not None and is_kept else []
             if self.store is not None and self.persisted and (events or closes):
                 await self._write(self.store, events, left, closes)
             self.last += len(events)
@@ -157,7 +157,7 @@ class Stream:
             return self.last - self.last_delivered_id < _MAX_BUFFERED and not self.is_full
         return self.persisted
 
-    def _append(self, events: Sequence[Event]) -> None:
+    def _append(self, events: Sequence[StoredEvent]) -> None:
         size = 0
         for one in events:
             self._buffer.append(one)
@@ -188,7 +188,9 @@ class Stream:
                 await self._write(store, list(self._buffer), self.pending, self.state in CLOSED)
                 self.persisted = True
 
-    async def _write(self, store: EventStore, events: list[Event], owed: Collection[RequestId], closes: bool) -> None:
+    async def _write(
+        self, store: EventStore, events: list[StoredEvent], owed: Collection[RequestId], closes: bool
+    ) -> None:
         await store.write(self.session, self.name, events, None if closes else jsonrpc.write_result(list(owed)))
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
@@ -230,7 +232,7 @@ class Stream:
             if self.is_full:
                 self._clear()
             elif data is not None and self.is_read and self._follows(number):
-                self._append([Event(number, data)])
+                self._append([StoredEvent(number, data)])
             self.last = number
         self._move("close" if closes else None)
 
@@ -303,7 +305,7 @@ class Stream:
                     await self._change()
         return self._buffer[0].data if self.state in CLOSED and len(self._buffer) == self.last == 1 else None
 
-    async def read(self, after: int) -> Sequence[Event]:
+    async def read(self, after: int) -> Sequence[StoredEvent]:
         """Return the events after a number as soon as there are any.
 
         The result is empty when the stream is closed or the connection shall end. The first event has a higher number
