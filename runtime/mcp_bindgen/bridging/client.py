@@ -33,7 +33,7 @@ from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMe
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
-from mcp_bindgen.runtime.session.client import Client, said
+from mcp_bindgen.runtime.session.client import Client, client_meta
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.user_bindings import install
 
@@ -118,7 +118,7 @@ class ClientBridge:
         self.session = session
         agreed = self.negotiated = Negotiated(dispatcher)
         agreed.declared["client"] = declared(home, dispatcher)
-        self.meta: dict[str, Any] = said(home, dispatcher.revision, agreed.declared["client"])
+        self.meta: dict[str, Any] = client_meta(home, dispatcher.revision, agreed.declared["client"])
         """Metadata of requests; the wire client replaces it."""
         offers = {name: one for name, one in wire_client.server_capabilities.items() if name != "extensions"}
         agreed.declared["server"] = merge(_unstated(dispatcher.revision, self._bridge.wire), offers)

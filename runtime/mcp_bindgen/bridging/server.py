@@ -79,7 +79,7 @@ class BridgedContext(Context):
     server: ClassVar[Server]
 
     @property
-    def _words(self) -> Revision:
+    def _handler_revision(self) -> Revision:
         return self.bridge.home.revision
 
     @property
@@ -94,13 +94,13 @@ class BridgedContext(Context):
     @property
     def peer_info(self) -> Any:
         """The `Implementation` with which the client introduced itself, or None."""
-        return implementation(self.bridge.wire, self._words, super().peer_info)
+        return implementation(self.bridge.wire, self._handler_revision, super().peer_info)
 
     def check(self, method: Method, params: object) -> None:
         """Raise `CapabilityMissing` if a method, or these params of it, need a capability that is not declared."""
         agreed = self.negotiated
         if agreed is not None:
-            capability = missing(method, self._words, agreed.dispatcher.role, agreed.declared, params)
+            capability = missing(method, self._handler_revision, agreed.dispatcher.role, agreed.declared, params)
             if capability is not None:
                 raise agreed.missing_capability_error(method.name, capability)
 
@@ -113,7 +113,7 @@ class BridgedContext(Context):
         if theirs.carrier == "embedded":
             if self._questions is None:
                 raise NotConvertible(method.name, "the handler cannot ask: its request cannot be answered in rounds")
-            if not self._words.era.is_stateless and not isinstance(self.server, KeepsHandlers):
+            if not self._handler_revision.era.is_stateless and not isinstance(self.server, KeepsHandlers):
                 reason = "a handler that asks runs again from its beginning when it is answered"
                 bridge.losses().record(type(self.server).__name__, reason)
         try:

@@ -39,7 +39,7 @@ def resume(work: Coroutine[Any, Any, T], trap: object, variables: Variables | No
             return result
 
 
-def begin(work: Coroutine[Any, Any, T], variables: Variables | None = None) -> tuple[Any, Awaitable[T] | None]:
+def first_step(work: Coroutine[Any, Any, T], variables: Variables | None = None) -> tuple[Any, Awaitable[T] | None]:
     """Run a coroutine until it finishes or has to wait, in the task that calls this.
 
     Args:
@@ -77,7 +77,7 @@ blocking: set[object] = set()
 """Threads of handlers that block; the interpreter would wait for them."""
 
 
-def leave(status: int = 0) -> None:
+def end_process(status: int = 0) -> None:
     """End the process if handlers still block in threads, because the interpreter would wait for them; else return.
 
     Args:

@@ -47,7 +47,7 @@ from .protocol.revision import Dispatcher, Dispatchers, Revision
 from .protocol.routing import Route
 from .protocol.stateless import UNSUPPORTED
 from .protocol.transport import LogIn
-from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, spoken
+from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, supported_in
 from .session.session import Session
 from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Stderr, Target
 from .transports.stdio import stdio
@@ -526,7 +526,7 @@ class _Attempt:
             if lacks_scope(error):
                 raise error
             if error.code in revision.errors.values():  # only a stateless server sends such an error
-                named = spoken(error) if error.code == revision.errors[UNSUPPORTED] else []
+                named = supported_in(error) if error.code == revision.errors[UNSUPPORTED] else []
                 if not named:
                     raise error
                 return await self._choose(named)
@@ -569,7 +569,7 @@ class _Attempt:
             is_elsewhere = isinstance(error, Refused) and error.status in _NOT_HERE
             self._outcome = "elsewhere" if is_elsewhere else "failed"
             self._failures.append((INITIALIZE, error))
-            named = [revision for revision in spoken(error) if revision not in self._offered]
+            named = [revision for revision in supported_in(error) if revision not in self._offered]
             return await self._choose(named) if named else None
         return client
 

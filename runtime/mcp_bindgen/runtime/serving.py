@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import anyio
 
-from .concurrency import leave
+from .concurrency import end_process
 from .logs import FORMATS
 from .session.endpoint import Provider, all_served, all_servers, lifespans, serve
 from .session.server import Server
@@ -85,9 +85,9 @@ def run(*served: Server | Provider, **options: Unpack[RunOptions]) -> None:
     except ValueError as error:
         parser.error(str(error))
     except KeyboardInterrupt:
-        leave(130)
+        end_process(130)
         sys.exit(130)
-    leave()
+    end_process()
 
 
 def _transports(parser: argparse.ArgumentParser) -> Sequence[TransportEntry]:

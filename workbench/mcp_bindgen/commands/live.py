@@ -21,7 +21,7 @@ from mcp_bindgen.cli.terminal import StatusLine, say, shown_lines
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import Options, connect
-from mcp_bindgen.runtime.concurrency import leave
+from mcp_bindgen.runtime.concurrency import end_process
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
@@ -190,7 +190,7 @@ class _Conversation:
         try:
             return anyio.run(self._connected, works)
         except KeyboardInterrupt:
-            leave(INTERRUPTED)  # an open question blocks its thread
+            end_process(INTERRUPTED)  # an open question blocks its thread
             raise
         except (ProtocolError, CapabilityMissing) as error:
             data = getattr(error, "data", None)

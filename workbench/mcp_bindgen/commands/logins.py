@@ -24,7 +24,7 @@ from mcp_bindgen.host.authorization import MISSING, AuthSettings
 from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.transports.pipes import in_thread
+from mcp_bindgen.runtime.transports.pipes import on_thread
 from mcp_bindgen.spec import BadInput
 
 from .servers import named, public, redacted
@@ -282,7 +282,7 @@ def _in_browser(server: str) -> Browser:
 async def _line(prompt: str) -> str:
     """Return a line from stdin; Ctrl-C ends the command while it waits."""
     write(prompt, err=True)
-    found = await in_thread(_read_line)
+    found = await on_thread(_read_line)
     if not found:
         raise AuthorizationError("no address was pasted")
     return found.decode("utf-8", "replace")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from mcp_bindgen.runtime.concurrency import T, begin
+from mcp_bindgen.runtime.concurrency import T, first_step
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ConnectionClosed, ProtocolError
@@ -42,7 +42,7 @@ async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
     Raises:
         TimeoutError: It takes longer.
     """
-    result, rest = begin(work)
+    result, rest = first_step(work)
     if rest is not None:
         async with asyncio.timeout(seconds):
             result = await rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 
-from mcp_bindgen.runtime.concurrency import begin
+from mcp_bindgen.runtime.concurrency import first_step
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope
@@ -47,7 +47,7 @@ class Intake:
         declared = call.headers.get(b"content-length", b"")
         if declared.isdigit() and (len(declared) > 18 or int(declared) > self._limits.message):
             raise HttpError(413, f"a message has at most {self._limits.message} bytes")
-        found, rest = begin(self._collect(call))
+        found, rest = first_step(self._collect(call))
         body: bytes = found if rest is None else await self._wait(call, rest)
         if len(body) <= _SMALL:
             if call.counted_bytes:

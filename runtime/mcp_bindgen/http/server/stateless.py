@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from mcp_bindgen.runtime.concurrency import begin, resolved
+from mcp_bindgen.runtime.concurrency import first_step, resolved
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
@@ -130,7 +130,7 @@ class StatelessRequests:
             except ProtocolError as error:
                 await exchange.answer(_status(revision, error, 400), connection.fail(asked.id, error))
                 return
-        answered, rest = begin(handle(exchange, asked))
+        answered, rest = first_step(handle(exchange, asked))
         if rest is not None:
             answered = await exchange.while_connected(rest)
         data, failed = answered or (b"", None)
@@ -222,7 +222,7 @@ class Sessionless(StatelessRequests):
             await reply.answer(202, b"")
             await self._answer(reply, events)
             return
-        answered, rest = begin(self._answer(reply, events))
+        answered, rest = first_step(self._answer(reply, events))
         if rest is not None:
             answered = await reply.while_connected(rest)
         data, error = answered or (b"", None)

@@ -675,20 +675,20 @@ def _prepare(client: Client, session: Session) -> None:
         client, session.connection.dispatcher, session.transport.extensions
     )
     filled_in = jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
-    session.meta = {**said(client, revision, session.negotiated.declared["client"]), **filled_in}
+    session.meta = {**client_meta(client, revision, session.negotiated.declared["client"]), **filled_in}
     if session.transport.mirror is not None:
         mirror: HeaderMirror = session.transport.mirror(revision)
         client.mirror, session.headers = mirror, mirror.headers
 
 
-def said(client: Side, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
+def client_meta(client: Side, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's part of the `_meta` of every request."""
     info = introduction(client, revision).model_dump()
     values = {"protocol_version": revision.name, "client_info": info, "client_capabilities": capabilities}
     return {revision.meta_keys[name]: value for name, value in values.items() if name in revision.meta_keys}
 
 
-def spoken(error: Exception) -> list[str]:
+def supported_in(error: Exception) -> list[str]:
     """Return the revisions that a server names in an error because it does not speak ours; else nothing."""
     data = error.data if isinstance(error, ProtocolError) else None
     supported = data.get("supported") if is_object(data) else None

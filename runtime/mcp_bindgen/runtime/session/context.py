@@ -191,7 +191,7 @@ class Context(Caller):
     @property
     def revision(self) -> str:
         """Revision of the handler's class."""
-        return self._words.name
+        return self._handler_revision.name
 
     @property
     def wire_revision(self) -> str:
@@ -199,7 +199,7 @@ class Context(Caller):
         return self.agreed.dispatcher.revision.name
 
     @property
-    def _words(self) -> Revision:
+    def _handler_revision(self) -> Revision:
         """The facts of the handler's revision, in which it is told everything, and says everything."""
         return self.agreed.dispatcher.revision
 
@@ -269,7 +269,7 @@ class Context(Caller):
             raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
         agreed = self.negotiated
         if agreed is not None:
-            revision = self._words
+            revision = self._handler_revision
             if self.request_id is None and not is_wanted(self.link, agreed, method, params):
                 return
             if method is revision.log and not agreed.wants(optional(params, "level") or LEVELS[-1]):
@@ -367,7 +367,7 @@ class Context(Caller):
 
     def _asks(self, name: str) -> RequestMethod[Any, Any]:
         """Return the method of a question; raise `CapabilityMissing` if the revision does not have it."""
-        revision = self._words
+        revision = self._handler_revision
         method = revision.methods.get(name)
         if not isinstance(method, RequestMethod):
             raise CapabilityMissing(name, ("client", name.partition("/")[0]), revision.name)
@@ -434,7 +434,7 @@ class Context(Caller):
         if self._token is None:
             return
         wire = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
-        await self._notify(self._words.progress, wire)
+        await self._notify(self._handler_revision.progress, wire)
 
     async def debug(self, data: object, logger: str | None = None) -> None:
         """Send a log message for debugging; see `log`."""
@@ -460,7 +460,7 @@ class Context(Caller):
             data: Any JSON value.
             logger: Name of the part of the server.
         """
-        await self._notify(self._words.log, {"level": level, "data": data, "logger": logger})
+        await self._notify(self._handler_revision.log, {"level": level, "data": data, "logger": logger})
 
     async def _notify(self, method: Notification[Any] | None, wire: dict[str, Any]) -> None:
         if method is None:

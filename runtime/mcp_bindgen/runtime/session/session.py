@@ -17,7 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from .. import concurrency
-from ..concurrency import begin
+from ..concurrency import first_step
 from ..logs import log
 from ..protocol import errors, observation
 from ..protocol.access import RequestOrigin
@@ -274,7 +274,7 @@ class Session(Link):
                     self._message = self._backlog.popleft()
                     self._events = iter(self.connection.read(self._message))
                 elif self._outgoing:
-                    _, rest = begin(self._answer())
+                    _, rest = first_step(self._answer())
                     if rest is not None:  # if reading waited for writing, two sides with much to say would never go on
                         self._tasks.start_soon(self._lead)
                         await rest
@@ -314,7 +314,7 @@ class Session(Link):
     def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
         """Start a handler; return the rest of its work if it has to wait, else queue its response."""
         self.origin = event.origin or self.origin
-        answered, rest = begin(handle(self, event), copy_context())
+        answered, rest = first_step(handle(self, event), copy_context())
         if rest is None and answered[0]:
             self._reply(answered[0], event.id if isinstance(event, Requested) else None)
         return rest

@@ -121,7 +121,7 @@ class _Threaded:
     async def read(self) -> bytes:
         """Return the next chunk; an empty one at the end, or after `close`."""
         if self._chunk is None:
-            self._chunk = in_thread(partial(_read_once, os.dup(self._descriptor)))
+            self._chunk = on_thread(partial(_read_once, os.dup(self._descriptor)))
         chunk = await asyncio.shield(self._chunk)
         self._chunk = None
         return chunk
@@ -147,7 +147,7 @@ def _can_watch(descriptor: int, *, terminals: bool = False) -> bool:
     return False
 
 
-def in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+def on_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     """Run blocking work in a daemon thread: the end of the process does not wait for it."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -225,7 +225,7 @@ class Pipes(Transport):
                     raise ConnectionClosed("the connection is closed")
                 if not self._watches_sink:
                     await self._written()
-                    self._writing, view = in_thread(partial(_write, self._sink, view)), view[:0]
+                    self._writing, view = on_thread(partial(_write, self._sink, view)), view[:0]
                     await self._written()
                     break
                 try:
