@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from mcp_bindgen.cluster import RedisStore
 from mcp_bindgen.extensions.tasks import RedisTaskStore, Tasks, task
 from mcp_bindgen.http import serve_http
-from mcp_bindgen.runtime import Notification, Request
+from mcp_bindgen.runtime import Notification, RequestMethod
 from mcp_bindgen.v2026_07_28 import Context, methods
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import skills, tasks
@@ -43,7 +43,7 @@ class Everything(tasks.Server, skills.Server):
 
         async def ask(key: str, method: str, params: Object) -> Object:
             request = methods.METHODS[method]
-            assert isinstance(request, Request)
+            assert isinstance(request, RequestMethod)
             answer = await ctx.ask_by(key, request, TypeAdapter(request.params).validate_python(params))
             wire: Object = answer.model_dump()
             return wire

@@ -506,7 +506,7 @@ from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.http import HttpApp
 service = Endpoint([Notes()])
 assert len(service.dispatchers.supported) == 5
-peer = service.session(type("T", (Transport,), {})()).peer
+peer = service.session(type("T", (Transport,), {})()).connection
 def loaded():
     return sorted(n for n in sys.modules if n.startswith("mcp_bindgen.") and n.endswith((".types", "_to_v2025_11_25")))
 before = loaded()
@@ -568,7 +568,7 @@ import json, sys
 from mcp_bindgen.{package} import Server
 from mcp_bindgen.runtime.session.endpoint import Endpoint
 from mcp_bindgen.runtime.protocol.transport import Transport
-peer = Endpoint([Server()]).session(type("T", (Transport,), {{}})()).peer
+peer = Endpoint([Server()]).session(type("T", (Transport,), {{}})()).connection
 def loaded():
     return any(name.startswith("mcp_bindgen.bridging") for name in sys.modules)
 found = []

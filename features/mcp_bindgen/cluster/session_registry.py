@@ -113,15 +113,15 @@ class StreamReaders:
             if key == session:
                 stream.close()
 
-    def leave(self, retry: int) -> None:
-        """Tell all clients to reconnect in so many milliseconds."""
+    def leave(self, retry: float) -> None:
+        """Tell all clients to reconnect in so many seconds."""
         for stream, _ in list(self._open.values()):
             stream.leave(retry)
 
 
 _DELIVERY_BATCH = 100  # sessions that get a broadcast in one round trip
 _DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than `serve.GRACE_SECONDS`
-_RECONNECT_MS = 500  # until clients of a stopping worker reconnect
+_RECONNECT_SECONDS = 0.5  # until clients of a stopping worker reconnect
 
 
 @dataclass(eq=False)
@@ -516,8 +516,8 @@ class SharedWorkers(SharedSessions):
                 await asyncio.wait([self._drained])
 
     async def _drain(self, registry: SessionRegistry) -> None:
-        self.retry = _RECONNECT_MS
-        self._readers.leave(_RECONNECT_MS)
+        self.retry = _RECONNECT_SECONDS
+        self._readers.leave(_RECONNECT_SECONDS)
         with anyio.move_on_after(_DRAIN_SECONDS):
             await self._closing.wait()
             while any(stream.pending for one in registry.sessions for stream in one.streams.values()):

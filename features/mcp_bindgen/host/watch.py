@@ -244,6 +244,6 @@ class _Watched(Transport):
         self._is_closed = True
         await self.inner.close()
 
-    def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
+    def close_stream(self, related: RequestId | None, retry: float | None = None) -> bool:
         """Close the stream of a request."""
         return self.inner.close_stream(related, retry)

@@ -22,7 +22,7 @@ _FIELD = 64  # bytes of a line beside its value
 _BOM = b"\xef\xbb\xbf"
 
 
-def encode(data: bytes | None = None, id: str | None = None, event: str = "", retry: int | None = None) -> bytes:
+def encode(data: bytes | None = None, id: str | None = None, event: str = "", retry: float | None = None) -> bytes:
     """Encode an event; fields that are None are left out.
 
     Each line end in `data` arrives as LF. In JSON text all line ends are white space.
@@ -31,13 +31,13 @@ def encode(data: bytes | None = None, id: str | None = None, event: str = "", re
         data: Data of the event. Clients ignore an event without data, except for its `id` and `retry`.
         id: Id of the event, without line ends and NUL; a client resumes the stream after it.
         event: Type of the event, without line ends; `message` by default.
-        retry: Milliseconds after which a client reconnects.
+        retry: Seconds after which a client reconnects.
     """
     head = f"event: {event}\n" if event else ""
     if id is not None:
         head += f"id: {id}\n"
     if retry is not None:
-        head += f"retry: {retry}\n"
+        head += f"retry: {round(retry * 1000)}\n"
     if data is None:
         return head.encode() + b"\n"
     if b"\r" in data:

@@ -665,7 +665,7 @@ async def test_a_client_that_does_not_read_is_disconnected_after_the_write_timeo
 
 
 async def test_streams_begin_with_an_event_id_and_a_retry_time() -> None:
-    async with served(Old(), Tools(), store=MemoryEventStore(), retry=750) as endpoint:
+    async with served(Old(), Tools(), store=MemoryEventStore(), retry=0.75) as endpoint:
         peer = await endpoint.begin()
         exchange = peer.call("wait", 1)
         await exchange.rest()

@@ -288,7 +288,7 @@ def test_a_blocked_thread_with_unread_output_does_not_keep_the_process_alive() -
     code = """
 import io, sys, threading
 import anyio
-from mcp_bindgen.runtime.concurrency import leave
+from mcp_bindgen.runtime.concurrency import end_process
 from mcp_bindgen.runtime.threads import in_thread
 begun = threading.Event()
 def block(context):
@@ -304,7 +304,7 @@ anyio.run(main)
 sys.stdin.read()
 sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w")))
 print("late")
-leave(7)
+end_process(7)
 """
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -262,12 +262,12 @@ class HttpSession(Transport):
         self._inbox.clear()
         self._move("close")
 
-    def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
+    def close_stream(self, related: RequestId | None, retry: float | None = None) -> bool:
         """End the connection, not the stream, on which a client waits for a response; the client reconnects.
 
         Args:
             related: Id of the request; None for the stream of GET.
-            retry: Milliseconds after which the client reconnects.
+            retry: Seconds after which the client reconnects.
 
         Returns:
             True if the client can resume the stream; if not, the connection stays.

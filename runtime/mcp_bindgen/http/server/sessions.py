@@ -52,10 +52,10 @@ class SessionStore:
 
     Attributes:
         events: See above.
-        retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
+        retry: Seconds after which clients reconnect to another worker; None unless this worker is stopping.
     """
 
-    retry: int | None = None
+    retry: float | None = None
 
     def __init__(self, events: EventStore | None) -> None:
         self.events: EventStore | None = events
@@ -417,11 +417,11 @@ class HttpSessions:
         intake: Reads and parses bodies.
         keep_alive: Seconds between comments on an idle stream; 0 sends none.
         quick: Seconds to wait for an answer that fits into a plain response, without a stream.
-        retry: Milliseconds after which clients reconnect to a broken stream.
+        retry: Seconds after which clients reconnect to a broken stream.
     """
 
     def __init__(
-        self, registry: SessionRegistry, intake: Intake, keep_alive: float = 15, quick: float = 0.05, retry: int = 1000
+        self, registry: SessionRegistry, intake: Intake, keep_alive: float = 15, quick: float = 0.05, retry: float = 1.0
     ) -> None:
         self.registry: SessionRegistry = registry
         self._intake = intake

@@ -80,7 +80,7 @@ class Stream:
         state: Its state.
         last_delivered_id: Number of the last event that a connection has got.
         disconnected_at: Time when the last connection ended, on the clock of `time.monotonic`; None while there is one.
-        retry: Milliseconds after which the client of a connection that leaves reconnects.
+        retry: Seconds after which the client of a connection that leaves reconnects.
         on_done: Called in the state `done`.
     """
 
@@ -98,7 +98,7 @@ class Stream:
     def __post_init__(self) -> None:
         self.last_delivered_id: int = self.last
         self.disconnected_at: float | None = None
-        self.retry: int | None = None
+        self.retry: float | None = None
         self._last_leaving = 0  # number of the last event for a connection that is leaving
         self._queue = self.queue or Budget(_MAX_BUFFERED_BYTES, "")
         self._reader: anyio.CancelScope | None = None
@@ -327,11 +327,11 @@ class Stream:
                 return ()
             await self._change()
 
-    def leave(self, retry: int | None) -> None:
+    def leave(self, retry: float | None) -> None:
         """End the connection that reads it, but not the stream, after the events that exist now.
 
         Args:
-            retry: Milliseconds after which the client reconnects.
+            retry: Seconds after which the client reconnects.
         """
         if self.is_read:
             self.retry, self._last_leaving = retry, self.last
@@ -353,7 +353,7 @@ def parse_event_id(id_: str) -> tuple[str, int] | None:
     return (name, int(number)) if dash and number.isascii() and number.isdecimal() and len(number) < 19 else None
 
 
-async def stream_events(writer: EventWriter, stream: Stream, after: int, retry: int | None = None) -> None:
+async def stream_events(writer: EventWriter, stream: Stream, after: int, retry: float | None = None) -> None:
     """Write the events after a number to a response, until the stream ends or the client disconnects.
 
     Call it in `Stream.reading`.
@@ -362,7 +362,7 @@ async def stream_events(writer: EventWriter, stream: Stream, after: int, retry: 
         writer: The response.
         stream: The stream.
         after: Number of the last event that the client has.
-        retry: Milliseconds after which the client reconnects, sent in a first event without data.
+        retry: Seconds after which the client reconnects, sent in a first event without data.
     """
 
     async def work(after: int) -> None:

@@ -169,7 +169,7 @@ class Link(Protocol):
         """Return whether a request of the peer was answered or cancelled while the connection goes on."""
         return False
 
-    def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
+    def close_stream(self, related: RequestId | None, retry: float | None = None) -> bool:
         """Close the stream of a request; see `Transport.close_stream`."""
         return False
 

@@ -32,7 +32,7 @@ class Era:
 
 
 HANDSHAKE = Era(is_stateless=False)
-"""Revisions up to 2025-11-25: the client introduces itself once (MCP, "Lifecycle"); `Peer` has the rules."""
+"""Revisions up to 2025-11-25: the client introduces itself once (MCP, "Lifecycle"); `Connection` has the rules."""
 
 STATELESS = Era(is_stateless=True)
 """Revisions from 2026-07-28: each request names its revision and its sender; `stateless` has the rules."""

@@ -130,6 +130,6 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Close the connection and free its resources; safe to call twice."""
 
-    def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
-        """Close the stream of a request; its client reconnects after `retry` ms. Return False if it cannot."""
+    def close_stream(self, related: RequestId | None, retry: float | None = None) -> bool:
+        """Close the stream of a request; its client reconnects after `retry` seconds. Return False if it cannot."""
         return False

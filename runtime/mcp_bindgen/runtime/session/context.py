@@ -420,7 +420,7 @@ class Context(Caller):
         Returns:
             True if the stream was closed: events are kept meanwhile, and the client knows how to reconnect.
         """
-        return self.link.close_stream(self.request_id, round(retry * 1000))
+        return self.link.close_stream(self.request_id, retry)
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send progress of the request; do nothing if its sender did not ask for progress.

@@ -200,7 +200,7 @@ class Session(Link):
         """True if the other side can be told something unasked now."""
         return self.connection.state is State.READY and not self.connection.dispatcher.revision.era.is_stateless
 
-    def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
+    def close_stream(self, related: RequestId | None, retry: float | None = None) -> bool:
         """Close the stream of a request; see `Transport.close_stream`."""
         return self.transport.close_stream(related, retry)
 
