@@ -95,8 +95,8 @@ def test_any_bytes_are_decoded_with_normalized_line_ends(data: bytes, sizes: lis
     ("fields", "written"),
     [
         ({}, b"\n"),
-        ({"retry": 5}, b"retry: 5\n\n"),
-        ({"data": b"", "id": "1", "retry": 5}, b"id: 1\nretry: 5\ndata: \n\n"),
+        ({"retry": 0.005}, b"retry: 5\n\n"),
+        ({"data": b"", "id": "1", "retry": 0.005}, b"id: 1\nretry: 5\ndata: \n\n"),
         ({"data": b"a\r\nb\rc\n", "event": "message"}, b"event: message\ndata: a\ndata: b\ndata: c\ndata: \n\n"),
         ({"data": b"/post?x=1", "event": "endpoint"}, b"event: endpoint\ndata: /post?x=1\n\n"),
     ],
