@@ -11,8 +11,17 @@ import pytest
 from mcp_bindgen.runtime.protocol.connection import Connection, State
 from mcp_bindgen.runtime.protocol.events import Requested
 from mcp_bindgen.runtime.protocol.methods import Role
-from mcp_bindgen.runtime.protocol.revision import Dispatchers
-from tests.harness.checked_connections import STATELESS, copied, essence, oracle, ready, request, slow, takes
+from tests.harness.checked_connections import (
+    STATELESS,
+    copied,
+    dispatchers_of,
+    essence,
+    oracle,
+    ready,
+    request,
+    slow,
+    takes,
+)
 from tests.harness.effort import cases, examples
 
 from .mutations import mutated
@@ -31,7 +40,7 @@ def test_the_fast_and_the_slow_path_return_the_same_events(role: Role, revision:
     recorded = traffic(revision)
     messages = [*(recorded.client if role == "server" else recorded.server), request(BUSY, "ping")]
     is_stateless = role == "server" and revision == STATELESS
-    original = Connection(role, Dispatchers.of(takes(revision, role))) if is_stateless else ready(revision, role)
+    original = Connection(role, dispatchers_of(takes(revision, role))) if is_stateless else ready(revision, role)
     original.receive(json.dumps(request(BUSY, "ping")).encode())
     connection, quick = copied(original), 0
     for turn in range(MUTATIONS):

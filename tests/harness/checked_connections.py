@@ -448,6 +448,12 @@ async def refused(call: Awaitable[object], kind: Any = ProtocolError, match: str
 # --- peers ----------------------------------------------------------------------------------------------------
 
 
+def dispatchers_of(*made: Dispatcher) -> Dispatchers:
+    """Return the mapping of dispatchers, the best last."""
+    by_name = {one.revision.name: one for one in made}
+    return Dispatchers({name: one.revision.era.is_stateless for name, one in by_name.items()}, by_name.__getitem__)
+
+
 def takes(revision: str, role: Role, target: type | None = None) -> Dispatcher:
     """Return the dispatcher for the messages that a role receives in a revision."""
     package: Any = bindings(revision)
@@ -492,7 +498,7 @@ def introduce(connection: Connection, revision: str) -> None:
 
 def ready(revision: str, role: Role = "server", target: type | None = None) -> Connection:
     """Return a peer after its handshake."""
-    connection = Connection(role, Dispatchers.of(takes(revision, role, target)))
+    connection = Connection(role, dispatchers_of(takes(revision, role, target)))
     if role == "server":
         introduce(connection, revision)
     else:

@@ -53,13 +53,13 @@ async def test_the_events_in_a_file_survive_closing_the_store(tmp_path: Path) ->
 async def test_written_events_survive_a_killed_process(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
-from mcp_bindgen.http.server.event_store import Event
+from mcp_bindgen.http.server.event_store import StoredEvent
 from mcp_bindgen.sqlite import SqliteEventStore
 async def main():
     store = SqliteEventStore(sys.argv[1])
     await store.save("s", b"")
     for number in range(1, 100_000):
-        await store.write("s", "a", [Event(number, b"%d" % number)], b"")
+        await store.write("s", "a", [StoredEvent(number, b"%d" % number)], b"")
         print(number, flush=True)
 asyncio.run(main())
 """

@@ -24,7 +24,6 @@ from mcp_bindgen.runtime.protocol.events import (
     Requested,
 )
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
-from mcp_bindgen.runtime.protocol.revision import Dispatchers
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import types as stateless
@@ -36,6 +35,7 @@ from tests.harness.checked_connections import (
     answer,
     bindings,
     copied,
+    dispatchers_of,
     essence,
     feed,
     initialize,
@@ -66,7 +66,7 @@ every_revision = pytest.mark.parametrize("revision", STATEFUL)
 
 def server(*revisions: str) -> Connection:
     """Return the peer of a server that has received no message."""
-    return Connection("server", Dispatchers.of(*(takes(revision, "server") for revision in revisions or [LATEST])))
+    return Connection("server", dispatchers_of(*(takes(revision, "server") for revision in revisions or [LATEST])))
 
 
 def client(revision: str = LATEST) -> Connection:
@@ -652,7 +652,7 @@ def test_initialized_ends_the_handshake_whatever_its_params(revision: str, param
 
 
 def test_a_client_answers_only_ping_during_the_handshake() -> None:
-    connection = Connection("client", Dispatchers.of(takes(LATEST, "client")))
+    connection = Connection("client", dispatchers_of(takes(LATEST, "client")))
     assert (asked(feed(connection, ping(1))), code_of(feed(connection, request(2, "roots/list")))) == ([1], INVALID)
     connection.negotiated()
     assert asked(feed(connection, request(2, "roots/list"))) == [2]
@@ -756,7 +756,7 @@ def test_an_answered_request_cannot_be_cancelled() -> None:
 
 
 def test_initialize_is_not_cancelled() -> None:
-    ours = Connection("client", Dispatchers.of(takes(LATEST, "client")))
+    ours = Connection("client", dispatchers_of(takes(LATEST, "client")))
     pending, _ = ours.request(methods.INITIALIZE, typed_params(methods.INITIALIZE, initialize(LATEST)["params"]))
     assert (ours.cancel(pending, "too slow"), feed(ours, answer(pending.id, {}))) == (b"", [])
     theirs = server()

@@ -21,7 +21,6 @@ from mcp_bindgen.runtime.protocol.connection import Connection, State
 from mcp_bindgen.runtime.protocol.errors import UnsupportedRevision
 from mcp_bindgen.runtime.protocol.events import Answered, CancelRequested, Event, Notified, Rejected, Requested
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
-from mcp_bindgen.runtime.protocol.revision import Dispatchers
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.harness.checked_connections import (
     INITIALIZED,
@@ -31,6 +30,7 @@ from tests.harness.checked_connections import (
     bindings,
     connected,
     copied,
+    dispatchers_of,
     essence,
     feed,
     initialize,
@@ -304,7 +304,7 @@ def dual(kind: str) -> Connection:
     """Return a peer of a server: both eras or only the stateless era, before or after a handshake."""
     served = {"both": [LATEST, STATELESS], "ready": [LATEST, STATELESS], "batching": ["2025-03-26", STATELESS]}
     connection = Connection(
-        "server", Dispatchers.of(*(takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS])))
+        "server", dispatchers_of(*(takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS])))
     )
     if kind in ("ready", "batching"):
         asked = only(Requested, feed(connection, initialize(served[kind][0])))
@@ -623,7 +623,7 @@ async def test_clients_and_servers_without_a_common_revision_cannot_connect() ->
 
 
 def test_a_server_can_cancel_only_subscriptions() -> None:
-    connection = Connection("client", Dispatchers.of(takes(STATELESS, "client")))
+    connection = Connection("client", dispatchers_of(takes(STATELESS, "client")))
     methods: Any = v2026_07_28.methods.METHODS
     params = {"_meta": stating(), "name": "x", "notifications": {}}
     for name, ends in (("subscriptions/listen", True), ("tools/call", False)):

@@ -328,13 +328,11 @@ class Connection:
         route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "notification":
             raise MethodNotFound(envelope.method)
-        match self._admission(dispatcher, envelope.method, "notification"):
-            case "early":
-                raise NotInitialized
-            case "confirms":
-                self.move("confirmed")  # whatever its params
-            case _:
-                pass
+        admission = self._admission(dispatcher, envelope.method, "notification")
+        if admission == "early":
+            raise NotInitialized
+        if admission == "confirms":
+            self.move("confirmed")  # whatever its params
         return [self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)]
 
     def _request(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Event:
@@ -370,15 +368,12 @@ class Connection:
 
     def _refusal(self, admission: Admission, method: str) -> ProtocolError:
         """Return the error for a request that may not come now."""
-        match admission:
-            case "early":
-                return NotInitialized()
-            case "unasked":
-                return invalid("servers send no requests in this revision")
-            case "unknown":
-                return MethodNotFound(method, {"supported": self.dispatchers.supported})
-            case _:
-                return invalid("initialize comes once, first and alone")
+        if admission == "early":
+            return NotInitialized()
+        if admission == "unknown":
+            return MethodNotFound(method, {"supported": self.dispatchers.supported})
+        once = "initialize comes once, first and alone"
+        return invalid("servers send no requests in this revision" if admission == "unasked" else once)
 
     def _notified(self, route: Route, params: object, dispatcher: Dispatcher) -> Event:
         reaction = REACTIONS.get(dispatcher.revision.utilities.get(route.method.name, route.method.name))

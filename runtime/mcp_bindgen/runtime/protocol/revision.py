@@ -362,12 +362,6 @@ class Dispatchers(Mapping[str, Dispatcher]):
         self._own, self._make, self._more = own, make, more
         self._made: dict[str, Dispatcher] = {}
 
-    @classmethod
-    def of(cls, *made: Dispatcher) -> Dispatchers:
-        """Return the mapping of dispatchers that are made already, the best last."""
-        by_name = {one.revision.name: one for one in made}
-        return cls({name: one.revision.era.is_stateless for name, one in by_name.items()}, by_name.__getitem__)
-
     @cached_property
     def _all(self) -> Mapping[str, bool]:
         return self._own if self._more is None else self._more()

@@ -16,7 +16,6 @@ from ..logs import log
 from ..protocol import request_scope
 from ..protocol.connection import Connection
 from ..protocol.errors import MethodNotFound
-from ..protocol.limits import Limits, Options
 from ..protocol.request_scope import Handler, Link, RequestScope, Step
 from ..protocol.revision import Dispatcher, Dispatchers, KnownRevision, facts_of
 from ..protocol.routing import Route
@@ -154,10 +153,14 @@ class Endpoint(request_scope.Endpoint):
 
     Attributes:
         clients: The clients that can be notified.
+        limits: Limits of one connection: those for the best revision's server that exists already.
+        options: Options of requests to clients: those of the same server.
 
     Raises:
         ValueError: There is no server, there are two for one revision, or a revision cannot be served.
     """
+
+    options = Server.options
 
     given: Sequence[Server | Provider]
     revisions: Sequence[str] | None = None
@@ -176,7 +179,9 @@ class Endpoint(request_scope.Endpoint):
             raise ValueError("serving needs servers, at most one for each revision")
         for name, (_, source) in self._sources.items():
             if isinstance(source, Servers):
-                self._home(name)
+                best = self._home(name)
+                object.__setattr__(self, "limits", best.limits)
+                object.__setattr__(self, "options", best.options)
         if not self._is_complete and (self.revisions is not None or log.isEnabledFor(logging.INFO)):
             _ = self._plan  # raises ValueError
         if log.isEnabledFor(logging.INFO):
@@ -265,22 +270,6 @@ class Endpoint(request_scope.Endpoint):
         """Return the servers of other revisions that are made of a server."""
         names = [name for name, (_, home) in self._plan.items() if home == server.revision != name]
         return [cast("BridgedServer", self.served(name)) for name in names]
-
-    @cached_property
-    def _existing(self) -> Server | None:
-        """The best server that existed before this endpoint."""
-        names = [name for name, (_, source) in self._sources.items() if isinstance(source, Servers)]
-        return self._home(names[-1]) if names else None
-
-    @property
-    def limits(self) -> Limits:  # type: ignore[override]
-        """Limits of one connection: those for the best revision's server."""
-        return Server.limits if self._existing is None else self._existing.limits
-
-    @property
-    def options(self) -> Options:  # type: ignore[override]
-        """Options of requests to clients: those of the best revision's server."""
-        return Server.options if self._existing is None else self._existing.options
 
     def signer(self, server: Server) -> RequestStateSigner:
         """Return the signer of the state that clients of a server carry: its own, or that of all processes."""
