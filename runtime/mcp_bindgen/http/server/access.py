@@ -172,7 +172,7 @@ class HttpEndpoint(Endpoint):
         """
         if self.access_policy is None:
             return frozenset()
-        served = self.served(revision)
+        served = None if revision is None else self.served(revision)
         if served is not None and not isinstance(served, Server):
             operations = served.operations(operations)
         needed = frozenset[str]().union(*map(self.access_policy.needed, operations))

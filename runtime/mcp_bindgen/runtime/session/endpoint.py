@@ -233,10 +233,8 @@ class Endpoint(request_scope.Endpoint):
                 found.arrived(link)
         return found
 
-    def served(self, revision: str | None) -> Server | BridgedServer | None:
+    def served(self, revision: str) -> Server | BridgedServer | None:
         """Return the server of a revision, or None; conversion is looked up for a revision that is no server's own."""
-        if revision is None:
-            return None
         if revision in self._own:
             return self._home(revision)
         if revision not in self._bridged:
