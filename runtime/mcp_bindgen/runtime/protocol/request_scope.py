@@ -65,7 +65,7 @@ Answer = TypeVar("Answer")
 
 
 class Endpoint:
-    """This side of connections: what handles their messages, and within which limits; it never changes.
+    """This side of connections: what handles their messages, and within which limits. Its attributes never change.
 
     By default it handles nothing, and allows everything.
 
@@ -127,7 +127,7 @@ class Link(Protocol):
         negotiated: Agreement of both sides, a `Negotiated`; `None` if each request makes its own.
         meta: Members of the `_meta` of every request to the other side (stateless revisions).
         endpoint: This side.
-        peer: The state of the protocol, which writes answers.
+        connection: The state of the protocol, which writes answers.
     """
 
     connection: Any = None
