@@ -132,7 +132,7 @@ def test_a_package_reads_as_if_written_by_hand() -> None:
 
 
         class WeatherContract(Contract):
-            """What `weather` offers. Subclass it and answer what is abstract; `servers()` gives what to run."""
+            """What `weather` offers. Subclass it and answer what is abstract; `run` serves an object of it."""
 
             catalog = Catalog.beside(__file__)
             revisions = (v2025_11_25,)

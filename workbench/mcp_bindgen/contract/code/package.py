@@ -73,7 +73,7 @@ def contract_files(
         words=docstring(f"What the server `{project_name}` offers: a method for each tool, prompt and resource.", 0),
         class_name=class_name,
         doc=docstring(
-            f"What `{title}` offers. Subclass it and answer what is abstract; `servers()` gives what to run."
+            f"What `{title}` offers. Subclass it and answer what is abstract; `run` serves an object of it."
         ),
         packages=[naming.package(protocol.revision) for protocol in protocols],
         aliases=aliases,
