@@ -1037,3 +1037,18 @@ def test_the_number_of_recorded_invalid_items_is_limited() -> None:
     connection = client_peer("2025-11-25")
     event = heard(connection, "tools/list", {"tools": [{"name": n} for n in range(1500)] + [GOOD]})
     assert ([tool.name for tool in event.result.tools], len(connection.invalid_items)) == (["good"], 1000)
+
+
+def test_messages_that_are_taken_back_may_come_again() -> None:
+    connection = server()
+    for _ in range(2):
+        (asked,) = feed(connection, initialize(LATEST))
+        assert isinstance(asked, Requested)
+        connection.take_back([asked])
+    connection = ready(LATEST)
+    pending, _ = connection.request(oracle(LATEST).methods["ping"], None)
+    answered = {"jsonrpc": "2.0", "id": pending.id, "result": {}}
+    for _ in range(2):
+        events = [*feed(connection, request(1, "ping")), *feed(connection, answered)]
+        assert [type(one) for one in events] == [Requested, Answered]
+        connection.take_back(events)

@@ -524,7 +524,7 @@ class Connection:
         """Restore the state before messages that are refused as a whole: nothing was received."""
         for event in events:
             if isinstance(event, Requested):
-                self.handling.pop(event.id, None)
+                self.drop(event.id)
             elif isinstance(event, Answered):
                 self.pending[event.pending.id] = event.pending
 

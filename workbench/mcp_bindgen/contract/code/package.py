@@ -72,9 +72,7 @@ def contract_files(
         TEMPLATES,
         words=docstring(f"What the server `{project_name}` offers: a method for each tool, prompt and resource.", 0),
         class_name=class_name,
-        doc=docstring(
-            f"What `{title}` offers. Subclass it and answer what is abstract; `run` serves an object of it."
-        ),
+        doc=docstring(f"What `{title}` offers. Subclass it and answer what is abstract; `run` serves an object of it."),
         packages=[naming.package(protocol.revision) for protocol in protocols],
         aliases=aliases,
         methods=list(_methods(contract)),
