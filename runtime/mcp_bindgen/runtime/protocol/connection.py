@@ -165,10 +165,11 @@ class Connection:
         return self._state is State.CLOSED
 
     def another(self) -> Connection:
-        """Make a peer that takes the same, for another connection to which nothing was said yet."""
-        connection = Connection.__new__(Connection)
-        connection.__dict__.update(self.__dict__, pending={}, handling={}, _ids=itertools.count(1))
-        return connection
+        """Make a connection that takes the same, to which nothing was said yet; ids of its requests go on."""
+        made = Connection.__new__(Connection)
+        made.__dict__ = self.__dict__.copy()
+        made.pending, made.handling = {}, {}
+        return made
 
     # --- receiving --------------------------------------------------------------------------------------------
 
