@@ -34,7 +34,8 @@ from mcp_bindgen.app import (
 from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.runtime import Identity, ProtocolError
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
-from mcp_bindgen.runtime.session.endpoint import Served, Servers, all_servers
+from mcp_bindgen.runtime.session.endpoint import Servers, all_servers
+from mcp_bindgen.runtime.session.targets import Served
 from mcp_bindgen.sqlite import SqliteEventStore
 from mcp_bindgen.testing import connected
 from tests.harness.checked_connections import refused

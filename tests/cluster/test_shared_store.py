@@ -35,7 +35,7 @@ from mcp_bindgen.http.server.event_store import StoredEvent, StoreUnavailable
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
 from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime.session import client as client_module
-from mcp_bindgen.runtime.session.endpoint import Provider
+from mcp_bindgen.runtime.session.targets import Provider
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.harness.checked_connections import INITIALIZED, initialize, lone, notification, refused, request, until
 from tests.harness.cluster import HEADERS, answer, text

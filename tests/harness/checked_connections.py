@@ -33,7 +33,8 @@ from mcp_bindgen.runtime.protocol.events import (
 from mcp_bindgen.runtime.protocol.methods import Role
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Dispatchers
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Oversized
-from mcp_bindgen.runtime.session.endpoint import Provider, all_served
+from mcp_bindgen.runtime.session.endpoint import all_served
+from mcp_bindgen.runtime.session.targets import Provider
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.pipes import Pipes
 from mcp_bindgen.spec import Store

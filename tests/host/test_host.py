@@ -25,7 +25,8 @@ from mcp_bindgen.host.watch import StderrTail
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.session.endpoint import Served, Servers
+from mcp_bindgen.runtime.session.endpoint import Servers
+from mcp_bindgen.runtime.session.targets import Served
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.harness.checked_connections import refused, until

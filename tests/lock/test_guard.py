@@ -20,8 +20,9 @@ from mcp_bindgen.drift.callers import Callers, callers
 from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.lock import BadLock, Guard, Lock, LockedServer, NotAsLocked
-from mcp_bindgen.runtime.session.endpoint import Served, Servers
+from mcp_bindgen.runtime.session.endpoint import Servers
 from mcp_bindgen.runtime.session.server import Server as BaseServer
+from mcp_bindgen.runtime.session.targets import Served
 from mcp_bindgen.v2025_11_25 import Client, Server, types
 from tests.harness.checked_connections import refused
 from tests.harness.http_wires import listening

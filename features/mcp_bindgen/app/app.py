@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from mcp_bindgen.extensions.apps import AppOptions, Visibility
     from mcp_bindgen.extensions.tasks.service import Tasks
     from mcp_bindgen.extensions.tasks.tools import TaskOption
-    from mcp_bindgen.runtime.session.endpoint import Provider
-    from mcp_bindgen.runtime.session.targets import RunOptions
+    from mcp_bindgen.runtime.session.targets import Provider, RunOptions
 
     from .changes import ChangeNotifier
     from .optional_features import Completion

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.protocol.revision import KnownRevision
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session.endpoint import Served, serve
+from mcp_bindgen.runtime.session.endpoint import serve
 from mcp_bindgen.runtime.session.server import Server
 
 from .catalog import SCOPES
@@ -22,7 +22,7 @@ from .handlers import BoundContract
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.tasks.service import Tasks
-    from mcp_bindgen.runtime.session.targets import Address, Auth
+    from mcp_bindgen.runtime.session.targets import Address, Auth, Served
 
 
 class InProcess:

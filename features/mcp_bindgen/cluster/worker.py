@@ -184,7 +184,9 @@ async def recorded(
     found: list[tuple[str, Notification[Any], Any]] = []
     for method, params in recorder.told:
         found.append((server.revision, method, params))
-        for bridged in endpoint.bridged(server):
+        for bridged in map(endpoint.served, endpoint.dispatchers):
+            if bridged is None or isinstance(bridged, Server) or bridged.server is not server:
+                continue
             converted = bridged.converted(method, params)
             found += [] if converted is None else [(bridged.dispatcher.revision.name, *converted)]
     return found

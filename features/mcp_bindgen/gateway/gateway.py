@@ -33,11 +33,11 @@ from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMe
 from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.endpoint import Endpoint, Served, Servers
+from mcp_bindgen.runtime.session.endpoint import Endpoint, Servers
 from mcp_bindgen.runtime.session.rounds import InputRequired, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.subscriptions import Subscription
-from mcp_bindgen.runtime.session.targets import Address, Auth, Target
+from mcp_bindgen.runtime.session.targets import Address, Auth, Served, Target
 
 from .calls import ParkedCalls, RelayContext, RelayedCall
 from .upstream import Connections, Offer, Sender, Upstream

@@ -13,7 +13,8 @@ import anyio
 
 from mcp_bindgen.runtime import Client, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.transport import Lost, Oversized
-from mcp_bindgen.runtime.session.endpoint import Provider, all_served, lifespans
+from mcp_bindgen.runtime.session.endpoint import all_served, lifespans
+from mcp_bindgen.runtime.session.targets import Provider
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec.json import is_array, is_object
 

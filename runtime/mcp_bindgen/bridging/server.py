@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import Any, ClassVar, Protocol, cast
@@ -364,7 +364,7 @@ class BridgedDispatcher(Dispatcher):
     @cached_property
     def routes(self) -> dict[str, Route]:
         """Method name -> route, for messages."""
-        own = {name: route for name, route in self._home.routes.items() if route.is_custom}
+        own = {name: replace(route) for name, route in self._home.routes.items() if route.is_custom}
         return {**{name: self._route(route) for name, route in self._native.routes.items()}, **own}
 
     def _route(self, route: Route) -> Route:

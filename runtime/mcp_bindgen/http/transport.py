@@ -16,8 +16,8 @@ from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.session.targets import Address, Auth, RunOptions
 
 if TYPE_CHECKING:
-    from mcp_bindgen.runtime.session.endpoint import Provider
     from mcp_bindgen.runtime.session.server import Server
+    from mcp_bindgen.runtime.session.targets import Provider
 
     from .server.event_store import EventStore
 

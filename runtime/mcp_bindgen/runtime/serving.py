@@ -15,12 +15,12 @@ import anyio
 
 from .concurrency import end_process
 from .logs import FORMATS
-from .session.endpoint import Provider, all_served, all_servers, lifespans, serve
+from .session.endpoint import all_served, all_servers, lifespans, serve
 from .session.server import Server
 from .transports.pipes import StdioServerTransport
 
 if TYPE_CHECKING:
-    from .session.targets import RunOptions, TransportEntry
+    from .session.targets import Provider, RunOptions, TransportEntry
 
 
 def run(*served: Server | Provider, **options: Unpack[RunOptions]) -> None:

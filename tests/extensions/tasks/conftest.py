@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_bindgen.runtime.session.endpoint import Served
+from mcp_bindgen.runtime.session.targets import Served
 from tests.extensions.tasks.jobs import jobs
 
 

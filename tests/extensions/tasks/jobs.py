@@ -11,8 +11,9 @@ import anyio
 from mcp_bindgen.app import App
 from mcp_bindgen.extensions.tasks import TaskLimits, Tasks, TaskStore, ToolTask, background
 from mcp_bindgen.runtime import Context, ProtocolError
-from mcp_bindgen.runtime.session.endpoint import Provider, Served, lifespans
+from mcp_bindgen.runtime.session.endpoint import lifespans
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.targets import Provider, Served
 from tests.harness.checked_connections import connected
 
 QUICK = TaskLimits(poll=0.02)

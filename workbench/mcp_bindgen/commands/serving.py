@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from mcp_bindgen.runtime import serving
-from mcp_bindgen.runtime.session.endpoint import Provider
-from mcp_bindgen.runtime.session.targets import RunOptions
+from mcp_bindgen.runtime.session.targets import Provider, RunOptions
 from mcp_bindgen.spec import BadInput
 
 ServerOptions = Annotated[

@@ -99,9 +99,14 @@ class ServerEngine(Server):
     async def extension_lifespan(self) -> AsyncGenerator[None]:
         """Run tasks while the server serves."""
         tasks = self.all_tasks
+        former = tasks.handlers.get(self.revision)
         tasks.handlers[self.revision] = self._run
-        async with super().extension_lifespan(), tasks.serving():
-            yield
+        try:
+            async with super().extension_lifespan(), tasks.serving():
+                yield
+        finally:
+            if former is not None and tasks.handlers[self.revision] == self._run:
+                tasks.handlers[self.revision] = former
 
     @cached_property
     def all_tasks(self) -> Tasks:

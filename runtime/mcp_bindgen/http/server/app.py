@@ -27,8 +27,10 @@ from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.request_scope import Step
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.stateless import may_state_version, stated_version
-from mcp_bindgen.runtime.session.endpoint import Provider, Served, Workers, all_served, all_servers, lifespans
+from mcp_bindgen.runtime.session.broadcasts import Workers
+from mcp_bindgen.runtime.session.endpoint import all_served, all_servers, lifespans
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.targets import Provider, Served
 
 from .access import AccessPolicy, HttpEndpoint
 from .call import JSON, TEXT, VERSION, HttpCall

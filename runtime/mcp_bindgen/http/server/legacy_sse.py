@@ -17,8 +17,8 @@ import anyio
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.protocol.access import Identity
-from mcp_bindgen.runtime.session.endpoint import Provider
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.targets import Provider
 
 from ..event_stream import encode
 from .app import AppOptions, AsgiApp

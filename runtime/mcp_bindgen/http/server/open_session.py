@@ -21,10 +21,10 @@ from mcp_bindgen.runtime.protocol.events import CancelRequested, Event, Notified
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Parsed, Transport, parsed
 from mcp_bindgen.runtime.session.endpoint import Endpoint
-from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.session import Session, resolve_all
 
 from . import event_store
-from .errors import HttpError, StoreFull, too_many
+from .errors import HttpError, StoreFull, refused, too_many
 from .event_store import EventStore, OpenStream
 from .limits import Budget, HttpLimits
 from .streams import LISTEN_STREAM, Stream
@@ -258,7 +258,9 @@ class HttpSession(Transport):
                 log.debug("an answer is dropped: the client disconnected, and cannot resume the stream")
 
     async def close(self) -> None:
-        """End it: no message is taken or sent any more."""
+        """End it: no message is taken or sent any more; answers that have arrived still reach their callers."""
+        for one in self._inbox:
+            resolve_all(one)
         self._inbox.clear()
         self._move("close")
 
@@ -314,6 +316,9 @@ class HttpSession(Transport):
         if len(self._inbox) >= MAX_POSTS or (self._inbox and self._inbox_bytes + len(body) > self.limits.message):
             self.kernel.connection.take_back(events)
             raise too_many("too many messages wait in this session")
+        if self.ending:
+            self.kernel.connection.take_back(events)
+            raise refused(404, "the session is over")
         for event in events:
             if isinstance(event, Requested | Notified):
                 event.origin = origin

@@ -17,8 +17,9 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_bindgen.runtime.log_format import announce, use_format
-from mcp_bindgen.runtime.session.endpoint import Provider, all_served
+from mcp_bindgen.runtime.session.endpoint import all_served
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.targets import Provider
 
 from .app import AppOptions, AsgiApp, HttpApp, knows_stop
 from .event_store import EventStore

@@ -22,7 +22,7 @@ from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.events import CancelRequested, Event, Notified, Rejected, Requested
 from mcp_bindgen.runtime.protocol.transport import Outgoing
-from mcp_bindgen.runtime.session.endpoint import Workers
+from mcp_bindgen.runtime.session.broadcasts import Workers
 from mcp_bindgen.runtime.session.subscriptions import scheduled
 
 from .access import HttpEndpoint

@@ -218,7 +218,7 @@ class Sessionless(StatelessRequests):
             raise HttpError(400, SessionRequired("an answer"))
         reply = _Reply(call, connection, self._endpoint, self._write_timeout, self._keep_alive)
         reply.negotiated = _Unremembered(connection.dispatcher, *self._offers[connection.dispatcher.revision.name])
-        if not any(isinstance(one, Requested | Rejected) for one in events):
+        if not any(isinstance(one, Requested) or (isinstance(one, Rejected) and one.reply) for one in events):
             await reply.answer(202, b"")
             await self._answer(reply, events)
             return
@@ -230,6 +230,8 @@ class Sessionless(StatelessRequests):
             raise error
         if data:
             await reply.answer(200, data)
+        elif answered is not None:  # nothing in it is answered, such as a request that the same batch cancels
+            await (reply.end() if call.begun else reply.answer(202, b""))
 
     def _revision(self, call: HttpCall) -> str:
         """Return the revision of a message; raises `HttpError` where it is not served."""
@@ -247,7 +249,7 @@ class Sessionless(StatelessRequests):
         for one in events:
             await turn.give_way()
             if isinstance(one, Rejected):
-                data = one.reply
+                data = one.reply or data
             elif isinstance(one, Requested | Notified):
                 answered, error = await handle(reply, one)
                 data = answered or data

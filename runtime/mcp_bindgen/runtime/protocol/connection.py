@@ -10,7 +10,7 @@ until it is answered, dropped or the connection closes, and a request of ours is
 cancelled or the connection closes. Both are sets of ids, in any state.
 
     server   NEW --asked--> ASKED --agreed--> NEGOTIATED --confirmed--> READY        client   NEW --agreed--> READY
-             ASKED --failed--> NEW          NEW --resumed--> READY
+             ASKED --failed--> NEW          NEW --resumed--> READY          READY --failed--> NEGOTIATED
     both     READY --agreed--> READY (a client introduces itself again)      any --> CLOSED
 """
 
@@ -47,7 +47,7 @@ from .envelope import (
     request_id,
 )
 from .errors import ConnectionClosed, InvalidParams, MethodNotFound, NotInitialized, ProtocolError
-from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
+from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested, resolve
 from .limits import Limits
 from .methods import CANCELLED, INITIALIZE, INITIALIZED, LISTEN, PING, Notification, RequestMethod, Role
 from .revision import Dispatcher, Dispatchers
@@ -72,8 +72,8 @@ class State(Enum):
 
 
 Trigger: TypeAlias = Literal["asked", "failed", "agreed", "confirmed", "resumed"]
-"""A client introduces itself; in vain; both sides know the revision; the client has taken the answer to its handshake;
-another process did the handshake."""
+"""A client introduces itself; that was in vain, or is refused; both sides know the revision; the client has taken the
+answer to its handshake; another process did the handshake."""
 
 TRANSITIONS: Mapping[tuple[Role, State, Trigger], State] = {
     ("server", State.NEW, "asked"): State.ASKED,
@@ -81,6 +81,7 @@ TRANSITIONS: Mapping[tuple[Role, State, Trigger], State] = {
     ("server", State.ASKED, "failed"): State.NEW,
     ("server", State.ASKED, "agreed"): State.NEGOTIATED,
     ("server", State.NEGOTIATED, "confirmed"): State.READY,
+    ("server", State.READY, "failed"): State.NEGOTIATED,
     ("client", State.NEW, "agreed"): State.READY,
     ("client", State.READY, "agreed"): State.READY,
 }
@@ -139,6 +140,7 @@ class Connection:
         self._ids = itertools.count(1)
         self._dispatcher: Dispatcher | None = None
         self._state: State | None = None
+        self._confirmation: Event | None = None  # the newest message, if it has ended the handshake
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -334,7 +336,9 @@ class Connection:
             raise NotInitialized
         if admission == "confirms":
             self.move("confirmed")  # whatever its params
-        return [self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)]
+        event = self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)
+        self._confirmation = event if admission == "confirms" else None
+        return [event]
 
     def _request(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Event:
         assert envelope.id is not None
@@ -526,8 +530,13 @@ class Connection:
         for event in events:
             if isinstance(event, Requested):
                 self.drop(event.id)
+            elif isinstance(event, Answered) and self.is_closed:
+                resolve(Answered(event.pending, error=ConnectionClosed("the connection is closed")))
             elif isinstance(event, Answered):
                 self.pending[event.pending.id] = event.pending
+            elif event is self._confirmation:
+                self._confirmation = None
+                self.move("failed")
 
     def lose(self, id_: RequestId | None, error: Exception) -> list[Event]:
         """Return the events that follow when the answer to a request of ours will not come."""

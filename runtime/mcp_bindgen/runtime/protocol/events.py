@@ -83,3 +83,10 @@ class Pending:
     id: int
     method: RequestMethod[Any, Any]
     waiter: Any = None
+
+
+def resolve(answered: Answered) -> None:
+    """Pass an answer to the caller that waits for it."""
+    waiter = answered.pending.waiter
+    if waiter is not None and not waiter.answered.done():
+        waiter.answered.set_result(answered)

@@ -112,7 +112,7 @@ class Endpoint:
         """Return a context for each of these clients."""
         return ()
 
-    async def publish(self, server: Any, tell: Callable[[Any], Awaitable[None]]) -> bool:
+    async def publish(self, server: Any, tell: Callable[[Any], Awaitable[None]], told: list[object]) -> bool:
         """Notify the clients of all processes; return False if only those of this process can be notified."""
         return False
 

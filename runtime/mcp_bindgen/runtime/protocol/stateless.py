@@ -52,8 +52,10 @@ def select_revision(envelope: Envelope, ours: Dispatchers, current: Dispatcher) 
         return current
     newest = ours[best]
     named = stated_version(newest.revision, envelope.message)
+    if named is None:
+        return newest if envelope.method not in current.routes and envelope.method in newest.routes else current
     if not isinstance(named, str):
-        return newest if named is not None or envelope.method in newest.routes else current
+        return newest
     found = ours.get(named)
     if found is None or not found.revision.era.is_stateless:
         data = {"supported": ours.supported, "requested": named}

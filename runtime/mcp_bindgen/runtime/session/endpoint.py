@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from weakref import WeakValueDictionary
 
 import anyio
@@ -26,35 +26,9 @@ from .session import Session
 
 if TYPE_CHECKING:
     from ..protocol.bridging import BridgedServer
+    from .broadcasts import Workers
     from .rounds import RequestStateSigner
-
-
-class Served(Protocol):
-    """Servers for one endpoint, at most one for each revision, which are made when they are needed."""
-
-    def served(self) -> Served:
-        """Return this object."""
-        ...
-
-    def revisions(self) -> Sequence[KnownRevision]:
-        """Return the revisions of the servers, the best last, without an import of bindings."""
-        ...
-
-    def server(self, revision: str) -> Server:
-        """Return the server of a revision, the same one for each call."""
-        ...
-
-    def lifespan(self) -> AbstractAsyncContextManager[None]:
-        """Return the context in which the servers serve; the endpoint enters it once."""
-        ...
-
-
-class Provider(Protocol):
-    """Provider of servers, such as an `App`."""
-
-    def served(self) -> Served:
-        """Return servers for one endpoint, with a lifespan of their own."""
-        ...
+    from .targets import Provider, Served
 
 
 class Servers:
@@ -100,23 +74,6 @@ def all_served(given: Iterable[Server | Provider]) -> list[Served]:
 def all_servers(given: Iterable[Server | Provider]) -> list[Server]:
     """Return the servers themselves, and those of providers."""
     return [one.server(revision.name) for one in all_served(given) for revision in one.revisions()]
-
-
-class Workers(Protocol):
-    """Processes that serve the same clients; a shared store brings them."""
-
-    @property
-    def signer(self) -> RequestStateSigner:
-        """The signer of all processes for the state of requests."""
-        ...
-
-    def continued(self, link: Any, wanted: object) -> AbstractAsyncContextManager[None]:
-        """Return the context of a subscription, which goes on where the client's previous one ended."""
-        ...
-
-    async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> bool:
-        """Notify the clients of all processes; return False where only those of this process can be notified."""
-        ...
 
 
 @dataclass(eq=False)
@@ -226,8 +183,9 @@ class Endpoint(request_scope.Endpoint):
         """Return the server of a revision that needs no conversion."""
         found = self._homes.get(revision)
         if found is None:
-            found = self._homes[revision] = self._sources[revision][1].server(revision)
+            found = self._sources[revision][1].server(revision)
             found.dispatcher.revision.check_connectable()
+            self._homes[revision] = found
             serving(found).add(self)
             for link in self.clients.links:
                 found.arrived(link)
@@ -263,11 +221,6 @@ class Endpoint(request_scope.Endpoint):
     def server(self, dispatcher: Dispatcher) -> Server:
         """Return the server of a revision."""
         return cast(Server, self.served(dispatcher.revision.name))  # a bridged one has the attributes of a server
-
-    def bridged(self, server: Server) -> list[BridgedServer]:
-        """Return the servers of other revisions that are made of a server."""
-        names = [name for name, (_, home) in self._plan.items() if home == server.revision != name]
-        return [cast("BridgedServer", self.served(name)) for name in names]
 
     def signer(self, server: Server) -> RequestStateSigner:
         """Return the signer of the state that clients of a server carry: its own, or that of all processes."""
@@ -316,10 +269,7 @@ class Endpoint(request_scope.Endpoint):
 
     def thread_limit(self, principal: str) -> anyio.CapacityLimiter:
         """Return the limit of threads for a principal, over all of its connections."""
-        found = self._threads.get(principal)
-        if found is None:
-            found = self._threads[principal] = anyio.CapacityLimiter(self.limits.threads)
-        return found
+        return self._threads.setdefault(principal, anyio.CapacityLimiter(self.limits.threads))
 
     # --- clients ----------------------------------------------------------------------------------------------
 
@@ -338,13 +288,13 @@ class Endpoint(request_scope.Endpoint):
         self.clients.links[link] = None
         if self.clients.are_leaving:
             link.leave()
-        for server in self._homes.values():
+        for server in list(self._homes.values()):
             server.arrived(link)
         try:
             yield
         finally:
             del self.clients.links[link]
-            for server in self._homes.values():
+            for server in list(self._homes.values()):
                 server.left(link)
 
     def around_subscription(self, link: Link, wanted: object) -> AbstractAsyncContextManager[None]:
@@ -353,10 +303,19 @@ class Endpoint(request_scope.Endpoint):
             super().around_subscription(link, wanted) if self.workers is None else self.workers.continued(link, wanted)
         )
 
-    async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> bool:
-        """Notify the clients of all processes; return False if only those of this process can be notified."""
+    async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]], told: list[object]) -> bool:
+        """Notify the clients of all processes; return False if only those of this process can be notified.
+
+        Args:
+            server: The server that broadcasts.
+            tell: Notifies one client, given its context.
+            told: The stores that have the broadcast already; this one is added.
+        """
         self.clients.broadcasts += 1
-        return self.workers is not None and await self.workers.publish(server, tell)
+        if self.workers is None or any(self.workers.events is one for one in told):
+            return self.workers is not None
+        told.append(self.workers.events)
+        return await self.workers.publish(server, tell)
 
     def links_of(self, server: object) -> list[Link]:
         """Return the clients of a server that can be notified, bridged ones included."""
@@ -397,7 +356,10 @@ async def serve(transport: Transport, *servers: Server | Provider, revisions: Se
 
 @asynccontextmanager
 async def lifespans(servers: Iterable[Server | Provider]) -> AsyncGenerator[None]:
-    """Enter the lifespans of servers, and leave them in reverse."""
+    """Enter the lifespans of servers, and leave them in reverse.
+
+    To `serve` the same, pass `served = app.served()` to both: each call with the `App` itself makes servers of its own.
+    """
     async with AsyncExitStack() as stack:
         for one in all_served(servers):
             await stack.enter_async_context(one.lifespan())

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakKeyDictionary, WeakSet
-
-import anyio
-from anyio.lowlevel import checkpoint
+from weakref import WeakSet, finalize
 
 from ..protocol.capabilities import Side
-from ..protocol.errors import ConnectionClosed, SessionRequired
+from ..protocol.errors import SessionRequired
 from ..protocol.extension import definers
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import Method
@@ -21,8 +18,6 @@ from .context import Context
 
 if TYPE_CHECKING:
     from .rounds import RequestStateSigner
-
-_MAX_TOLD_AT_ONCE = 100  # clients of a broadcast
 
 
 class Server(Side):
@@ -152,22 +147,18 @@ class Server(Side):
         """
         if not self.has_sessions and not self.connections:
             raise SessionRequired("broadcast")
+        from .broadcasts import broadcast  # few servers broadcast at the start
 
-        async def one(context: Context) -> None:
-            with suppress(ConnectionClosed):
-                await tell(context)
-
-        alone = [endpoint for endpoint in list(serving(self)) if not await endpoint.publish(self, tell)]
-        async with anyio.create_task_group() as tasks:
-            for number, context in enumerate((one for each in alone for one in each.connections(self)), 1):
-                tasks.start_soon(one, context)
-                if number % _MAX_TOLD_AT_ONCE == 0:  # requests are handled in between
-                    await checkpoint()
+        await broadcast(list(serving(self)), self, tell)
 
 
-_serving: WeakKeyDictionary[Server, WeakSet[Endpoint]] = WeakKeyDictionary()
+_serving: dict[int, WeakSet[Endpoint]] = {}
 
 
 def serving(server: Server) -> WeakSet[Endpoint]:
     """Return the endpoints that serve a server, to whose clients it broadcasts."""
-    return _serving.setdefault(server, WeakSet())
+    found = _serving.get(id(server))
+    if found is None:
+        found = _serving[id(server)] = WeakSet()
+        finalize(server, _serving.pop, id(server), None)
+    return found

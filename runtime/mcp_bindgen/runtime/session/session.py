@@ -24,11 +24,21 @@ from ..protocol.access import RequestOrigin
 from ..protocol.connection import Connection, State
 from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
-from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
+from ..protocol.events import (
+    Answered,
+    CancelRequested,
+    Event,
+    Notified,
+    Pending,
+    Progressed,
+    Rejected,
+    Requested,
+    resolve,
+)
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import INITIALIZE, INITIALIZED, Method, Notification, Params, RequestMethod
 from ..protocol.request_scope import Answer, Endpoint, Link, Negotiated
-from ..protocol.transport import AskUser, LogIn, Lost, Outgoing, Oversized, Transport
+from ..protocol.transport import AskUser, LogIn, Lost, Outgoing, Oversized, Parsed, Transport
 from .execution import handle
 
 if TYPE_CHECKING:
@@ -38,11 +48,11 @@ in_handler: ContextVar[bool] = ContextVar("in_handler", default=False)
 """True if a client's handler of a request runs in this context."""
 
 
-def resolve(answered: Answered) -> None:
-    """Pass an answer to the caller that waits for it."""
-    waiter: Waiter | None = answered.pending.waiter
-    if waiter is not None and not waiter.answered.done():
-        waiter.answered.set_result(answered)
+def resolve_all(message: object) -> None:
+    """Pass the answers in a message that will not be handled to the callers that wait for them."""
+    for event in message.events if isinstance(message, Parsed) else ():
+        if isinstance(event, Answered):
+            resolve(event)
 
 
 Work = Requested | Notified | Rejected
@@ -242,6 +252,8 @@ class Session(Link):
     def _finish(self, reason: str) -> None:
         for answered in self.connection.close(reason):
             resolve(answered)
+        for message in self._backlog:
+            resolve_all(message)
         self.closed.set()
 
     async def _lead(self) -> None:

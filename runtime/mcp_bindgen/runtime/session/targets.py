@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from ..entry_points import EntryPoints, HasSchemes
-from ..protocol.revision import Revision
+from ..protocol.revision import KnownRevision, Revision
 from ..protocol.transport import Transport
 
 if TYPE_CHECKING:
-    from .endpoint import Provider
     from .server import Server
 
 
@@ -102,6 +101,34 @@ class ConnectOptions(TypedDict, total=False):
     timeout: float | None
     exactly: bool
     stderr: Stderr
+
+
+class Served(Protocol):
+    """Servers for one endpoint, at most one for each revision, which are made when they are needed."""
+
+    def served(self) -> Served:
+        """Return this object."""
+        ...
+
+    def revisions(self) -> Sequence[KnownRevision]:
+        """Return the revisions of the servers, the best last, without an import of bindings."""
+        ...
+
+    def server(self, revision: str) -> Server:
+        """Return the server of a revision, the same one for each call."""
+        ...
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Return the context in which the servers serve; the endpoint enters it once."""
+        ...
+
+
+class Provider(Protocol):
+    """Provider of servers, such as an `App`."""
+
+    def served(self) -> Served:
+        """Return servers for one endpoint, with a lifespan of their own."""
+        ...
 
 
 class RunOptions(TypedDict, total=False):
