@@ -319,3 +319,19 @@ async def test_tokens_and_scopes_are_checked_without_sessions() -> None:
             wire = await http.ask("POST", tool(name), **headers)
             assert await wire.status() == status, name
             assert ("insufficient_scope" in wire.headers.get("www-authenticate", "")) == (status == 403)
+
+
+async def test_every_post_gets_a_response() -> None:
+    ping, unknown = request(1, "ping"), notification("no/such")
+    rows: list[tuple[str, Any, int, int]] = [
+        (LATEST, unknown, 202, 0),
+        (LATEST, notification("notifications/progress", {"progress": "much"}), 202, 0),
+        (LATEST, notification("initialize"), 202, 0),
+        (FIRST, [ping, unknown], 200, 1),
+        (FIRST, [ping, unknown, request(2, "no/such")], 200, 2),
+    ]
+    async with wires(app()) as http:
+        for revision, messages, status, answers in rows:
+            wire = await http.ask("POST", messages, mcp_protocol_version=revision)
+            assert await wire.status() == status, messages
+            assert not answers or len(wire.json) == answers

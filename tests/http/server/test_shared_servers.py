@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,7 +15,10 @@ from mcp_bindgen.extensions.tasks import TaskLimits, Tasks
 from mcp_bindgen.extensions.tasks import task as as_task
 from mcp_bindgen.http import HttpApp, HttpLimits
 from mcp_bindgen.http.server.legacy_sse import SseApp
-from mcp_bindgen.runtime import Identity, connect, serve
+from mcp_bindgen.runtime import Identity, RequestMethod, connect, handles, serve
+from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
+from mcp_bindgen.runtime.session.endpoint import Endpoint
+from mcp_bindgen.runtime.session.server import serving
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.harness import any_revision
@@ -174,3 +178,69 @@ async def test_the_policy_of_an_endpoint_decides_about_tasks_that_another_one_be
             asked = lone(2, "tasks/get", declared, taskId=id_)
             wire = await http.ask("POST", asked, **TOKEN, **stateless(asked), mcp_name=id_)
             assert await wire.status() == status, wire.received
+
+
+async def test_endpoints_that_share_a_store_publish_a_broadcast_once() -> None:
+    told: list[str] = []
+
+    class Shared:
+        events = object()
+        is_away = False
+
+        async def publish(self, server: Any, tell: Any) -> bool:
+            if self.is_away:
+                raise StoreUnavailable
+            told.append("all")
+            return True
+
+    class Listening(v2025_11_25.Client):
+        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+            told.append("memory")
+
+    server = of_revision(Echo, v2025_11_25)()
+    workers: Any = Shared()
+    kept = [Endpoint([server], workers=workers) for _ in range(2)]
+    async with in_memory(server, Listening) as client:
+        await client.call_tool("first")
+        await server.broadcast(lambda one: one.notify_tool_list_changed())
+        await until(lambda: sorted(told) == ["all", "memory"])
+        workers.is_away = True
+        with pytest.raises(StoreUnavailable):
+            await server.broadcast(lambda one: one.notify_tool_list_changed())
+        await until(lambda: told.count("memory") == 2)  # clients of other endpoints are told all the same
+    assert len(kept) == 2
+
+
+async def test_servers_that_are_equal_or_have_no_hash_have_endpoints_of_their_own() -> None:
+    @dataclass
+    class Plain(of_revision(Echo, v2025_11_25)):  # type: ignore[misc]
+        name: str = "plain"
+
+    first, second = Plain(), Plain()
+    assert first == second
+    kept = Endpoint([first])
+    assert [*serving(first)] == [kept]
+    assert not [*serving(second)]
+
+
+@pytest.mark.parametrize("order", [("stateful", "stateless"), ("stateless", "stateful")])
+async def test_a_method_of_a_user_has_a_handler_for_each_revision(order: tuple[str, str]) -> None:
+    params = v2025_11_25.methods.METHODS["tools/list"].params
+    asks: RequestMethod[Any, dict[str, Any]] = RequestMethod("example/echo", "client", params, result=dict[str, Any])
+
+    class Own(of_revision(Echo, v2025_11_25)):  # type: ignore[misc]
+        @handles(asks)
+        async def echo(self, params: Any, ctx: Any) -> Any:
+            return {"revision": ctx.wire_revision}
+
+    async with wires(HttpApp(Own())) as http:
+        session = await http.begin()
+        message = lone(1, "example/echo")
+        for era in order:
+            headers = session if era == "stateful" else stateless(message)
+            sent = request(1, "example/echo", {}) if era == "stateful" else message
+            wire = await http.ask("POST", sent, **headers)
+            assert await wire.status() == 200, wire.received
+            assert wire.json["result"]["revision"] == (LATEST if era == "stateful" else STATELESS)
+        bare = {name: value for name, value in stateless(message).items() if name != "mcp_method"}
+        assert await (await http.ask("POST", message, **bare)).status() == 400

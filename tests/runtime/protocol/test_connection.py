@@ -1052,3 +1052,23 @@ def test_messages_that_are_taken_back_may_come_again() -> None:
         events = [*feed(connection, request(1, "ping")), *feed(connection, answered)]
         assert [type(one) for one in events] == [Requested, Answered]
         connection.take_back(events)
+
+
+def test_a_confirmation_that_is_taken_back_leaves_the_server_unconfirmed() -> None:
+    connection = server()
+    asked = only(Requested, feed(connection, initialize(LATEST)))
+    connection.negotiated()
+    connection.respond(asked.id, {})
+    connection.take_back(feed(connection, INITIALIZED))
+    assert connection.state is State.NEGOTIATED
+    assert [type(one) for one in feed(connection, request(1, "tools/list"))] == [Rejected]
+    assert [type(one) for one in feed(connection, INITIALIZED)] == [Notified]
+    assert [type(one) for one in feed(connection, request(2, "tools/list"))] == [Requested]
+
+
+def test_a_key_of_somebody_else_names_no_revision() -> None:
+    both = server(LATEST, STATELESS)
+    introduce(both, LATEST)
+    for key in ("com.example/protocolVersion", "protocolVersion"):
+        asked = only(Requested, feed(both, request(key, "tools/list", {"_meta": {key: STATELESS}})))
+        assert asked.dispatcher.revision.name == LATEST
