@@ -593,10 +593,10 @@ CONVERSATIONS: list[Any] = [
         [checked.initialize("2025-11-25"), list_tools(**{META: "2026-07-28"})],
         [[False, "2025-11-25"], [True, "2025-11-25"]],
     ),
-    ("v2026_07_28", [list_tools(**{META: "2026-07-28"})], [[False, "2026-07-28"]]),
+    ("v2026_07_28", [list_tools(**{META: "2026-07-28"})], [[False, "2025-11-25"]]),
     ("v2026_07_28", [checked.initialize("2025-11-25")], [[True, "2025-11-25"]]),
 ]
-"""Package of bindings; messages; after each message, True if conversions are loaded, and the revision."""
+"""Package of bindings; messages; after each message, True if conversions are loaded, and the revision, if unnamed."""
 
 
 @pytest.mark.full

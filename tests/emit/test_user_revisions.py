@@ -109,7 +109,7 @@ def check_life(user: User | Installation, folder: Path) -> None:
 
     used = user.run("-W", "error", "-c", USE)
     assert used.returncode == 0, used.stderr
-    assert used.stdout.splitlines() == [" ".join([*REVISIONS, "draft"]), "draft True"]
+    assert used.stdout.splitlines() == [" ".join(["draft", *REVISIONS]), "draft True"]
 
     assert "books/find" in user.bindgen("methods", "draft").stdout
     assert "2026-07-28 -> draft" in user.bindgen("diff", "2026-07-28", "draft").stdout

@@ -71,4 +71,4 @@ def test_only_a_handshake_begins_a_connection(role: Any) -> None:
         connection = copied(fresh)
         assert essence(copied(fresh).receive(data)) == essence(slow(fresh).receive(data)), data
         connection.receive(data)
-        assert connection.state is State.NEW, data
+        assert connection.state in (State.NEW, State.ASKED), data

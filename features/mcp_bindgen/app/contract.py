@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.revision import facts_of
 from mcp_bindgen.runtime.protocol.routing import asynchronous
+from mcp_bindgen.runtime.session import context
 
 from .catalog import KINDS, Catalog, Entry, Kind
-from .context import Context
 from .features import ArgumentErrors, tool_result
 from .functions import Function, FunctionHandler
 from .handlers import BoundContract, BoundHandler, HandlerSpec, key_of
@@ -180,15 +180,15 @@ def _bound_contract(owner: object, catalog: Catalog, validation_steps: int) -> B
 
 
 @overload
-async def delegate(function: Function, arguments: BaseModel | None, ctx: Context) -> Any: ...
+async def delegate(function: Function, arguments: BaseModel | None, ctx: context.Context) -> Any: ...
 
 
 @overload
-async def delegate(function: Function, arguments: BaseModel | None, ctx: Context, returns: type[R]) -> R: ...
+async def delegate(function: Function, arguments: BaseModel | None, ctx: context.Context, returns: type[R]) -> R: ...
 
 
 async def delegate(
-    function: Function, arguments: BaseModel | None, ctx: Context, returns: type[BaseModel] | None = None
+    function: Function, arguments: BaseModel | None, ctx: context.Context, returns: type[BaseModel] | None = None
 ) -> Any:
     """Answer a method of a contract with an annotated function, in the types of the contract.
 

@@ -379,6 +379,11 @@ class SharedWorkers(SharedSessions):
         """Return the context of a subscription, which goes on where the client's previous one ended."""
         return nullcontext() if self._served is None else self._served[1].continued(link, wanted)
 
+    @property
+    def shared(self) -> object:
+        """The store, which gets a broadcast once for all endpoints that share it."""
+        return self._store
+
     async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> bool:
         """Notify the clients of all workers; return False outside of the lifespan of the endpoint."""
         if self._served is None:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .logs import log
-from .protocol.revision import KnownRevision, facts_of
+
+if TYPE_CHECKING:
+    from .protocol.revision import KnownRevision
 
 NAMESPACE = __name__.partition(".")[0]
 
@@ -25,6 +27,8 @@ def installed() -> list[ModuleType]:
 @cache
 def installed_revisions() -> Mapping[str, KnownRevision]:
     """Return name -> facts for the revisions of this installation, the best last."""
+    from .protocol.revision import KnownRevision  # few commands need it
+
     try:
         rows: Mapping[str, tuple[str, bool, bool]] = import_module(f"{NAMESPACE}.bridges").REVISIONS
     except ModuleNotFoundError:
@@ -34,6 +38,8 @@ def installed_revisions() -> Mapping[str, KnownRevision]:
 
 def known() -> Mapping[str, KnownRevision]:
     """Return name -> facts for the revisions of this installation and of other sources, the best last."""
+    from .protocol.revision import facts_of
+
     found = map(facts_of, imported((name for packages in SOURCES for name in packages()), "REVISION"))
     every = {**{one.name: one for one in found}, **installed_revisions()}
     return dict(sorted(every.items(), key=lambda item: item[1].rank))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+__all__ = ["VARIABLE", "UserBindings", "bindings_folder", "home", "install", "searched", "unsafe", "user_packages"]
+
 VARIABLE = "MCP_BINDGEN_HOME"
 """The environment variable that names another folder."""
 

@@ -184,7 +184,7 @@ async def test_endpoints_that_share_a_store_publish_a_broadcast_once() -> None:
     told: list[str] = []
 
     class Shared:
-        events = object()
+        shared = object()
         is_away = False
 
         async def publish(self, server: Any, tell: Any) -> bool:

@@ -18,7 +18,7 @@ from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from .access import HttpEndpoint
 from .call import EVENTS, JSON, HttpCall
 from .errors import ClientDisconnected, HttpError, refused, too_many
-from .limits import Budget, Budgets, HttpLimits
+from .limits import Budget, Budgets, HttpLimits, Turn
 
 _SMALL = 64 * 1024  # bytes of a body that does not count once it has arrived
 
@@ -108,7 +108,7 @@ class Intake:
         finally:
             self._arriving.pop(call, None)
 
-    def events(self, call: HttpCall, connection: Connection, body: bytes) -> list[Event]:
+    async def events(self, call: HttpCall, connection: Connection, body: bytes) -> list[Event]:
         """Read the messages in a body of a stateful revision.
 
         Raises:
@@ -117,7 +117,11 @@ class Intake:
         """
         if not call.accepts(JSON, EVENTS):
             raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
-        events = list(connection.read(body))
+        events: list[Event] = []
+        turn = Turn()
+        for one in connection.read(body):
+            await turn.give_way()
+            events.append(one)
         for one in events:
             error = one.error if isinstance(one, Rejected | Answered) else None
             if isinstance(error, Malformed):

@@ -467,7 +467,7 @@ class HttpSessions:
         elif session is None or session.ending:
             session = await self.find(call)
         connection = session.kernel.connection
-        events = self._intake.events(call, connection, body)
+        events = await self._intake.events(call, connection, body)
         if self.registry.endpoint.access_policy is not None:
             await self._intake.admit(call, connection, events)
         if is_new:

@@ -212,7 +212,7 @@ class Sessionless(StatelessRequests):
             connection.resume(self._revision(call), 1)
         else:
             check_version(call, self._endpoint.dispatchers)
-        events = self._intake.events(call, connection, body)
+        events = await self._intake.events(call, connection, body)
         await self._intake.admit(call, connection, events)
         if not any(isinstance(one, Requested | Notified | Rejected) for one in events):
             raise HttpError(400, SessionRequired("an answer"))

@@ -317,15 +317,7 @@ class Connection:
     def _interpret(self, envelope: Envelope, batch: Batch | None) -> list[Event]:
         if envelope.is_answer:
             return self._answer(envelope)
-        dispatcher = self.dispatcher
-        if self.role == "server":
-            params = envelope.params
-            meta = params.get("_meta") if is_object(params) else None
-            is_named = is_object(meta) and any(key.endswith("protocolVersion") for key in meta)
-            if is_named or not (envelope.method == INITIALIZE or envelope.method in dispatcher.routes):
-                from .stateless import select_revision  # few servers of the stateful era need it
-
-                dispatcher = select_revision(envelope, self.dispatchers, dispatcher)
+        dispatcher = self._selected(envelope)
         if envelope.kind == "request":
             return [self._request(envelope, dispatcher, batch)]
         route = dispatcher.routes.get(envelope.method)
@@ -339,6 +331,17 @@ class Connection:
         event = self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)
         self._confirmation = event if admission == "confirms" else None
         return [event]
+
+    def _selected(self, envelope: Envelope) -> Dispatcher:
+        """Return the dispatcher of the revision that a message names, without a name that of the connection."""
+        meta = envelope.params.get("_meta") if self.role == "server" and is_object(envelope.params) else None
+        is_named = is_object(meta) and any(key.endswith("protocolVersion") for key in meta)
+        is_ours = envelope.method == INITIALIZE or self.role == "client"
+        if is_named or not (is_ours or envelope.method in self.dispatcher.routes):
+            from .stateless import select_revision  # few servers of the stateful era need it
+
+            return select_revision(envelope, self.dispatchers, lambda: self.dispatcher)
+        return self.dispatcher
 
     def _request(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Event:
         assert envelope.id is not None

@@ -5,6 +5,7 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -36,24 +37,25 @@ def stated_version(revision: Revision, message: object) -> Any:
     return meta.get(revision.version_key) if is_object(meta) else None
 
 
-def select_revision(envelope: Envelope, ours: Dispatchers, current: Dispatcher) -> Dispatcher:
+def select_revision(envelope: Envelope, ours: Dispatchers, current: Callable[[], Dispatcher]) -> Dispatcher:
     """Return the revision that a message names; without a name the connection's, if it has the method.
 
     Args:
         envelope: The message.
         ours: The revisions that are served.
-        current: The revision of the connection.
+        current: Returns the dispatcher of the connection.
 
     Raises:
         ProtocolError: It names a revision that is not served; the data of the error has those that are.
     """
     best = ours.best(is_stateless=True)
     if best is None:
-        return current
+        return current()
     newest = ours[best]
     named = stated_version(newest.revision, envelope.message)
     if named is None:
-        return newest if envelope.method not in current.routes and envelope.method in newest.routes else current
+        is_foreign = envelope.method in newest.routes and envelope.method not in current().routes
+        return newest if is_foreign else current()
     if not isinstance(named, str):
         return newest
     found = ours.get(named)

@@ -20,7 +20,7 @@ class Workers(Protocol):
     """Processes that serve the same clients; a shared store brings them."""
 
     @property
-    def events(self) -> object:
+    def shared(self) -> object:
         """The store, which gets a broadcast once for all endpoints that share it."""
         ...
 

@@ -117,8 +117,6 @@ class Endpoint(request_scope.Endpoint):
         ValueError: There is no server, there are two for one revision, or a revision cannot be served.
     """
 
-    options = Server.options
-
     given: Sequence[Server | Provider]
     revisions: Sequence[str] | None = None
     has_sessions: bool = True
@@ -132,6 +130,7 @@ class Endpoint(request_scope.Endpoint):
     def __post_init__(self) -> None:
         """Check the revisions; servers that exist already can broadcast from now on."""
         object.__setattr__(self, "given", all_served(self.given))
+        object.__setattr__(self, "options", Server.options)
         if not self._sources or len(self._sources) < sum(len(one.revisions()) for one in all_served(self.given)):
             raise ValueError("serving needs servers, at most one for each revision")
         for name, (_, source) in self._sources.items():
@@ -312,9 +311,9 @@ class Endpoint(request_scope.Endpoint):
             told: The stores that have the broadcast already; this one is added.
         """
         self.clients.broadcasts += 1
-        if self.workers is None or any(self.workers.events is one for one in told):
+        if self.workers is None or any(self.workers.shared is one for one in told):
             return self.workers is not None
-        told.append(self.workers.events)
+        told.append(self.workers.shared)
         return await self.workers.publish(server, tell)
 
     def links_of(self, server: object) -> list[Link]:
