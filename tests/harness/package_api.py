@@ -181,7 +181,7 @@ def offer(revision: str) -> Offer:
     for node in _parse(folder / "methods.py").body:
         match node:
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.Call(func=ast.Name(id=kind)) as made) if kind in (
-                "Request",
+                "RequestMethod",
                 "Notification",
             ):
                 found.methods[name] = {str(keyword.arg): keyword.value for keyword in made.keywords}

@@ -313,7 +313,7 @@ class _Clients(Endpoint):
         self._by_revision = {client.revision: client for client in clients}
         if not clients or len(self._by_revision) < len(clients):
             raise ValueError("connecting needs clients, one for each revision")
-        self.limits = clients[0].limits
+        self.limits, self.options = clients[0].limits, Options()
         ranked = sorted(clients, key=lambda client: client.dispatcher.revision.rank)
         eras = {client.revision: client.dispatcher.revision.era.is_stateless for client in ranked}
         self.dispatchers = Dispatchers(eras, self.dispatcher)

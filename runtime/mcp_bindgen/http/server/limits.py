@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from mcp_bindgen.runtime.concurrency import TURN_SECONDS
+from mcp_bindgen.runtime import concurrency
 
 from .errors import too_many
 
@@ -142,10 +142,10 @@ class Turn:
     """Time that a task may use the event loop before it lets other tasks run."""
 
     def __init__(self) -> None:
-        self._end = time.monotonic() + TURN_SECONDS
+        self._end = time.monotonic() + concurrency.TURN_SECONDS
 
     async def give_way(self) -> None:
         """Let other tasks run if the turn is over, and begin the next turn."""
         if time.monotonic() > self._end:
             await asyncio.sleep(0)
-            self._end = time.monotonic() + TURN_SECONDS
+            self._end = time.monotonic() + concurrency.TURN_SECONDS

@@ -336,8 +336,7 @@ class Connection:
         """Return the dispatcher of the revision that a message names, without a name that of the connection."""
         meta = envelope.params.get("_meta") if self.role == "server" and is_object(envelope.params) else None
         is_named = is_object(meta) and any(key.endswith("protocolVersion") for key in meta)
-        is_ours = envelope.method == INITIALIZE or self.role == "client"
-        if is_named or not (is_ours or envelope.method in self.dispatcher.routes):
+        if is_named or (self.role == "server" and envelope.method not in {INITIALIZE, *self.dispatcher.routes}):
             from .stateless import select_revision  # few servers of the stateful era need it
 
             return select_revision(envelope, self.dispatchers, lambda: self.dispatcher)

@@ -77,7 +77,7 @@ class Endpoint:
     """
 
     limits: Limits = Limits()
-    options: Options = Options()
+    options: Options = Options(timeout=None)
     has_sessions: bool = True
     checks_scopes: bool = False
 

@@ -130,7 +130,6 @@ class Endpoint(request_scope.Endpoint):
     def __post_init__(self) -> None:
         """Check the revisions; servers that exist already can broadcast from now on."""
         object.__setattr__(self, "given", all_served(self.given))
-        object.__setattr__(self, "options", Server.options)
         if not self._sources or len(self._sources) < sum(len(one.revisions()) for one in all_served(self.given)):
             raise ValueError("serving needs servers, at most one for each revision")
         for name, (_, source) in self._sources.items():
