@@ -378,6 +378,8 @@ async def test_a_broadcast_to_all_processes_includes_extension_notifications() -
     shop, told = Shop(), list[Any]()
 
     class Everybody:
+        shared = object()
+
         async def publish(self, server: Any, tell: Any) -> bool:
             notes = await recorded(endpoint, server, tell)
             told.extend((revision, method.name, params.item) for revision, method, params in notes)
