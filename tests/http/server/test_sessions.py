@@ -932,7 +932,8 @@ async def test_clients_with_broken_connections_receive_every_event_once(kind: st
             await asyncio.gather(*(one(endpoint, random.Random(seed)) for seed in range(10)))
             peers = [await endpoint.begin() for _ in range(6)]
             waiting = [peers[id_ // 50].call("wait", id_, seconds=PATIENCE) for id_ in range(251)]
-            assert [await exchange.head() for exchange in waiting] == [200] * 250 + [429]
+            # These are 251 connections: a busy machine reads them in any order.
+            assert sorted([await exchange.head() for exchange in waiting]) == [200] * 250 + [429]
             for peer in peers:
                 await peer.delete()
     finally:
