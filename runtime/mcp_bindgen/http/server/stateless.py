@@ -41,7 +41,7 @@ class Exchange(EventWriter, Link):
 
     Args:
         call: The request.
-        peer: The state of the protocol.
+        connection: The state of the protocol.
         endpoint: The servers.
         write_timeout: Seconds for the client to read an event.
         keep_alive: Seconds between comments on an idle stream.
@@ -93,13 +93,13 @@ class StatelessRequests:
 
     def __init__(self, endpoint: HttpEndpoint, keep_alive: float, write_timeout: float) -> None:
         self._endpoint, self._keep_alive, self._write_timeout = endpoint, keep_alive, write_timeout
-        self._peer = Connection(
+        self._connection = Connection(
             "server", endpoint.dispatchers.only(is_stateless=self.is_stateless) or endpoint.dispatchers
         )
 
     async def post(self, call: HttpCall, body: bytes) -> None:
         """Answer the message in the body of a request. Raises `HttpError`."""
-        connection = self._peer.another()
+        connection = self._connection.another()
         found = next(iter(connection.read(body)), None)
         if isinstance(found, Requested):
             await self._run(call, connection, found)
@@ -197,8 +197,8 @@ class Sessionless(StatelessRequests):
     def __init__(self, endpoint: HttpEndpoint, keep_alive: float, write_timeout: float, intake: Intake) -> None:
         super().__init__(endpoint, keep_alive, write_timeout)
         self._intake = intake
-        self._peer.max_batch_members = endpoint.limits.batch_members
-        stateful = self._peer.dispatchers
+        self._connection.max_batch_members = endpoint.limits.batch_members
+        stateful = self._connection.dispatchers
         self._unnamed = next((name for name, one in stateful.items() if one.revision.unnamed_over_http), None)
         self._offers: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         for name, dispatcher in stateful.items():
@@ -207,7 +207,7 @@ class Sessionless(StatelessRequests):
 
     async def post(self, call: HttpCall, body: bytes) -> None:
         """Answer the messages of a POST. Raises `HttpError`."""
-        connection = self._peer.another()
+        connection = self._connection.another()
         if not begins_session(body):
             connection.resume(self._revision(call), 1)
         else:
