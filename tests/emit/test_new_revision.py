@@ -576,7 +576,7 @@ def test_a_new_member_changes_the_types_with_the_digest_of_the_schema_alone(
         save(tmp_path / "draft.json", small(FindBookResult=record("pages", pages=WHOLE, **members)))
         (target,) = targets(request)
         made.append(target.render())
-        (digested,) = (name for name, text in made[-1].items() if target.source.digest[:16] in text)
+        (digested,) = (name for name, text in made[-1].items() if target.sources[0].digest[:16] in text)
         assert digested in changed
     before, after = made
     assert {name for name in after if after[name] != before[name]} == changed

@@ -5,18 +5,17 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 
-from mcp_bindgen.emit import DEFAULT, Bridges, Request, Target, Update, drift, update, wanted
+from mcp_bindgen.emit import DEFAULT, Request, Target, drift, update, wanted
 from mcp_bindgen.report import Format
 from mcp_bindgen.report.check import Drift, drift_report
 from mcp_bindgen.spec.errors import near
 
 from . import options
 from .options import Force, ReportFormat
-from .output import print_report, say_copies, say_corrections, say_diagnostics, say_incomplete, say_missing
+from .output import print_report, say_copies, say_corrections, say_diagnostics, say_gaps
 from .terminal import StatusLine, say, write
 
 
@@ -54,7 +53,7 @@ class Packages:
             templates=self.templates,
         )
         targets = wanted(request)
-        say_copies(*(target.source for target in targets))
+        say_copies(*(source for target in targets for source in target.sources))
         return targets
 
 
@@ -83,32 +82,15 @@ def generate(packages: Packages, force: Force = False) -> None:
         with StatusLine(f"generating {target.name}"):
             say_diagnostics(target)
             made = update(target, force=force)
+            for path, text in target.stale_pages.items():
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, "utf-8")
         if made.changed:
-            say_corrections(target.source)
-        say(_line(target, made, time.perf_counter() - start))
-        say_incomplete(target.protocol)
-    for steps in targets[0].emitter.bridges_of(targets):
-        start = time.perf_counter()
-        with StatusLine("generating bridges"):
-            made = update(steps)
-            steps.write_page()
-        say_missing(steps)
-        say(_bridges_line(steps, made, time.perf_counter() - start))
-
-
-def _line(target: Target, made: Update, seconds: float) -> str:
-    definitions, methods = target.counts
-    return f"{target.name}  {definitions:3} definitions  {methods:2} methods  {_made(made, seconds, target.folder)}"
-
-
-def _bridges_line(steps: Bridges, made: Update, seconds: float) -> str:
-    rules = sum(place.rule is not None for plan in steps.plans for place in plan.differences)
-    return f"bridges  {len(steps.plans)} steps  {rules} differences with a rule  {_made(made, seconds, steps.folder)}"
-
-
-def _made(made: Update, seconds: float, folder: Path) -> str:
-    files = f"{made.files} file{'' if made.files == 1 else 's'}"
-    return f"{files}  {seconds:.1f} s  {near(folder)}{'' if made.changed else ' (unchanged)'}"
+            say_corrections(*target.sources)
+        files = f"{made.files} file{'' if made.files == 1 else 's'}"
+        place = f"{near(target.folder)}{'' if made.changed else ' (unchanged)'}"
+        say(f"{target.name}  {target.summary}  {files}  {time.perf_counter() - start:.1f} s  {place}")
+        say_gaps(target)
 
 
 def check(packages: Packages, format: ReportFormat = Format.TEXT) -> None:
@@ -126,30 +108,21 @@ def check(packages: Packages, format: ReportFormat = Format.TEXT) -> None:
     drifts: list[Drift] = []
     shared = {name for name, count in Counter(target.name for target in targets).items() if count > 1}
 
-    def add(name: str, folder: Path, command: str, difference: str, verb: str) -> None:
-        drifts.append(Drift(name, folder, command, difference))
-        if format is Format.TEXT:
-            write(difference)
-            place = f"  {near(folder)}" if name in shared else ""
-            say(f"{name}  {verb if difference else 'in sync'}{place}")
-
     for target in targets:
         with StatusLine(f"checking {target.name}"):
             say_diagnostics(target)
-            difference = drift(target.folder, target.render())
-        add(target.name, target.folder, target.command, difference, "differs")
-    wrong = False
-    for steps in targets[0].emitter.bridges_of(targets):
-        with StatusLine("checking bridges"):
-            difference = drift(steps.folder, steps.render())
-            if not steps.is_page_current:
-                difference += "docs/explanation/bridges.md is out of date\n"
-        wrong = say_missing(steps) or wrong
-        add("bridges", steps.folder, steps.command, difference, "differ")
+            pages = (f"{near(path)} is out of date\n" for path in target.stale_pages)
+            difference = "".join([drift(target.folder, target.render()), *pages])
+        say_gaps(target)
+        drifts.append(Drift(target.name, target.folder, target.options.command, difference))
+        if format is Format.TEXT:
+            write(difference)
+            place = f"  {near(target.folder)}" if target.name in shared else ""
+            say(f"{target.name}  {'differs' if difference else 'in sync'}{place}")
     if format is not Format.TEXT:
         print_report(drift_report(drifts), format)
     commands = [one.command for one in drifts if one.difference]
     if commands:
         say(f"out of sync; run: {' && '.join(commands)}", err=True)
-    if commands or wrong:
+    if commands or any(target.has_errors for target in targets):
         raise typer.Exit(1)

@@ -23,7 +23,7 @@ from mcp_bindgen.spec.transaction import save
 from .terminal import console, say, write, write_report
 
 if TYPE_CHECKING:
-    from mcp_bindgen.emit import Bridges, Target
+    from mcp_bindgen.emit import Target
     from mcp_bindgen.ir import Protocol as Revision
 
 INTERRUPTED = 130
@@ -141,32 +141,10 @@ def say_diagnostics(*sources: DiagnosticContext | Revision | Target) -> None:
             say(printable(f"warning: {one}{more}"), err=True)
 
 
-def say_missing(steps: Bridges) -> bool:
-    """Print the number of places that need a rule, and the rules without a place.
-
-    Returns:
-        True if there are any in the installation; for drafts, such places are refused.
-    """
-    missing = sum(len(plan.missing) for plan in steps.plans)
-    if missing:
-        say(
-            f"bridges: {missing} differences without a rule are refused; list them with: mcp-bindgen bridges --missing",
-            err=True,
-        )
-    unused = [(plan, rule) for plan in steps.plans for rule in plan.unused]
-    for plan, rule in unused:
-        say(f"{steps.file}: {plan.name}: {'.'.join(rule.path)} matches no difference; remove the rule", err=True)
-    return not steps.users and bool(missing or unused)
-
-
-def say_incomplete(*protocols: Revision) -> None:
-    """Print the revisions that lack the definitions for a connection."""
-    for protocol in protocols:
-        made, missing = "types and stubs", ", ".join(protocol.facts.missing)
-        if not protocol.methods:
-            made, missing = "types", "message, which is an object with a constant 'method'"
-        if missing:
-            say(f"{protocol.revision}: {made} only, nothing can connect: there is no {missing}", err=True)
+def say_gaps(*targets: Target) -> None:
+    """Print the parts that packages lack, because their inputs do."""
+    for gap in (gap for target in targets for gap in target.gaps):
+        say(gap, err=True)
 
 
 def say_copies(*sources: EffectiveSchema) -> None:

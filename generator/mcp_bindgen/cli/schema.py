@@ -29,15 +29,7 @@ from mcp_bindgen.spec.store import user_folder
 from .groups import Commands
 from .options import SOURCES, Folder, Json, Semantics, Strict
 from .options import Revision as RevisionOption
-from .output import (
-    print_facts,
-    print_json,
-    print_report,
-    say_corrections,
-    say_diagnostics,
-    say_incomplete,
-    say_missing,
-)
+from .output import print_facts, print_json, print_report, say_corrections, say_diagnostics, say_gaps
 from .terminal import StatusLine, say, write
 
 schema = Commands("List, import, remove, verify and check schemas.")
@@ -121,7 +113,7 @@ def import_(
 
     `mcp-bindgen schema import com.example/jobs@draft jobs.json --semantics jobs.toml`
     """
-    from mcp_bindgen.emit.python.installation import is_checkout
+    from mcp_bindgen.emit.python.installation import bridges, is_checkout
     from mcp_bindgen.emit.python.user_revisions import import_revision  # its imports take time
 
     source = sources.read(file)
@@ -155,9 +147,7 @@ def import_(
     say(f"{target.options.package}  {target.folder}")
     say_corrections(target.source)
     say_diagnostics(context, target)
-    say_incomplete(target.protocol)
-    for steps in target.emitter.bridges_of([target]):
-        say_missing(steps)
+    say_gaps(target, bridges(target.emitter, Store(), target.folder.parent, users=True))
 
 
 @schema.command()

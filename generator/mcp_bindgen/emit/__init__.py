@@ -2,7 +2,7 @@
 
 from mcp_bindgen.conversion.document import Model
 
-from .emitter import BRIDGES, Bridges, Emitter, Options, Target
+from .emitter import BRIDGES, Bindings, Bridges, Emitter, Options, Target
 from .header import MARK
 from .project import wanted
 from .refresh import Update, update
@@ -14,6 +14,7 @@ __all__ = [
     "BRIDGES",
     "DEFAULT",
     "MARK",
+    "Bindings",
     "Bridges",
     "Emitter",
     "Model",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -139,7 +140,7 @@ class Emitter:
         """Raise `BadInput` if the files of a model cannot be used; called before they are written."""
 
     def installed(self, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
-        """Return the packages of this installation.
+        """Return the packages of this installation, and of conversions beside them.
 
         Args:
             store: The revisions.
@@ -151,10 +152,6 @@ class Emitter:
         """
         raise BadInput("this installation has no bindings in that language", fix="give --out DIR and --package NAME")
 
-    def bridges_of(self, targets: Sequence[Target]) -> list[Bridges]:
-        """Return the packages of conversions beside the packages of this installation."""
-        return []
-
     @property
     def sources(self) -> list[Path]:
         """The files and folders with the code of the emitter."""
@@ -164,106 +161,172 @@ class Emitter:
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(ABC):
     """A package to generate.
 
     Attributes:
         emitter: The emitter.
-        source: The effective schema.
         folder: Folder of the package.
         options: Name of the package, command and templates.
-        only: Capabilities to restrict the package to; empty means everything.
         is_installed: True if the package is part of this installation, and imported by its tests.
-        extension: The extension, among those of `source`, that the package is about; None for a revision.
-        model: The protocol model, if it was printed; `source` is empty then.
     """
 
     emitter: Emitter
-    source: EffectiveSchema
     folder: Path
     options: Options
-    only: tuple[str, ...] = ()
-    is_installed: bool = False
-    extension: ExtensionSchema | None = None
-    model: Protocol | None = None
+    is_installed: bool = field(default=False, kw_only=True)
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """`2026-07-28`, or with an extension `2026-07-28 tasks@2026-07-28`."""
-        return f"{self.source.revision} {self.extension.label}" if self.extension else self.source.revision
+        """Name of the package in messages."""
 
     @property
-    def command(self) -> str:
-        """The command that generates it."""
-        return self.options.command
+    @abstractmethod
+    def models(self) -> Sequence[Model]:
+        """The inputs of the emitter, one after the other; raises `BadInput` if a schema breaks a convention."""
 
-    @cached_property
-    def protocol(self) -> Protocol:
-        """The protocol model, restricted to `only`; raises `BadInput` if the schema breaks a convention."""
-        protocol = build(self.source) if self.model is None else self.model
-        return slice_protocol(protocol, self.only) if self.only else protocol
+    @property
+    @abstractmethod
+    def file(self) -> Path | str | None:
+        """The file that errors of the emitter are about."""
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """The content of the package, in numbers."""
+
+    @property
+    @abstractmethod
+    def gaps(self) -> list[str]:
+        """Sentences about parts that the package lacks, because the inputs do."""
+
+    @property
+    def has_errors(self) -> bool:
+        """True if a gap is an error of the installation."""
+        return False
+
+    @property
+    def sources(self) -> Sequence[EffectiveSchema]:
+        """The schemas whose corrections and copies are reported for this package."""
+        return ()
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """How the schema was read where it breaks a rule; raises `BadInput` as `Emitter.diagnostics`."""
-        return self.emitter.diagnostics(self.protocol)
+        return ()
+
+    @property
+    def stale_pages(self) -> Mapping[Path, str]:
+        """Pages outside of the package that must change -> their text."""
+        return {}
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """All inputs of the emitter, as text."""
         folder = self.options.templates
         files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder is not None else []
-        return repr(self.protocol), repr(self.options), *(f"{path}\0{path.read_bytes()!r}" for path in files)
+        return *map(repr, self.models), repr(self.options), *(f"{path}\0{path.read_bytes()!r}" for path in files)
+
+    def render(self) -> dict[str, str]:
+        """Return file name -> text; raises `BadInput` as `models`."""
+        files: dict[str, str] = {}
+        for model in self.models:
+            with _guarded(self.emitter), locating(self.file):
+                files |= checked(self.emitter.emit(model, self.options), self.emitter)
+        return files
+
+    def check_files(self, files: Mapping[str, str]) -> None:
+        """Raise `BadInput` if the files cannot be used; packages of the installation are checked by its tests."""
+        for model in self.models if not self.is_installed else ():
+            with _guarded(self.emitter), locating(self.file):
+                self.emitter.check_files(files, model, self.options)
+
+
+@dataclass(frozen=True)
+class Bindings(Target):
+    """The bindings of a revision or of an extension.
+
+    Attributes:
+        source: The effective schema.
+        only: Capabilities to restrict the package to; empty means everything.
+        extension: The extension, among those of `source`, that the package is about; None for a revision.
+        printed: The protocol model, if it was printed; `source` is empty then.
+    """
+
+    source: EffectiveSchema
+    only: tuple[str, ...] = ()
+    extension: ExtensionSchema | None = None
+    printed: Protocol | None = None
 
     @property
-    def counts(self) -> tuple[int, int]:
-        """Numbers of definitions and methods."""
-        origin = self.extension.id if self.extension else ""
-        counted = self.protocol.definitions.values(), self.protocol.methods
-        definitions, methods = (sum(one.origin == origin for one in these) for these in counted)
-        return definitions, methods
+    def name(self) -> str:
+        """`2026-07-28`, or with an extension `2026-07-28 tasks@2026-07-28`."""
+        return f"{self.source.revision} {self.extension.label}" if self.extension else self.source.revision
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        """The protocol model, restricted to `only`; raises `BadInput` if the schema breaks a convention."""
+        protocol = build(self.source) if self.printed is None else self.printed
+        return slice_protocol(protocol, self.only) if self.only else protocol
+
+    @property
+    def models(self) -> Sequence[Model]:
+        """The protocol model alone."""
+        return (Model(self.protocol),)
 
     @property
     def file(self) -> Path | str | None:
         """The schema file."""
         return self.extension.file if self.extension else self.source.file
 
-    def render(self) -> dict[str, str]:
-        """Return file name -> text; raises `BadInput` if the schema breaks a convention."""
-        model = Model(self.protocol)
-        with _guarded(self.emitter), locating(self.file):
-            return checked(self.emitter.emit(model, self.options), self.emitter)
+    @property
+    def summary(self) -> str:
+        """Numbers of definitions and methods."""
+        origin = self.extension.id if self.extension else ""
+        counted = self.protocol.definitions.values(), self.protocol.methods
+        definitions, methods = (sum(one.origin == origin for one in these) for these in counted)
+        return f"{definitions:3} definitions  {methods:2} methods"
 
-    def check_files(self, files: Mapping[str, str]) -> None:
-        """Raise `BadInput` if the files cannot be used; packages of the installation are checked by its tests."""
-        if not self.is_installed:
-            with _guarded(self.emitter), locating(self.file):
-                self.emitter.check_files(files, Model(self.protocol), self.options)
+    @property
+    def gaps(self) -> list[str]:
+        """A sentence if the revision lacks definitions for a connection."""
+        made, missing = "types and stubs", ", ".join(self.protocol.facts.missing)
+        if not self.protocol.methods:
+            made, missing = "types", "message, which is an object with a constant 'method'"
+        fact = f"{self.protocol.revision}: {made} only, nothing can connect: there is no {missing}"
+        return [fact] if missing else []
+
+    @property
+    def sources(self) -> Sequence[EffectiveSchema]:
+        """The schema."""
+        return (self.source,)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """How the schema was read where it breaks a rule; raises `BadInput` as `Emitter.diagnostics`."""
+        return self.emitter.diagnostics(self.protocol)
 
 
 @dataclass(frozen=True)
-class Bridges:
-    """Conversions to generate: between the revisions of a checkout, or of a user.
+class Bridges(Target):
+    """The conversions between the revisions of a checkout, or of a user.
 
     Attributes:
-        emitter: The emitter.
         store: The revisions.
-        folder: Folder of the modules.
         users: True for all revisions of the user, or the name of one; False for the checkout.
         page: The page about all conversions, or None.
     """
 
-    emitter: Emitter
     store: Store
-    folder: Path
     users: bool | str = False
     page: Path | None = None
 
-    command = "mcp-bindgen generate"
+    name = BRIDGES
 
     @cached_property
-    def models(self) -> list[Model]:
-        """The revisions with their conversions; raises `BadInput` as `bridge.source.models`."""
+    def models(self) -> Sequence[Model]:
+        """The revisions with their conversions; raises `BadInput` as `conversion.source.models`."""
         return models(self.store, users=self.users)
 
     @property
@@ -277,39 +340,33 @@ class Bridges:
         return rule_file(self.store, users=bool(self.users))
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """All inputs of the emitter, as text."""
-        return tuple(map(repr, (*self.revisions, *self.plans)))
+    def summary(self) -> str:
+        """Numbers of steps and of differences with a rule."""
+        rules = sum(place.rule is not None for plan in self.plans for place in plan.differences)
+        return f"{len(self.plans)} steps  {rules} differences with a rule"
 
     @property
-    def revisions(self) -> tuple[tuple[str, bool, bool], ...]:
-        """The revisions as in `Options`."""
-        schemas = (self.store.effective(name) for name in self.store.pins if not self.store.is_users(name))
-        rows = [(one.revision, one.era == "stateless", one.draft) for one in schemas]
-        return tuple(sorted(rows, key=lambda row: (not row[2], row[0])))
+    def gaps(self) -> list[str]:
+        """Sentences about differences that need a rule, and about rules without a difference."""
+        missing = sum(len(plan.missing) for plan in self.plans)
+        refused = f"{missing} differences without a rule are refused"
+        lacking = [f"bridges: {refused}; list them with: mcp-bindgen bridges --missing"] if missing else []
+        unused = (f"{plan.name}: {'.'.join(rule.path)}" for plan in self.plans for rule in plan.unused)
+        return [*lacking, *(f"{self.file}: {rule} matches no difference; remove the rule" for rule in unused)]
 
     @property
-    def is_page_current(self) -> bool:
-        """True if the page about all conversions, where there is one, describes the plans."""
-        return self.page is None or (self.page.exists() and self.page.read_text("utf-8") == page(self.plans))
+    def has_errors(self) -> bool:
+        """True for gaps in the installation; for drafts of a user, such places are refused."""
+        return not self.users and bool(self.gaps)
 
-    def write_page(self) -> None:
-        """Write the page about all conversions, where there is one."""
-        if self.page is not None and not self.is_page_current:
-            self.page.parent.mkdir(exist_ok=True)
-            self.page.write_text(page(self.plans), "utf-8")
-
-    def render(self) -> dict[str, str]:
-        """Return file name -> text; raises `BadInput` as `plans`."""
-        options = Options(BRIDGES, self.command, joins_installed=bool(self.users), revisions=self.revisions)
-        files: dict[str, str] = {}
-        for model in self.models:
-            with _guarded(self.emitter):
-                files |= checked(self.emitter.emit(model, options), self.emitter)
-        return files
-
-    def check_files(self, files: Mapping[str, str]) -> None:
-        """Accept all files: they hold data only."""
+    @property
+    def stale_pages(self) -> Mapping[Path, str]:
+        """The page about all conversions, where there is one and it does not describe the plans."""
+        if self.page is None:
+            return {}
+        text = page(self.plans)
+        is_current = self.page.exists() and self.page.read_text("utf-8") == text
+        return {} if is_current else {self.page: text}
 
 
 @contextmanager

@@ -14,10 +14,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from .emitter import Bridges, Emitter, Target
+from .emitter import Emitter, Target
 from .writer import check_foreign, present, write
-
-Generated = Target | Bridges
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Update:
     changed: bool
 
 
-def update(target: Generated, *, force: bool = False) -> Update:
+def update(target: Target, *, force: bool = False) -> Update:
     """Generate a package if its inputs, the generator or its files have changed.
 
     Args:
@@ -56,7 +54,7 @@ def update(target: Generated, *, force: bool = False) -> Update:
     return Update(len(files), changed)
 
 
-def _inputs(target: Generated) -> str:
+def _inputs(target: Target) -> str:
     """Return a digest of all inputs of a package."""
     parts = (*target.inputs, _generator(target.emitter))
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -24,7 +24,7 @@ from mcp_bindgen.spec.errors import near, printable, suggestion
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
 
-from .emitter import Emitter, Options, Target
+from .emitter import Bindings, Emitter, Options, Target
 from .registry import DEFAULT, emitter
 
 OWN_PLACE = "give --out DIR and --package NAME"
@@ -109,7 +109,7 @@ def targets(request: Request) -> list[Target]:
         package, command, extension.id if extension is not None else "", core, templates and base / templates
     )
     folder = writer.folder_of(base / out, package)
-    return [Target(writer, source, folder, given, request.only, extension=extension, model=model)]
+    return [Bindings(writer, folder, given, source, request.only, extension, model)]
 
 
 def is_schema_file(name: str) -> bool:

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcp_bindgen.emit import Options, Target
+from mcp_bindgen.emit import Bindings, Options
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.plugin import EMITTER
 from mcp_bindgen.spec import BadInput, Store
@@ -68,7 +68,7 @@ def own_bindings(store: Store, revision: str, project: str) -> OwnBindings:
         words += ["--semantics", facts]
     command = shlex.join([*words, "--out", "src", "--package", package])
     as_a_file = replace(source, draft=not is_date(revision))  # as `generate --schema` reads it
-    code = Target(EMITTER, as_a_file, Path(), Options(package, command)).render()
+    code = Bindings(EMITTER, Path(), Options(package, command), as_a_file).render()
     own = OwnBindings(revision, package, schema, command, files)
     files |= {f"{own.folder}/{name}": text for name, text in code.items()}
     return own

@@ -9,7 +9,7 @@ from mcp_bindgen.spec import BadInput, EffectiveSchema, ExtensionSchema, Store, 
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.user_bindings import bindings_folder
 
-from ..emitter import BRIDGES, Bridges, Emitter, Options, Target
+from ..emitter import BRIDGES, Bindings, Bridges, Emitter, Options, Target
 from ..requested import is_schema_file
 from . import naming
 
@@ -24,7 +24,7 @@ def is_checkout() -> bool:
 
 
 def installed(emitter: Emitter, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
-    """Return packages of this checkout, or of the revisions of the user.
+    """Return packages of this checkout, or of the revisions of the user, and their conversions after them.
 
     Args:
         emitter: The emitter of Python.
@@ -38,10 +38,10 @@ def installed(emitter: Emitter, store: Store, revisions: Sequence[str], extensio
     if not extensions:
         found = [target_of(emitter, store, revision) for revision in revisions or _all_revisions(store)]
         cores = [target.source for target in found if target.is_installed and not revisions]
-        return [
-            *found,
-            *(_extension_of(emitter, core, extension) for core in cores for extension in _ours(store, core)),
-        ]
+        extensions_of = (_extension_of(emitter, core, extension) for core in cores for extension in _ours(store, core))
+        folders = {target.folder.parent: not target.is_installed for target in found}
+        steps = (bridges(emitter, store, folder, users=users) for folder, users in folders.items())
+        return [*found, *extensions_of, *steps]
     if not revisions:
         raise BadInput(
             "--extension needs the revision that it extends",
@@ -50,7 +50,7 @@ def installed(emitter: Emitter, store: Store, revisions: Sequence[str], extensio
     return [_installed_extension(emitter, store, revision, name) for revision in revisions for name in extensions]
 
 
-def target_of(emitter: Emitter, store: Store, revision: str) -> Target:
+def target_of(emitter: Emitter, store: Store, revision: str) -> Bindings:
     """Return the package of an imported revision: in the folder of the user, or in this checkout.
 
     Raises:
@@ -60,19 +60,24 @@ def target_of(emitter: Emitter, store: Store, revision: str) -> Target:
     users = bindings_folder() if is_users else None
     folder = (users or _checkout() / NAMESPACE) / module
     options = Options(f"{NAMESPACE}.{module}", f"mcp-bindgen generate {revision}")
-    return Target(emitter, store.effective(revision), folder, options, is_installed=not is_users)
+    return Bindings(emitter, folder, options, store.effective(revision), is_installed=not is_users)
 
 
-def bridges_of(emitter: Emitter, targets: Sequence[Target]) -> list[Bridges]:
-    """Return the packages of conversions beside `targets`."""
-    own = [target.folder.parent for target in targets if target.extension is None]
-    page = _ROOT / "docs" / "explanation" / "bridges.md"
-    places = [(_ROOT / "generated" / NAMESPACE, False), (bindings_folder(), True)]
-    return [
-        Bridges(emitter, Store(), place / BRIDGES, users, None if users else page)
-        for place, users in places
-        if place in own
-    ]
+def bridges(emitter: Emitter, store: Store, folder: Path, *, users: bool | str) -> Bridges:
+    """Return the package of conversions in the folder of the packages of revisions.
+
+    Args:
+        emitter: The emitter of Python.
+        store: The revisions.
+        folder: Folder of the packages, in this checkout or of the user.
+        users: As in `Bridges`.
+    """
+    ours = (store.effective(name) for name in store.pins if not store.is_users(name))
+    rows = [(one.revision, one.era == "stateless", one.draft) for one in ours]
+    known = tuple(sorted(rows, key=lambda row: (not row[2], row[0])))
+    options = Options(BRIDGES, "mcp-bindgen generate", joins_installed=bool(users), revisions=known)
+    page = None if users else _ROOT / "docs" / "explanation" / "bridges.md"
+    return Bridges(emitter, folder / BRIDGES, options, store, users, page, is_installed=not users)
 
 
 def _checkout() -> Path:
@@ -100,7 +105,7 @@ def _extension_of(emitter: Emitter, core: EffectiveSchema, extension: ExtensionS
         core=revision,
     )
     folder = _checkout().joinpath(*options.package.split("."))
-    return Target(emitter, extend(core, extension), folder, options, is_installed=True, extension=extension)
+    return Bindings(emitter, folder, options, extend(core, extension), extension=extension, is_installed=True)
 
 
 def _installed_extension(emitter: Emitter, store: Store, revision: str, name: str) -> Target:

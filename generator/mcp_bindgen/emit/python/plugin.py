@@ -10,9 +10,9 @@ from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.spec import BadInput, Diagnostic, Store
 
-from ..emitter import Bridges, Emitter, Options, Target
+from ..emitter import Emitter, Options, Target
 from . import naming
-from .installation import NAMESPACE, bridges_of, installed
+from .installation import NAMESPACE, installed
 from .lowering import lower
 from .package_scope import engine_of
 
@@ -59,20 +59,19 @@ class PythonEmitter(Emitter):
     def check_files(self, files: Mapping[str, str], model: Model, options: Options) -> None:
         """Import the files from a scratch folder; raise `BadInput` if that fails.
 
-        Extensions with an engine are not imported: that would run code that the schema's author chose.
+        Conversions are not imported, because they hold data only. Neither are extensions with an engine: that would
+        run code that the schema's author chose.
         """
         from .trial import try_import
 
-        if not any(engine_of(one) for one in model.protocol.extensions if one.id == options.extension):
+        if not model.bridges and not any(
+            engine_of(one) for one in model.protocol.extensions if one.id == options.extension
+        ):
             try_import(files, options.templates)
 
     def installed(self, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
-        """Return the packages of this checkout, or of the revisions of the user."""
+        """Return the packages of this checkout, or of the revisions of the user, with their conversions."""
         return installed(self, store, revisions, extensions)
-
-    def bridges_of(self, targets: Sequence[Target]) -> list[Bridges]:
-        """Return the conversions between the revisions of this checkout, of the user, or both, as `targets` are."""
-        return bridges_of(self, targets)
 
 
 EMITTER = PythonEmitter(emit)

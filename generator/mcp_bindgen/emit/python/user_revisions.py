@@ -19,9 +19,9 @@ from mcp_bindgen.spec.store import user_folder
 from mcp_bindgen.spec.transaction import Change, put, read
 from mcp_bindgen.user_bindings import bindings_folder, unsafe
 
-from ..emitter import BRIDGES, Bridges, Target
+from ..emitter import BRIDGES, Bindings
 from ..writer import changes_of
-from .installation import target_of
+from .installation import bridges, target_of
 from .plugin import EMITTER
 from .trial import try_import
 
@@ -35,7 +35,7 @@ def import_revision(
     changed: date | None = None,
     semantics: Path | None = None,
     context: DiagnosticContext | None = None,
-) -> tuple[Pin, Target]:
+) -> tuple[Pin, Bindings]:
     """Import a schema file into the user's folder and generate its bindings there; an error leaves all as it was.
 
     Args: as `Store.add`.
@@ -75,7 +75,7 @@ def import_revision(
         files = target.render()
         with locating(given.label):
             try_import(files)
-        steps = Bridges(EMITTER, store, target.folder.with_name(BRIDGES), users=revision)
+        steps = bridges(EMITTER, store, target.folder.parent, users=revision)
         modules = steps.render()
         paths = sorted(path for path in scratch.rglob("*") if path.is_file())
         texts = {f"schema/{path.relative_to(scratch).as_posix()}": path for path in paths}
@@ -127,7 +127,7 @@ def _refuse_taken(revision: str, store: Store) -> None:
             )
 
 
-def _placed(home: Path, target: Target, files: Mapping[str, str]) -> dict[str, Change]:
+def _placed(home: Path, target: Bindings, files: Mapping[str, str]) -> dict[str, Change]:
     """Return the changes that put bindings into the user's folder, which only the user can write to.
 
     Raises:
