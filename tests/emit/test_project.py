@@ -8,17 +8,17 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
+from mcp_bindgen.emit import Settings
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.emit.project import requests
 from mcp_bindgen.spec import Store
-from mcp_bindgen.spec.project import Configuration, PackageTable, SchemaTable, find, read
+from mcp_bindgen.spec.project import Configuration, PackageTable, SchemaTable, Table, find, read
 from tests.harness.commands import ROOT, inside, save, snapshot
 from tests.harness.small_schemas import small
 
@@ -38,6 +38,9 @@ revisions = ["2024-11-05", "draft"]
 name = "tools"
 only = ["tools"]
 """
+
+
+PACKAGE = "[[packages]]\nname = 'a'\nrevisions = ['2024-11-05']\n"
 
 
 @pytest.fixture
@@ -116,16 +119,31 @@ def test_arguments_replace_the_configuration(project: Path) -> None:
         ("[[packages]]\nnmae = 'a'", "/packages/0/nmae: unknown key 'nmae'; did you mean name?"),
         ("[schemas.a]\nsorce = 'a'", "/schemas/a/sorce: unknown key 'sorce'; did you mean source?"),
         ("[[packages]]\nout = 'a'", "/packages/0: the key 'name' is missing"),
-        ("[[packages]]\nname = 1", "/packages/0/name: is not a text"),
-        ("packages = 1", "/packages: is not a list of tables"),
-        ("packages = [1]", "/packages/0: is not a table"),
-        ("schemas = []", "/schemas: is not a table"),
-        ("languages = ['python', 1]", "/languages: is not a list of texts"),
+        ("[[packages]]\nname = 1", "/packages/0/name: Input should be a valid string"),
+        ("packages = 1", "/packages: Input should be a valid array"),
+        ("packages = [1]", "/packages/0: Input should be an object"),
+        ("schemas = []", "/schemas: Input should be an object"),
+        ("languages = ['python', 1]", "/languages/1: Input should be a valid string"),
         ("[[packages]]\nname = 'a'", "/packages/0: the package has no revision"),
         ("ignore = []", "there are no packages to generate"),
         ("revisions = ['2024-11-05', '2025-03-26']\n[[packages]]\nname = 'a'", "another package is in a already"),
         ("revisions = ['2024-11-05']\n[[packages]]\nname = 'a b'", "'a b' is not the name of a package"),
         ("revisions = ['2024-11-05']\nlanguages = ['pyton']\n[[packages]]\nname = 'a'", "did you mean python?"),
+        (f"{PACKAGE}settings.pythn = {{}}", "/packages/0/settings/pythn: the package is not generated in 'pythn'; did"),
+        (f"{PACKAGE}settings.python = 1", "/packages/0/settings/python: Input should be an object"),
+        (f"{PACKAGE}settings.python.fromatter = []", "/python/fromatter: unknown key 'fromatter'; did you mean form"),
+        (f"{PACKAGE}settings.python.formatter = 'black'", "/settings/python/formatter: Input should be a valid array"),
+        (
+            f"{PACKAGE}settings.python.names = {{Tol = 'A'}}",
+            "/names/Tol: there is no definition 'Tol'; did you mean Tool",
+        ),
+        (f"{PACKAGE}settings.python.names = {{Tool = 'Root'}}", "/names/Tool: another definition is 'Root'; choose"),
+        (f"{PACKAGE}settings.python.names = {{Tool = 'A', Root = 'A'}}", "/names/Root: another definition is 'A'"),
+        (f"{PACKAGE}settings.python.formatter = ['nothing-of-this-name']", "'nothing-of-this-name' fails for"),
+        (
+            f"{PACKAGE}settings.python.formatter = ['sh', '-c', 'echo no >&2; exit 3']",
+            "'sh' fails for __init__.py: no;",
+        ),
     ],
 )
 def test_an_invalid_configuration_gives_a_one_line_error(project: Path, text: str, said: str) -> None:
@@ -134,6 +152,27 @@ def test_an_invalid_configuration_gives_a_one_line_error(project: Path, text: st
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.full
+def test_settings_rename_definitions_and_format_files(project: Path) -> None:
+    """The formatter adds a line with the path of the file."""
+    command = """["sh", "-c", "cat; echo \"# $1\"", "sh", "{file}"]"""
+    names = "{Tool = 'Gadget', CallToolRequest = 'UseRequest'}"
+    configure(project, f"{PACKAGE}settings.python.formatter = {command}\nsettings.python.names = {names}\n")
+    inside("generate", code=0)
+    assert "(unchanged)" in inside("generate", code=0).stdout
+    assert inside("check", code=0).stdout == "2024-11-05  in sync\n"
+    types, methods = ((project / "a" / name).read_text("utf-8") for name in ("types.py", "methods.py"))
+    assert command_of(types) == "mcp-bindgen generate"
+    assert types.endswith(f"\n# {project / 'a' / 'types.py'}\n")
+    assert "class Gadget(" in types
+    assert "class Tool(" not in types
+    assert "list[Gadget]" in types
+    assert "\nUSE = " in methods
+    assert '"tools/call"' in methods
+    configure(project, f"{PACKAGE}settings.python.names = {names}\n")
+    assert "-# " in inside("check", code=1).stdout
 
 
 def test_a_configuration_may_begin_with_a_byte_order_mark(project: Path) -> None:
@@ -159,14 +198,18 @@ def test_the_page_documents_every_key_and_its_example_is_read(project: Path) -> 
     page = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     file, _, _ = page.partition("\n## GitHub Actions")
     keys = set(re.findall(r"^\| `([\w.]+)` \|", file, re.MULTILINE))
-    tables = {"": Configuration, "schemas.NAME.": SchemaTable, "packages.": PackageTable}
-    known = {f"{prefix}{field.name}" for prefix, table in tables.items() for field in fields(table)}
-    assert keys == known - {"schemas", "packages"}
-    (example,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
+    tables: dict[str, type[Table]] = {"": Configuration, "schemas.NAME.": SchemaTable, "packages.": PackageTable}
+    settings = Settings.model_fields.keys()
+    known = {f"{prefix}{key}" for prefix, table in tables.items() for key in table.model_fields}
+    assert keys == (known | settings) - {"schemas", "packages"}
+    example, more = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
     configure(project, example)
     found = read(project / "mcp-bindgen.toml")
     packages = [request.package for request in requests(found, project)]
     assert packages == ["acme.mcp.v2025_11_25", "acme.mcp.v2026_07_28", "acme.draft"]
+    configure(project, f'revisions = ["2025-11-25"]\n{more}')
+    (request,) = requests(read(project / "mcp-bindgen.toml"), project)
+    assert request.settings.names["Tool"] == "ToolSpec"
 
 
 # --- the pre-commit hook and the GitHub Action ----------------------------------------------------------------

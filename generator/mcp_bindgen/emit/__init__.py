@@ -2,7 +2,7 @@
 
 from mcp_bindgen.conversion.document import Model
 
-from .emitter import BRIDGES, Bindings, Bridges, Emitter, Options, Target
+from .emitter import BRIDGES, Bindings, Bridges, Emitter, Options, Settings, Target
 from .header import MARK
 from .project import wanted
 from .refresh import Update, update
@@ -20,6 +20,7 @@ __all__ = [
     "Model",
     "Options",
     "Request",
+    "Settings",
     "Target",
     "Update",
     "drift",

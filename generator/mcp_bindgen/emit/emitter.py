@@ -7,8 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import TypeAdapter
 
@@ -20,11 +22,28 @@ from mcp_bindgen.conversion.steps import rule_file
 from mcp_bindgen.ir import Protocol, build, slice_protocol
 from mcp_bindgen.spec import BadInput, Diagnostic, EffectiveSchema, ExtensionSchema, Store
 from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.project import Table
 
+from .formatter import formatted
 from .header import header, is_generated
 
 BRIDGES = "bridges"
 """Name of the package of conversions, beside the packages of revisions."""
+
+
+class Settings(Table):
+    """Settings of a package in the configuration; emitters with further settings declare a subclass.
+
+    Attributes:
+        names: Name of a definition in the schema -> its name in the language, before the language's own rules.
+        formatter: Command that formats a file, from stdin to stdout. `{file}` stands for the path of the file.
+    """
+
+    names: Mapping[str, str] = {}
+    formatter: tuple[str, ...] = ()
+
+
+_Settings = TypeVar("_Settings", bound=Settings)
 
 
 @dataclass(frozen=True)
@@ -40,6 +59,7 @@ class Options:
         joins_installed: True if the files join a package of the installation, which has its own initial module.
         revisions: Name, True if stateless, and True for a draft, of all revisions that conversions are between; the
             best last.
+        settings: Settings from the configuration, of the class that the emitter declares.
     """
 
     package: str
@@ -49,6 +69,11 @@ class Options:
     templates: Path | None = None
     joins_installed: bool = False
     revisions: tuple[tuple[str, bool, bool], ...] = ()
+    settings: Settings = field(default_factory=Settings)
+
+    def settings_as(self, kind: type[_Settings]) -> _Settings:
+        """Return the settings as the class of an emitter; its defaults without a configuration."""
+        return self.settings if isinstance(self.settings, kind) else kind()
 
     def header(self, model: Model, comment: str = "#", *, with_digest: bool = False) -> str:
         """Return the header that the first line of each file must begin with.
@@ -87,12 +112,16 @@ class Emitter:
         made_with: Distributions; the text depends on their versions.
         modules: Packages; the text depends on their code, beside the code of the emitter.
         record: Path in a package for a record of its inputs, so that unchanged packages are not generated again.
+        settings: Class of the settings that a configuration may state.
+        formats: Pattern of the names of files that a formatter takes.
     """
 
     templates: Collection[str] = ()
     made_with: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     record: str = ""
+    settings: type[Settings] = Settings
+    formats: str = "*"
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
@@ -169,12 +198,14 @@ class Target(ABC):
         folder: Folder of the package.
         options: Name of the package, command and templates.
         is_installed: True if the package is part of this installation, and imported by its tests.
+        base: Working folder of a formatter.
     """
 
     emitter: Emitter
     folder: Path
     options: Options
     is_installed: bool = field(default=False, kw_only=True)
+    base: Path = field(default_factory=Path, kw_only=True)
 
     @property
     @abstractmethod
@@ -234,7 +265,11 @@ class Target(ABC):
         for model in self.models:
             with _guarded(self.emitter), locating(self.file):
                 files |= checked(self.emitter.emit(model, self.options), self.emitter)
-        return files
+        command = self.options.settings.formatter
+        if not command:
+            return files
+        taken = {name: text for name, text in files.items() if fnmatch(name, self.emitter.formats)}
+        return checked(files | formatted(taken, command, self.folder, self.base), self.emitter)
 
     def check_files(self, files: Mapping[str, str]) -> None:
         """Raise `BadInput` if the files cannot be used; packages of the installation are checked by its tests."""
@@ -266,9 +301,19 @@ class Bindings(Target):
 
     @cached_property
     def protocol(self) -> Protocol:
-        """The protocol model, restricted to `only`; raises `BadInput` if the schema breaks a convention."""
-        protocol = build(self.source) if self.printed is None else self.printed
-        return slice_protocol(protocol, self.only) if self.only else protocol
+        """The protocol model, restricted to `only` and with the names of the settings.
+
+        Raises:
+            BadInput: The schema breaks a convention.
+        """
+        protocol = slice_protocol(self.whole, self.only) if self.only else self.whole
+        names = self.options.settings.names
+        return protocol.renamed(names) if names else protocol
+
+    @cached_property
+    def whole(self) -> Protocol:
+        """The protocol model with the names of the schema; raises `BadInput` as `protocol`."""
+        return build(self.source) if self.printed is None else self.printed
 
     @property
     def models(self) -> Sequence[Model]:

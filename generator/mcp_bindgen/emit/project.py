@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.errors import locating, suggestion
 from mcp_bindgen.spec.pointer import join
-from mcp_bindgen.spec.project import Configuration, PackageTable, find, read
+from mcp_bindgen.spec.project import Configuration, PackageTable, find, read, read_table
 
 from .emitter import Target
 from .registry import DEFAULT, emitter
@@ -32,9 +32,15 @@ def requests(project: Configuration, base: Path) -> Iterator[Request]:
         revisions = package.revisions or project.revisions
         if not revisions:
             raise BadInput("the package has no revision", pointer=at, fix='add revisions = ["2025-11-25"]')
+        languages = package.languages or project.languages or (DEFAULT,)
+        for language in package.settings:
+            if language not in languages:
+                pointer = join(at, "settings", language)
+                fix = suggestion(language, languages)
+                raise BadInput(f"the package is not generated in {language!r}", pointer=pointer, fix=fix)
         for revision in revisions:
-            for language in package.languages or project.languages or (DEFAULT,):
-                request = _request(project, package, revision, language, base)
+            for language in languages:
+                request = _request(project, package, revision, language, base, at)
                 assert request.out is not None
                 place = request.out / str(request.package)
                 if place in taken:
@@ -47,7 +53,11 @@ def requests(project: Configuration, base: Path) -> Iterator[Request]:
                 yield request
 
 
-def _request(project: Configuration, package: PackageTable, revision: str, language: str, base: Path) -> Request:
+def _request(
+    project: Configuration, package: PackageTable, revision: str, language: str, base: Path, at: str
+) -> Request:
+    writer = emitter(language)
+    place = join(at, "settings", language)
     own = project.schemas.get(revision)
     semantics = own.semantics if own else package.semantics
     return Request(
@@ -56,12 +66,14 @@ def _request(project: Configuration, package: PackageTable, revision: str, langu
         name=revision if own else None,
         semantics=Path(semantics) if semantics else None,
         out=Path(package.out.replace("{language}", language)),
-        package=package.name.replace("{revision}", emitter(language).package_of(revision)),
+        package=package.name.replace("{revision}", writer.package_of(revision)),
         only=tuple(package.only),
         extensions=(package.extension,) if package.extension else (),
         language=language,
         templates=Path(package.templates) if package.templates else None,
         base=base,
+        settings=read_table(writer.settings, package.settings.get(language, {}), place),
+        place=place,
     )
 
 
@@ -76,8 +88,8 @@ def wanted(request: Request) -> list[Target]:
         return targets(request)
     with locating(file):
         found = [replace(one, strict=request.strict) for one in requests(read(file), file.parent)]
-    if not found:
-        raise BadInput(
-            "there are no packages to generate", file=file, fix="add [[packages]]; see docs/reference/configuration.md"
-        )
-    return [target for one in found for target in targets(one)]
+        if not found:
+            raise BadInput(
+                "there are no packages to generate", fix="add [[packages]]; see docs/reference/configuration.md"
+            )
+        return [target for one in found for target in targets(one)]

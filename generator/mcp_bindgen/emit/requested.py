@@ -21,10 +21,11 @@ from mcp_bindgen.spec import (
     sources,
 )
 from mcp_bindgen.spec.errors import near, printable, suggestion
+from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
 
-from .emitter import Bindings, Emitter, Options, Target
+from .emitter import Bindings, Emitter, Options, Settings, Target
 from .registry import DEFAULT, emitter
 
 OWN_PLACE = "give --out DIR and --package NAME"
@@ -48,6 +49,8 @@ class Request:
         language: Name of the emitter.
         templates: Folder with templates that replace templates of the emitter.
         base: Folder to which paths are relative.
+        settings: Settings of the emitter, from a project configuration.
+        place: JSON Pointer to the settings in the configuration.
     """
 
     revisions: tuple[str, ...] = ()
@@ -63,6 +66,8 @@ class Request:
     language: str = DEFAULT
     templates: Path | None = None
     base: Path = field(default_factory=Path)
+    settings: Settings = field(default_factory=Settings)
+    place: str = ""
 
 
 def targets(request: Request) -> list[Target]:
@@ -101,15 +106,22 @@ def targets(request: Request) -> list[Target]:
     }
     texts = {option: value.as_posix() if isinstance(value, Path) else value for option, value in options.items()}
     words += [word for option, text in texts.items() if text for word in (option, text)]
-    command = shlex.join(["mcp-bindgen", "generate", *words])
+    command = shlex.join(["mcp-bindgen", "generate", *(words if request.settings == writer.settings() else ())])
     if sources.STDIN in (request.schema, *request.extensions):
         command += "  # with the schema file as standard input"
     core = writer.core_of(source.revision) if extension is not None else ""
     given = Options(
-        package, command, extension.id if extension is not None else "", core, templates and base / templates
+        package,
+        command,
+        extension.id if extension is not None else "",
+        core,
+        templates and base / templates,
+        settings=request.settings,
     )
     folder = writer.folder_of(base / out, package)
-    return [Bindings(writer, folder, given, source, request.only, extension, model)]
+    target = Bindings(writer, folder, given, source, request.only, extension, model, base=base)
+    _check_names(target, join(request.place, "names"))
+    return [target]
 
 
 def is_schema_file(name: str) -> bool:
@@ -205,6 +217,19 @@ def _read(base: Path, given: Readable) -> tuple[sources.Source, str]:
         return sources.read(base / given), near(Path(given)).as_posix()
     file = sources.read(given)
     return file, file.argument
+
+
+def _check_names(target: Bindings, pointer: str) -> None:
+    """Raise `BadInput` if the settings rename a definition that does not exist, or give a name to several."""
+    names = target.options.settings.names
+    definitions = target.whole.definitions if names else {}
+    kept = definitions.keys() - names
+    for index, (old, new) in enumerate(names.items()):
+        if old not in definitions:
+            fix = suggestion(old, definitions, "name a definition of the schema")
+            raise BadInput(f"there is no definition {old!r}", pointer=join(pointer, old), fix=fix)
+        if new in kept or new in [*names.values()][:index]:
+            raise BadInput(f"another definition is {new!r}", pointer=join(pointer, old), fix="choose another name")
 
 
 def _check_templates(folder: Path, writer: Emitter) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, SkipValidation, StrictBool, StrictInt
 from pydantic import Field as Member
@@ -605,6 +605,49 @@ class Protocol(Definitions):
                 return any(self.accepts_null(member) for member in members)
             case _:
                 return False
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """Return the protocol with new names of definitions, by their old names."""
+
+        def name(old: str) -> str:
+            return names.get(old, old)
+
+        def type_of(type: Type) -> Type:
+            return renamed(type, names)
+
+        def method(one: Method) -> Method:
+            return replace(
+                one,
+                definition=name(one.definition),
+                params=type_of(one.params) if one.params is not None else None,
+                result=type_of(one.result) if one.result is not None else None,
+                alternatives=tuple(map(type_of, one.alternatives)),
+                filter=replace(one.filter, definition=name(one.filter.definition)) if one.filter else None,
+            )
+
+        def extension(one: Extension) -> Extension:
+            return replace(
+                one,
+                settings=tuple((side, name(settings)) for side, settings in one.settings),
+                meta_keys=tuple(
+                    replace(key, type=type_of(key.type), on=tuple(map(name, key.on))) for key in one.meta_keys
+                ),
+                alternatives=tuple((method, tuple(map(name, types))) for method, types in one.alternatives),
+                extends=tuple((name(core), name(own)) for core, own in one.extends),
+            )
+
+        definitions = {
+            name(old): replace(one, name=name(old), type=type_of(one.type)) for old, one in self.definitions.items()
+        }
+        return replace(
+            self,
+            definitions=dict(sorted(definitions.items())),
+            methods=tuple(map(method, self.methods)),
+            errors=tuple(
+                replace(one, definition=name(one.definition) if one.definition else None) for one in self.errors
+            ),
+            extensions=tuple(map(extension, self.extensions)),
+        )
 
     def added_answers(self, method: str) -> list[str]:
         """Return the definitions with which the extensions may answer a method, beside its own results."""

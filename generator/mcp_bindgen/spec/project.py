@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from .errors import BadInput, locating, suggestion
-from .json import is_array, is_object
+from .json import is_object
 from .pointer import join
 from .toml import read_toml
 
 FILE = "mcp-bindgen.toml"
 _SHARED_FILE, _TABLE = "pyproject.toml", "mcp-bindgen"
+_PAGE = "see docs/reference/configuration.md"
 
 
-@dataclass(frozen=True)
-class SchemaTable:
+class Table(BaseModel):
+    """A table of the configuration: unknown keys and values of other types are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SchemaTable(Table):
     """A schema file of the project.
 
     Attributes:
@@ -29,8 +37,7 @@ class SchemaTable:
     semantics: str = ""
 
 
-@dataclass(frozen=True)
-class PackageTable:
+class PackageTable(Table):
     """A package to generate, for each of its revisions and languages.
 
     Attributes:
@@ -42,6 +49,7 @@ class PackageTable:
         semantics: Path of a file with the facts of the extension.
         only: Capabilities to restrict the package to; empty means everything.
         templates: Folder with templates that replace templates of the emitter.
+        settings: Name of an emitter -> its settings, which the emitter reads.
     """
 
     name: str
@@ -52,10 +60,10 @@ class PackageTable:
     semantics: str = ""
     only: tuple[str, ...] = ()
     templates: str = ""
+    settings: Mapping[str, JsonValue] = {}
 
 
-@dataclass(frozen=True)
-class Configuration:
+class Configuration(Table):
     """Content of `mcp-bindgen.toml`, or of the table `tool.mcp-bindgen` of `pyproject.toml`.
 
     Attributes:
@@ -67,7 +75,7 @@ class Configuration:
         callers: Profile of the callers of servers: its name, or the path of its file relative to the configuration.
     """
 
-    schemas: Mapping[str, SchemaTable] = field(default_factory=dict[str, SchemaTable])
+    schemas: Mapping[str, SchemaTable] = {}
     revisions: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     packages: tuple[PackageTable, ...] = ()
@@ -100,38 +108,40 @@ def read(file: Path) -> Configuration:
     document = read_toml(file)
     pointer = f"/tool/{_TABLE}" if file.name == _SHARED_FILE else ""
     with locating(file):
-        return _table(Configuration, document["tool"][_TABLE] if pointer else document, pointer)
+        return read_table(Configuration, document["tool"][_TABLE] if pointer else document, pointer)
 
 
-_Table = TypeVar("_Table", SchemaTable, PackageTable, Configuration)
+_Table = TypeVar("_Table", bound=Table)
 
 
-def _table(kind: type[_Table], value: object, pointer: str) -> _Table:
-    """Return a table of the configuration."""
-    if not is_object(value):
-        raise BadInput("is not a table", pointer=pointer, fix="see docs/reference/configuration.md")
-    known = {one.name: one for one in fields(kind)}
-    for key in value.keys() - known.keys():
-        raise BadInput(f"unknown key {key!r}", pointer=join(pointer, key), fix=suggestion(key, known))
-    for name, one in known.items():
-        if one.default is MISSING and one.default_factory is MISSING and name not in value:
-            raise BadInput(f"the key {name!r} is missing", pointer=pointer, fix="see docs/reference/configuration.md")
-    return kind(**{key: _value(key, found, join(pointer, key), known[key].type) for key, found in value.items()})
+def read_table(kind: type[_Table], value: object, pointer: str) -> _Table:
+    """Return a table of the configuration; raise `BadInput` for its first error, at a place below `pointer`."""
+    try:
+        return kind.model_validate_json(json.dumps(value, default=str))  # in JSON mode, strict tuples accept lists
+    except ValidationError as error:
+        first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
+    place, message, fix = first["loc"], first["msg"], _PAGE
+    if first["type"] == "extra_forbidden":
+        message, fix = f"unknown key {place[-1]!r}", suggestion(str(place[-1]), _keys(kind, place[:-1]))
+    elif first["type"] == "missing":
+        place, message = place[:-1], f"the key {place[-1]!r} is missing"
+    raise BadInput(message, pointer=join(pointer, *place), fix=fix)
 
 
-def _value(key: str, value: object, pointer: str, type: object) -> Any:
-    if key == "schemas" and is_object(value):
-        return {name: _table(SchemaTable, one, join(pointer, name)) for name, one in value.items()}
-    if key == "packages" and is_array(value):
-        return tuple(_table(PackageTable, one, join(pointer, index)) for index, one in enumerate(value))
-    if type == "str" and isinstance(value, str):
-        return value
-    if type == "tuple[str, ...]" and is_array(value) and all(isinstance(one, str) for one in value):
-        return tuple(value)
-    wanted = {"str": "a text", "tuple[str, ...]": "a list of texts", "tuple[PackageTable, ...]": "a list of tables"}
-    raise BadInput(
-        f"is not {wanted.get(str(type), 'a table')}", pointer=pointer, fix="see docs/reference/configuration.md"
-    )
+def _keys(table: type[Table], place: tuple[str | int, ...]) -> list[str]:
+    """Return the keys of the table at a place below a table."""
+    tables = [table]
+    for part in place:
+        inner = [one.model_fields[str(part)].annotation for one in tables if part in one.model_fields]
+        tables = [found for annotation in inner for found in _tables(annotation)] or tables
+    return [name for one in tables for name in one.model_fields]
+
+
+def _tables(annotation: Any) -> list[type[Table]]:
+    """Return the tables inside of a type."""
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _tables(part)]
 
 
 def ignored_rules() -> tuple[str, ...]:

@@ -7,11 +7,11 @@ reading, else the second one gets a number and a diagnostic is recorded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from mcp_bindgen.ir.model import Definition, ErrorCode, Extension, Field, Method, Object, Protocol, Type, renamed
+from mcp_bindgen.ir.model import ErrorCode, Field, Method, Object, Protocol
 from mcp_bindgen.ir.naming import numbered, pascal
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.pointer import join
@@ -60,48 +60,8 @@ def name_classes(protocol: PythonProtocol) -> PythonProtocol:
         known = f", which is also importable as {name!r}" if naming.is_importable(name) else ""
         protocol.context.report("definition-name", error, f"the class is {names[name]!r}{known}")
         protocol.context.moved(names[name], join("/$defs", name))
-    return _renamed(protocol, names) if names else protocol
-
-
-def _renamed(protocol: PythonProtocol, names: Mapping[str, str]) -> PythonProtocol:
-    def name(old: str) -> str:
-        return names.get(old, old)
-
-    def type_of(type: Type) -> Type:
-        return renamed(type, names)
-
-    def definition(one: Definition) -> Definition:
-        return replace(one, name=name(one.name), type=type_of(one.type))
-
-    def method(one: Method) -> Method:
-        return replace(
-            one,
-            definition=name(one.definition),
-            params=type_of(one.params) if one.params is not None else None,
-            result=type_of(one.result) if one.result is not None else None,
-            alternatives=tuple(map(type_of, one.alternatives)),
-            filter=replace(one.filter, definition=name(one.filter.definition)) if one.filter else None,
-        )
-
-    def extension(one: Extension) -> Extension:
-        return replace(
-            one,
-            settings=tuple((side, name(settings)) for side, settings in one.settings),
-            meta_keys=tuple(replace(key, type=type_of(key.type), on=tuple(map(name, key.on))) for key in one.meta_keys),
-            alternatives=tuple((method, tuple(map(name, types))) for method, types in one.alternatives),
-            extends=tuple((name(core), name(own)) for core, own in one.extends),
-        )
-
-    return replace(
-        protocol,
-        definitions=dict(sorted((name(old), definition(one)) for old, one in protocol.definitions.items())),
-        methods=tuple(map(method, protocol.methods)),
-        errors=tuple(
-            replace(one, definition=name(one.definition) if one.definition else None) for one in protocol.errors
-        ),
-        extensions=tuple(map(extension, protocol.extensions)),
-        schema_names={new: old for old, new in names.items()},
-    )
+    schema_names = {new: old for old, new in names.items()}
+    return replace(protocol.renamed(names), schema_names=schema_names) if names else protocol
 
 
 def name_attributes(protocol: PythonProtocol) -> PythonProtocol:

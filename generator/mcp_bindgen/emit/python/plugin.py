@@ -37,6 +37,7 @@ class PythonEmitter(Emitter):
     )
     made_with = ("datamodel-code-generator", "jinja2", "pydantic", "ruff")
     modules = ("mcp_bindgen.runtime",)
+    formats = "*.py"
     record = "__pycache__/mcp-bindgen.json"
 
     def check_package(self, name: str) -> None:
