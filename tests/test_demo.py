@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bindgen.emit import Request, targets
 from tests.harness.commands import ROOT, SOURCE_ROOTS, execute
 from tests.harness.pages import blocks, commands
 
@@ -31,6 +32,6 @@ def test_the_demo_regenerates_checks_and_reads_traffic(tmp_path: Path) -> None:
     shown = next(command for block in blocks(ROOT / "README.md") for command in commands(block))
     assert shown.line == "make demo"
     assert shown.prints(done.stdout.strip("\n"))
-    assert done.stdout.count("in sync\n") == 9  # revisions, extensions and bridges
+    assert done.stdout.count("in sync\n") == len(targets(Request()))
     assert len(re.findall(r"\d+ messages, each written back exactly as it came", done.stdout)) == 5
     assert "CallToolResult(content=[TextContent(" in done.stdout

@@ -2,47 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from mcp_bindgen.conversion.document import Model
-from mcp_bindgen.ir.model import MetaKey, Sender
+from mcp_bindgen.ir.model import MetaKey
 from mcp_bindgen.runtime.abi import GENERATION
 from mcp_bindgen.spec import BadInput
 
 from ..emitter import Options
 from . import methods, naming, stubs, types
-from .environment import render
+from .environment import TEMPLATES, render
 from .installation import NAMESPACE
 from .lowering import lower
 from .package_scope import PackageScope, engine_of
 from .style import style_files
 
-Values = Callable[[PackageScope], dict[str, object]]
-
 _JSON_RPC = range(-32768, -32599)  # codes that JSON-RPC itself defines (section 5.1)
 
 
-def _revision(scope: PackageScope) -> dict[str, object]:
+_PUBLIC = {
+    "EXTENSION": "extension",
+    "REVISION": "revision",
+    "Client": "client",
+    "Context": "server",
+    "Server": "server",
+}
+"""Name that a package exports -> its module; modules without such a name are exported themselves."""
+
+
+def emit(model: Model, options: Options) -> dict[str, str]:
+    """Return file name -> text of the package of a revision, or of the additions of an extension.
+
+    Each template in the folder of such packages is one file.
+
+    Raises:
+        BadInput: A name of the schema cannot be used in Python, or a template of the user is wrong.
+    """
+    scope = PackageScope(lower(model.protocol), options.extension)
+    folder = TEMPLATES / "extension" if scope.origin else TEMPLATES
+    names = {path.stem: path.relative_to(TEMPLATES).as_posix() for path in sorted(folder.glob("*.py.jinja"))}
+    if not scope.protocol.methods and not scope.origin and not options.package.startswith(f"{NAMESPACE}."):
+        names = {name: names[name] for name in ("__init__.py", "types.py")}
+    header, values = options.header(model), _values(scope, options, names)
+    files: dict[str, str] = {}
+    for name, template in names.items():
+        if name == "types.py":
+            named, form = options.header(model, with_digest=True), types.form_of(scope, options.core)
+            files[name] = types.emit(scope.protocol, named, form, options.templates, template)
+        else:
+            files[name] = render(template, options.templates, header=header, **values)
+    return {**_styled(files, options.templates), "py.typed": f"{header}\n"}
+
+
+def _values(scope: PackageScope, options: Options, files: Iterable[str]) -> dict[str, object]:
+    """Return the variables of all templates of a package with these files."""
     protocol = scope.protocol
-    known = {method.name for method in protocol.methods}
+    modules = sorted(name.removesuffix(".py") for name in files if name != "__init__.py")
+    keys = [key.key for key in scope.extension.meta_keys] if scope.origin else protocol.facts.meta_keys
+    public = {name: module for name, module in _PUBLIC.items() if module in modules}
     return {
-        "facts": protocol.facts,
-        "era": "STATELESS" if protocol.era == "stateless" else "HANDSHAKE",
-        "utilities": [(role, name) for role, name in protocol.facts.utilities if name in known],
-        "meta_keys": sorted((protocol.meta_names[key], key) for key in protocol.facts.meta_keys),
+        **methods.values(scope),
+        "protocol": protocol,
+        "scope": scope,
+        "title": scope.title,
+        "core": options.core,
+        "package": options.package,
+        "command": options.command,
+        "generation": GENERATION,
+        "exports": {**public, **{name: name for name in modules if name not in public.values()}},
+        "constants": protocol.constants,
         "errors": [protocol.constants[error.code] for error in protocol.errors if error.code not in _JSON_RPC],
-    }
-
-
-def _extension(scope: PackageScope) -> dict[str, object]:
-    return {
-        "extension": scope.extension,
-        "meta_keys": dict(_meta_constants(scope)),
-        "meta_names": {key.key: scope.protocol.meta_names[key.key] for key in scope.extension.meta_keys},
+        "utilities": [pair for pair in protocol.facts.utilities if pair[1] in {one.name for one in protocol.methods}],
+        "meta_keys": sorted({protocol.meta_names[key]: key for key in keys}.items()),
+        "calls": partial(stubs.calls, scope),
+        "handlers": partial(stubs.handlers, scope),
+        "questions": list(stubs.questions(scope)),
+        "engine": partial(_engine, scope),
+        "meta_constants": partial(_meta_constants, scope),
         "about": _about,
-        "annotation": scope.annotation,
-        "defined": scope.name,
     }
 
 
@@ -60,76 +99,10 @@ def _about(key: MetaKey) -> str:
     return f"The member `{key.key}` of `_meta`" + (f" of {places}." if places else ".")
 
 
-def _both(scope: PackageScope) -> dict[str, object]:
-    sides: list[tuple[str, Sender]] = [("SERVER", "server"), ("CLIENT", "client")]
-    return {"sides": [(name, role, list(stubs.handlers(scope, role))) for name, role in sides]}
-
-
-def _server(scope: PackageScope) -> dict[str, object]:
-    return {
-        "engine": _engine(scope, "ServerEngine"),
-        "calls": list(stubs.calls(scope, "server")),
-        "questions": [] if scope.origin else list(stubs.questions(scope)),
-        "handlers": list(stubs.handlers(scope, "server")),
-    }
-
-
-def _client(scope: PackageScope) -> dict[str, object]:
-    return {
-        "engine": _engine(scope, "ClientEngine"),
-        "calls": list(stubs.calls(scope, "client")),
-        "handlers": list(stubs.handlers(scope, "client")),
-    }
-
-
 def _engine(scope: PackageScope, base: str) -> str:
     """Return the module of an extension's engine, if there is one with the class `base`: `module:Class` has only it."""
-    module, _, only = (engine_of(scope.extension) if scope.origin else "").partition(":")
+    module, _, only = engine_of(scope.extension).partition(":")
     return module if only in ("", base) else ""
-
-
-_ALL: dict[str, Values] = {
-    "methods.py": methods.values,
-    "server.py": _server,
-    "client.py": _client,
-    "dispatcher.py": _both,
-}
-_CORE: dict[str, Values] = {
-    **_ALL,
-    "errors.py": lambda scope: {"constants": scope.protocol.constants},
-    "revision.py": _revision,
-}
-"""File -> function that returns the variables of its template, for a revision."""
-
-_EXTENSION: dict[str, Values] = {**_ALL, "meta.py": _extension, "extension.py": _extension}
-"""File -> function that returns the variables of its template, for an extension."""
-
-
-_SHARED = {"methods.py"}
-"""Files with one template for revisions and extensions."""
-
-
-def emit(model: Model, options: Options) -> dict[str, str]:
-    """Return file name -> text of the package of a revision, or of the additions of an extension.
-
-    Raises:
-        BadInput: A name of the schema cannot be used in Python, or a template of the user is wrong.
-    """
-    scope = PackageScope(lower(model.protocol), options.extension)
-    top, named, core = options.header(model), options.header(model, with_digest=True), options.core
-    has_types_only = not scope.protocol.methods and not options.package.startswith(f"{NAMESPACE}.")
-    folder, table = ("extension/", _EXTENSION) if scope.origin else ("", {} if has_types_only else _CORE)
-    about = f"{scope.extension.doc}\n\n" if scope.origin and scope.extension.doc else ""
-    shared = {"header": top, "protocol": scope.protocol, "scope": scope, "title": scope.title, "core": core}
-    facts = {"has_types_only": has_types_only, "about": about}
-    init = {**facts, "package": options.package, "generation": GENERATION, "command": options.command}
-    values = {"__init__.py": init, **{name: prepare(scope) for name, prepare in table.items()}}
-    files = {
-        name: render(f"{'' if name in _SHARED else folder}{name}.jinja", options.templates, **shared, **prepared)
-        for name, prepared in values.items()
-    }
-    files["types.py"] = types.emit(scope.protocol, named, types.form_of(scope, core), options.templates)
-    return {**_styled(files, options.templates), "py.typed": f"{top}\n"}
 
 
 def _styled(files: Mapping[str, str], templates: Path | None) -> dict[str, str]:

@@ -168,7 +168,13 @@ class _Module:
         return "typing.Annotated" if self.shadows else "Annotated"
 
 
-def emit(protocol: Protocol, header: str, form: Form = PROTOCOL, templates: Path | None = None) -> str:
+def emit(
+    protocol: Protocol,
+    header: str,
+    form: Form = PROTOCOL,
+    templates: Path | None = None,
+    template: str = "types.py.jinja",
+) -> str:
     """Return the text of `types.py`.
 
     Raises:
@@ -178,7 +184,7 @@ def emit(protocol: Protocol, header: str, form: Form = PROTOCOL, templates: Path
     named = {alias: name for name, alias in module.protocol.schema_names.items() if name in module.definitions}
     aliases = {alias: named[alias] for alias in sorted(named) if naming.is_importable(alias)}
     return render(
-        "types.py.jinja",
+        template,
         templates,
         header=header,
         title=PackageScope(module.protocol, form.origin).title,
