@@ -92,7 +92,7 @@ def test_variant_names_are_unique() -> None:
 )
 def test_all_projects_pass_ruff(names: Sequence[str], workshop: Workshop) -> None:
     folders = [workshop.project(each).folder for name in names for kind in KINDS for each in group(name, kind)]
-    execute(sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format", "concise", *folders, code=0)
+    execute(sys.executable, "-m", "ruff", "check", "--no-cache", "--extend-select=I", *folders, code=0)
     execute(sys.executable, "-m", "ruff", "format", "--no-cache", "--check", *folders, code=0)
 
 

@@ -6,10 +6,9 @@
 import typing
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number
 from pydantic import Field
 from typing_extensions import TypeAliasType
-
-from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number
 
 
 class BlobResourceContents(Model):

@@ -5,7 +5,8 @@
 
 from collections.abc import AsyncIterator
 
-from mcp_bindgen.runtime.abi import Client as BaseClient, Context, Json, MethodNotFound, Returns
+from mcp_bindgen.runtime.abi import Client as BaseClient
+from mcp_bindgen.runtime.abi import Context, Json, MethodNotFound, Returns
 
 from . import methods, types
 from .dispatcher import CLIENT

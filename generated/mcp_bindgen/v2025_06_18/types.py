@@ -5,10 +5,9 @@
 
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number
 from pydantic import Field
 from typing_extensions import TypeAliasType
-
-from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number
 
 
 class BaseMetadata(Model):

@@ -6,15 +6,9 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, overload
 
-from mcp_bindgen.runtime.abi import (
-    Context as BaseContext,
-    ExtensionResult,
-    Json,
-    MethodNotFound,
-    RequestMethod,
-    Returns,
-    Server as BaseServer,
-)
+from mcp_bindgen.runtime.abi import Context as BaseContext
+from mcp_bindgen.runtime.abi import ExtensionResult, Json, MethodNotFound, RequestMethod, Returns
+from mcp_bindgen.runtime.abi import Server as BaseServer
 
 from . import methods, types
 from .dispatcher import SERVER

@@ -29,13 +29,13 @@ def environment(own: Path, templates: Path | None = None) -> Environment:
     )
 
 
-def render(own: Path, template: str, templates: Path | None, page: str, /, **values: object) -> str:
+def render(environment: Environment, template: str, templates: Path | None, page: str, /, **values: object) -> str:
     """Return the text of a template with `values` filled in.
 
     Args:
-        own: Folder of the emitter.
+        environment: The environment of the template.
         template: Name of the template.
-        templates: Folder of templates of a user, which take the place of those in `own`.
+        templates: Folder of templates of a user, which take the place of those of the emitter.
         page: Page of the documentation that lists the variables.
         values: The variables of the template.
 
@@ -43,7 +43,7 @@ def render(own: Path, template: str, templates: Path | None, page: str, /, **val
         BadInput: A template of the user cannot be rendered.
     """
     try:
-        return environment(own, templates).get_template(template).render(**values)
+        return environment.get_template(template).render(**values)
     except Exception as error:  # an expression of a template may raise any
         frames = [
             one for one in extract_tb(error.__traceback__) if templates and templates in Path(one.filename).parents

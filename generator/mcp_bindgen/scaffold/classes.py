@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from mcp_bindgen.emit.python.environment import docstring
 from mcp_bindgen.emit.python.expressions import sample
 
-from .handler_bodies import PREFIX, Handler, handlers
+from .handler_bodies import Handler, handlers
 from .plan import Plan, RevisionPlan
-from .rendering import module, render
+from .rendering import module
 
 
 def class_files(
@@ -24,7 +24,7 @@ def class_files(
     """
     found: dict[str, str] = {}
     for part in plan.revision_plans:
-        written = handlers(part.protocol, plan.kind, part.features, part.extensions)
+        written = handlers(part, plan.kind)
         values = {
             "names": plan.names,
             "handlers": written,
@@ -37,10 +37,9 @@ def class_files(
         info = {"name": plan.names.project, "version": "0.1.0"}
         about = {
             "doc": docstring(doc(written)),
-            "info": sample(part.protocol, "Implementation", info, PREFIX),
+            "info": sample(part.protocol, "Implementation", info, part.prefix),
         }
-        text = render(f"project/{plan.kind}.py.jinja", **about, **values)
-        test = render(f"project/tests/test_{plan.kind}.py.jinja", **tested(part), **values)
-        found[f"src/{plan.names.package}/{part.module}.py"] = module(text)
-        found[f"tests/test_{part.module}.py"] = module(test)
+        text = module(f"project/{plan.kind}.py.jinja", **about, **values)
+        test = module(f"project/tests/test_{plan.kind}.py.jinja", **tested(part), **values)
+        found |= {f"src/{plan.names.package}/{part.module}.py": text, f"tests/test_{part.module}.py": test}
     return found

@@ -14,7 +14,7 @@ from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.ir.examples import Code
 
 from .classes import class_files
-from .handler_bodies import PREFIX, Handler
+from .handler_bodies import Handler
 from .plan import Plan, RevisionPlan
 
 
@@ -53,13 +53,13 @@ def _curious(revision_plan: RevisionPlan) -> dict[str, str]:
     """Return the expressions that a server uses in the tests of a client."""
 
     def new(definition: str, **given: object) -> str:
-        return sample(revision_plan.protocol, definition, given, PREFIX)
+        return sample(revision_plan.protocol, definition, given, revision_plan.prefix)
 
     listing = next(method for method in revision_plan.protocol.methods if method.name == "tools/list")
     assert listing.params is not None
     return {
         "curious": new("Implementation", name="curious", version="1"),
-        "list_params": annotation(listing.params, prefix=PREFIX),
+        "list_params": annotation(listing.params, prefix=revision_plan.prefix),
         "listed": new("ListToolsResult", tools=[Code(new("Tool", name="ask"))]),
         "called": new("CallToolResult"),
     }

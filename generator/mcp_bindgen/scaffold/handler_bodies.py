@@ -6,7 +6,7 @@ For well-known methods there is a template of the method's name; it is not used 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,8 @@ from mcp_bindgen.emit.python.stubs import handler_summary
 from mcp_bindgen.ir.examples import Code, Unfit, example
 from mcp_bindgen.ir.model import Const, Field, Method, Ref, Sender, Type, Union
 
-from .features import Feature
+from .plan import RevisionPlan
 from .rendering import macros
-
-PREFIX = "mcp."
-"""Prefix of the names of a revision's types in the files of a project."""
 
 _IN = "    "
 _WIDTH = WIDTH - 2 * len(_IN)
@@ -63,23 +60,20 @@ class Handler:
     decorator: str = ""
 
 
-def handlers(
-    protocol: PythonProtocol, side: Sender, features: Iterable[Feature], extensions: Sequence[str] = ()
-) -> list[Handler]:
-    """Return the handlers for all methods of some features, with first answers, in a class with some extensions."""
-    chosen = list(features)
-    names = [feature.name for feature in chosen]
-    methods = [method for feature in chosen for method in feature.methods]
-    return [_Author(protocol, side, method, methods, names, extensions).handler() for method in methods]
+def handlers(part: RevisionPlan, side: Sender) -> list[Handler]:
+    """Return the handlers for all methods of the features of a class, with first answers."""
+    methods = [method for feature in part.features for method in feature.methods]
+    return [_Author(part, side, method, methods).handler() for method in methods]
 
 
-def call(protocol: PythonProtocol, method: Method, params: Mapping[str, Any]) -> str:
+def call(protocol: PythonProtocol, method: Method, params: Mapping[str, Any], prefix: str) -> str:
     """Return the call that sends a request, without its receiver: `call_tool("greet")`.
 
     Args:
         protocol: The revision.
         method: The request.
         params: Its params, as JSON; missing required members get examples.
+        prefix: Text before the names of types.
 
     Raises:
         Unfit: They do not fit the method.
@@ -89,7 +83,7 @@ def call(protocol: PythonProtocol, method: Method, params: Mapping[str, Any]) ->
         assert method.params is not None
         kind = method.params if params else _needing_nothing(protocol, method)
         value = params or example(protocol, kind)
-        return f"{call_name(protocol, method)}({expression(protocol, kind, value, PREFIX)})"
+        return f"{call_name(protocol, method)}({expression(protocol, kind, value, prefix)})"
     words: list[str] = []
     by_position = list(positional(protocol, method, fields))
     for field in fields:
@@ -97,7 +91,7 @@ def call(protocol: PythonProtocol, method: Method, params: Mapping[str, Any]) ->
             by_position.clear()  # what comes behind a gap has to be named
             continue
         value = params[field.wire] if field.wire in params else example(protocol, field.type)
-        text = expression(protocol, field.type, value, PREFIX)
+        text = expression(protocol, field.type, value, prefix)
         name = naming.argument(protocol.attribute(method.params, field.wire))
         words.append(text if field in by_position else f"{name}={text}")
     if {*params} - {field.wire for field in fields}:
@@ -126,20 +120,21 @@ class _Author:
     """Writes one handler.
 
     Attributes:
-        protocol: The revision.
+        part: The revision, and the features of the class.
         side: The side that answers.
         method: The method that is handled.
         methods: All methods that the class handles.
-        features: All features that the class offers.
-        extensions: The modules of the extensions of the class.
     """
 
-    protocol: PythonProtocol
+    part: RevisionPlan
     side: Sender
     method: Method
     methods: list[Method]
-    features: list[str]
-    extensions: Sequence[str]
+
+    @property
+    def protocol(self) -> PythonProtocol:
+        """The revision."""
+        return self.part.protocol
 
     def handler(self) -> Handler:
         """Return the handler, with the answer that its template gives, or with any that is valid."""
@@ -156,12 +151,12 @@ class _Author:
             method=method,
             stub=self.protocol.stub(method),
             name=handler_name(self.protocol, method, self.side),
-            params=annotation(method.params, prefix=PREFIX) if method.params is not None else "",
-            returns=annotation(method.result, prefix=PREFIX),
+            params=annotation(method.params, prefix=self.part.prefix) if method.params is not None else "",
+            returns=annotation(method.result, prefix=self.part.prefix),
             doc=docstring(self._doc(), indent=8),
             constants=parts["constants"]() if "constants" in parts else "",
             body=body.strip(),
-            ask=call(self.protocol, method, {}),
+            ask=call(self.protocol, method, {}, self.part.prefix),
             test=parts["test"]() if "test" in parts else self._any_test(),
             kind=self.protocol.class_of(self.method.result),
             decorator=parts["decorator"]().strip() if "decorator" in parts else "",
@@ -188,19 +183,20 @@ class _Author:
             "param": self._param,
             "send": self._send,
             "needs": self._needs,
-            "features": self.features,
-            "extensions": self.extensions,
+            "bindings": self.part.bindings,
+            "features": [feature.name for feature in self.part.features],
+            "extensions": self.part.extensions,
             "errors": [error.name for error in self.protocol.errors],
         }
 
     def _new(self, name: str, value: Any) -> str:
         if name not in self.protocol.definitions:
             raise Unfit(f"there is no {name}")
-        return expression(self.protocol, Ref(name), value, PREFIX)
+        return expression(self.protocol, Ref(name), value, self.part.prefix)
 
     def _result(self, value: Any) -> str:
         assert self.method.result is not None
-        return expression(self.protocol, self.method.result, value, PREFIX)
+        return expression(self.protocol, self.method.result, value, self.part.prefix)
 
     def _param(self, wire: str) -> str:
         if self.protocol.field_of(self.method.params, wire) is None:
@@ -213,13 +209,13 @@ class _Author:
         return ""
 
     def _send(self, params: Mapping[str, Any]) -> str:
-        return f"client.{call(self.protocol, self.method, params)}"
+        return f"client.{call(self.protocol, self.method, params, self.part.prefix)}"
 
     def _any_answer(self) -> str:
         """Return a result with all required members; members of the params that occur in it are repeated."""
         assert self.method.result is not None
         value = self._example(lambda field: Code(f"params.{self.protocol.attribute(self.method.params, field.wire)}"))
-        return f"return {expression(self.protocol, self.method.result, value, PREFIX)}"
+        return f"return {expression(self.protocol, self.method.result, value, self.part.prefix)}"
 
     def _any_test(self) -> str:
         """Send an example, and expect its result."""

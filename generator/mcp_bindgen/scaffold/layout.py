@@ -10,6 +10,8 @@ from typing import Any
 
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.environment import quoted
+from mcp_bindgen.emit.python.imports import use
+from mcp_bindgen.emit.python.installation import NAMESPACE
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.revisions import has_reached
@@ -40,7 +42,7 @@ def layout(plan: Plan) -> dict[str, str]:
         ".gitignore": render("project/gitignore.jinja", **values),
         f"{source}/__init__.py": f'"""{values["summary"]}"""\n',
         f"{source}/py.typed": "",
-        "tests/conftest.py": module(render("project/tests/conftest.py.jinja", **values)),
+        "tests/conftest.py": module("project/tests/conftest.py.jinja", **values),
     }
     for revision_plan in plan.revision_plans:
         files |= revision_plan.own.files if revision_plan.own is not None else {}
@@ -61,7 +63,6 @@ def _values(plan: Plan) -> dict[str, object]:
     """Return the values that the templates use."""
     begin = start(plan)
     served = plan.narrowed or plan.revisions
-    spoken = [naming.package(revision) for revision in served]
     needed = plan.contract.requirement if plan.contract is not None else None
     owned = {revision_plan.package for revision_plan in plan.revision_plans if revision_plan.own is not None}
     return {
@@ -79,8 +80,9 @@ def _values(plan: Plan) -> dict[str, object]:
         "auth": plan.auth,
         "scopes": plan.contract.scopes if plan.contract is not None else (),
         "contract": plan.file,
-        "ours": [package for package in spoken if package not in owned],
-        "packages": spoken,
+        "packages": [
+            use(plan.names.package if name in owned else NAMESPACE, name) for name in map(naming.package, served)
+        ],
         "owned": [revision_plan.own for revision_plan in plan.revision_plans if revision_plan.own is not None],
         "path": plan.path,
         "sse": "sse" in plan.transports
@@ -100,20 +102,20 @@ def _server(plan: Plan, values: dict[str, object]) -> dict[str, str]:
         "Dockerfile": render("project/Dockerfile.jinja", **values),
         ".dockerignore": render("project/dockerignore.jinja", **values),
         "README.md": render("project/README.server.md.jinja", calls=calls(plan), **values),
-        f"{source}/__main__.py": module(render("project/main.py.jinja", **values)),
+        f"{source}/__main__.py": module("project/main.py.jinja", **values),
     }
     if plan.http:
-        files[f"{source}/app.py"] = module(render("project/app.py.jinja", **values))
+        files[f"{source}/app.py"] = module("project/app.py.jinja", **values)
         test = "protection" if plan.auth else "app"
-        files[f"tests/test_{test}.py"] = module(render(f"project/tests/test_{test}.py.jinja", **values))
+        files[f"tests/test_{test}.py"] = module(f"project/tests/test_{test}.py.jinja", **values)
     if plan.auth:
-        files[f"{source}/protection.py"] = module(render("project/protection.py.jinja", **values))
+        files[f"{source}/protection.py"] = module("project/protection.py.jinja", **values)
     return files | (server_files(plan) if plan.contract is None else plan.contract.server_files(plan))
 
 
 def _client(plan: Plan, values: dict[str, object]) -> dict[str, str]:
     """Return the files that only clients have."""
-    main = module(render("project/main_client.py.jinja", shown=shown(plan), **values))
+    main = module("project/main_client.py.jinja", shown=shown(plan), **values)
     readme = render("project/README.client.md.jinja", typed=typed(plan), **values)
     return {"README.md": readme, f"src/{plan.names.package}/__main__.py": main, **client_project(plan)}
 

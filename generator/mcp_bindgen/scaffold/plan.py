@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.imports import use
 from mcp_bindgen.emit.python.installation import NAMESPACE
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
@@ -56,10 +57,15 @@ class RevisionPlan:
         """The import name of that package."""
         return self.own.package if self.own is not None else f"{NAMESPACE}.{self.package}"
 
+    @property
+    def prefix(self) -> str:
+        """The text before the names of its types in code."""
+        return f"{use(self.bindings, 'types', 'mcp')}."
+
     def bases(self, kind: Kind) -> str:
         """Return the bases of the project's class, which is a server or a client."""
-        name = kind.capitalize()
-        return ", ".join(f"{module}.{name}" for module in self.extensions) or name
+        name, extensions = kind.capitalize(), f"{self.bindings}.extensions"
+        return ", ".join(f"{use(extensions, one)}.{name}" for one in self.extensions) or use(self.bindings, name)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from typing import cast
 
 from jinja2 import TemplateNotFound
 
-from mcp_bindgen.emit.python.environment import docstring, quoted
+from mcp_bindgen.emit.python.environment import environment
 from mcp_bindgen.emit.python.style import style
-from mcp_bindgen.emit.templates import environment
+
+from .names import Names
 
 _OLD = {"Union": "UP007", "Optional": "UP045"}
 TEMPLATES = Path(__file__).parent / "templates"
@@ -19,7 +20,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 def render(template: str, folder: Path = TEMPLATES, /, **values: object) -> str:
     """Return the text of the `template` in a folder with `values` filled in."""
-    return environment(folder).get_template(template).render(docstring=docstring, quoted=quoted, **values)
+    return environment(folder).get_template(template).render(**values)
 
 
 def macros(template: str, **values: object) -> Mapping[str, Callable[[], str]]:
@@ -33,14 +34,15 @@ def macros(template: str, **values: object) -> Mapping[str, Callable[[], str]]:
         found = environment(TEMPLATES).get_template(template)
     except TemplateNotFound:
         return {}
-    module = found.make_module({"docstring": docstring, "quoted": quoted, **values})
+    module = found.make_module(values)
     return {name: cast(Callable[[], str], macro) for name, macro in vars(module).items() if callable(macro)}
 
 
-def module(text: str) -> str:
-    """Return the text of a Python module, formatted, without the imports that it does not use."""
-    head, future, body = text.rpartition("from __future__ import annotations\n")
-    return style(head + future + "\n" + body.lstrip())
+def module(template: str, folder: Path = TEMPLATES, /, **values: object) -> str:
+    """Return the formatted text of a Python module; the names of the project are among the `values`."""
+    names = values["names"]
+    assert isinstance(names, Names)
+    return style(render(template, folder, **values), names.package)
 
 
 def noted(code: str) -> str:

@@ -10,7 +10,7 @@ from mcp_bindgen.emit.python.environment import quoted
 from .classes import class_files
 from .handler_bodies import Handler
 from .plan import Plan, RevisionPlan
-from .rendering import module, render
+from .rendering import module
 from .style import Style
 
 EXAMPLES: Mapping[str, str] = {
@@ -73,8 +73,8 @@ def _app_files(plan: Plan) -> dict[str, str]:
         "bindings": part.bindings,
     }
     return {
-        f"src/{plan.names.package}/server.py": module(render("project/app_server.py.jinja", **values)),
-        "tests/test_server.py": module(render("project/tests/test_app_server.py.jinja", **values)),
+        f"src/{plan.names.package}/server.py": module("project/app_server.py.jinja", **values),
+        "tests/test_server.py": module("project/tests/test_app_server.py.jinja", **values),
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from mcp_bindgen.emit.python import naming
 from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.scaffold.ownership import state
 from mcp_bindgen.spec import BadInput, Store
-from tests.harness.commands import execute, save
+from tests.harness.commands import lint, save
 from tests.harness.shared import filled
 from tests.harness.small_schemas import record
 
@@ -207,7 +206,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 @pytest.mark.full
 def test_every_package_passes_ruff(packages: Path) -> None:
-    execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", packages, code=0)
+    lint(packages)
 
 
 @pytest.mark.full

@@ -39,7 +39,7 @@ from tests.contract.code.test_contract_package import (
     write,
 )
 from tests.harness import hostile_contract as hostile
-from tests.harness.commands import ROOT, SOURCE_ROOTS, execute, inside, save, snapshot
+from tests.harness.commands import ROOT, SOURCE_ROOTS, execute, inside, lint, save, snapshot
 from tests.harness.contract_strategies import inputs
 from tests.harness.effort import examples
 from tests.harness.forks import PYTHON
@@ -270,7 +270,7 @@ def test_a_client_type_checks_under_mypy_strict(clients: Path, tmp_path: Path) -
 @pytest.mark.full
 def test_every_client_passes_ruff(clients: Path) -> None:
     modules = [*clients.glob("*/weather.py"), *clients.glob("*/contract/*.py")]
-    execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", *modules, code=0)
+    lint(*modules)
 
 
 # --- requests to a server -------------------------------------------------------------------------------------
@@ -478,7 +478,7 @@ def test_no_text_of_a_contract_becomes_code(evil: Path) -> None:
 
 @pytest.mark.full
 def test_packages_of_a_hostile_contract_pass_ruff(evil: Path) -> None:
-    execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", evil, code=0)
+    lint(evil)
 
 
 @pytest.mark.full

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 
-PLAIN = {"any": "Json", "string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
+from .imports import abi, use
+
+JSON = abi("Json")
+PLAIN = {"any": JSON, "string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
 """Any JSON and its scalars in signatures, where values are only passed on."""
 
-CHECKED = {**PLAIN, "integer": "Integer", "number": "Number", "boolean": "Boolean"}
+CHECKED = {**PLAIN, "any": "Json", "integer": "Integer", "number": "Number", "boolean": "Boolean"}
 """JSON's scalars in models, where values are validated: the value types of the runtime."""
 
 
@@ -32,7 +35,7 @@ def spelled(type: Type, name: Callable[[str], str], scalars: Mapping[str, str] =
         case Scalar(kind):
             return scalars[kind]
         case Const(values):
-            return f"Literal[{', '.join(map(repr, values))}]"
+            return f"{use('typing', 'Literal')}[{', '.join(map(repr, values))}]"
         case Array(items):
             return f"list[{spelled(items, name, scalars)}]"
         case Map(values):
@@ -47,4 +50,4 @@ def spelled(type: Type, name: Callable[[str], str], scalars: Mapping[str, str] =
 
 def optional(text: str) -> str:
     """Return the annotation `text`, or `None`."""
-    return text if text in ("Json", "None") or text.endswith("| None") else f"{text} | None"
+    return text if text in (JSON, "Json", "None") or text.endswith("| None") else f"{text} | None"

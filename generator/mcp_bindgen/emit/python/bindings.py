@@ -40,7 +40,7 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     Raises:
         BadInput: A name of the schema cannot be used in Python, or a template of the user is wrong.
     """
-    scope = PackageScope(lower(model.protocol), options.extension)
+    scope = PackageScope(lower(model.protocol), options.extension, options.core)
     folder = TEMPLATES / "extension" if scope.origin else TEMPLATES
     names = {path.stem: path.relative_to(TEMPLATES).as_posix() for path in sorted(folder.glob("*.py.jinja"))}
     if not scope.protocol.methods and not scope.origin and not options.package.startswith(f"{NAMESPACE}."):
@@ -106,7 +106,7 @@ def _engine(scope: PackageScope, base: str) -> str:
 
 
 def _styled(files: Mapping[str, str], templates: Path | None) -> dict[str, str]:
-    """Return formatted modules without unused imports; raise `BadInput` if a template of the user made no Python."""
+    """Return formatted modules; raise `BadInput` if a template of the user made no Python."""
     try:
         return style_files(files)
     except SyntaxError as error:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
-from ..templates import render as render_template
+from jinja2 import Environment
+
+from .. import templates as emitted
+from .imports import abi, imports, use
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 110
@@ -76,6 +80,14 @@ def _wrap(part: str, width: int) -> list[str]:
     return textwrap.wrap(part, width, subsequent_indent=f"{margin}{hanging}" if margin else "") or [""]
 
 
+@cache
+def environment(own: Path, templates: Path | None = None) -> Environment:
+    """Return the environment of a folder of templates of Python code; arguments as in `emit.templates`."""
+    found = emitted.environment(own, templates)
+    found.globals.update(abi=abi, docstring=docstring, imports=imports, quoted=quoted, use=use)
+    return found
+
+
 def render(template: str, templates: Path | None = None, **values: object) -> str:
     """Return the text of a template with `values` filled in.
 
@@ -87,8 +99,7 @@ def render(template: str, templates: Path | None = None, **values: object) -> st
     Raises:
         BadInput: A template of the user cannot be rendered.
     """
-    page = "docs/how-to/emitters.md"
-    return render_template(TEMPLATES, template, templates, page, docstring=docstring, quoted=quoted, **values)
+    return emitted.render(environment(TEMPLATES, templates), template, templates, "docs/how-to/emitters.md", **values)
 
 
 def quoted(text: str) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from mcp_bindgen.ir.model import Array, Method, Need, Ref, Type
 
 from .calls import classes, walk
+from .imports import abi
 from .lowered import PythonProtocol
 from .package_scope import PackageScope
 from .stubs import constant, params_annotation
@@ -15,17 +16,9 @@ from .stubs import constant, params_annotation
 
 def values(scope: PackageScope) -> dict[str, object]:
     """Return the variables of the template."""
-    words = {"RequestMethod" if method.kind == "request" else "Notification" for method in scope.methods}
-    words |= {"Need" for method in scope.methods if method.needs}
-    words |= {"Filter" for method in scope.methods if method.filter is not None}
-    words |= {"Truncation" for method in scope.methods if method.truncation is not None}
-    words |= {"HeaderParams" for method in scope.methods if method.header_params is not None}
-    reopened = list(_reopened(scope)) if scope.origin else []
-    words |= {"RequestMethod" for _ in reopened}
     return {
-        "words": ["Json", *sorted(words), "by_name", "with_alternatives"],
         "methods": scope.methods,
-        "reopened": reopened,
+        "reopened": list(_reopened(scope)) if scope.origin else [],
         "annotation": scope.annotation,
         "constant": partial(constant, scope),
         "truncation": partial(_truncation, scope.protocol),
@@ -103,10 +96,10 @@ def _path(capability: str) -> str:
 def _generic(scope: PackageScope, method: Method) -> str:
     params = params_annotation(scope, method) or "None"
     if method.result is None:
-        return f"Notification[{params}]"
+        return f"{abi('Notification')}[{params}]"
     known = list(map(scope.annotation, method.answers))
     more = f", {' | '.join(known)}" if method.alternatives else ""
-    return f"RequestMethod[{params}, {known[0]}{more}]"
+    return f"{abi('RequestMethod')}[{params}, {known[0]}{more}]"
 
 
 def _reopened(scope: PackageScope) -> Iterator[tuple[Method, tuple[Type, ...]]]:

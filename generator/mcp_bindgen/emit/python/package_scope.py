@@ -11,10 +11,8 @@ from mcp_bindgen.spec import BadInput
 
 from . import calls
 from .annotations import spelled
+from .imports import use
 from .lowered import PythonProtocol
-
-CORE = "core"
-"""The name by which modules of an extension know the types of the core."""
 
 
 def engine_of(extension: Extension) -> str:
@@ -45,10 +43,12 @@ class PackageScope:
     Attributes:
         protocol: The whole protocol.
         origin: Id of the extension; empty for the core.
+        core: Package with the bindings of the core, for an extension.
     """
 
     protocol: PythonProtocol
     origin: str = ""
+    core: str = ""
 
     @property
     def extension(self) -> Extension:
@@ -85,4 +85,5 @@ class PackageScope:
 
     def name(self, definition: str) -> str:
         """Return the expression for a definition, e.g. `types.Tool`."""
-        return f"{'types' if self.holds(definition) else CORE}.{definition}"
+        module = use(".", "types") if self.holds(definition) else use(self.core, "types", "core")
+        return f"{module}.{definition}"

@@ -35,7 +35,7 @@ class PythonEmitter(Emitter):
         for pattern in ("*.jinja", "extension/*.jinja")
         for path in _TEMPLATES.glob(pattern)
     )
-    made_with = ("datamodel-code-generator", "jinja2", "pydantic", "ruff")
+    made_with = ("black", "datamodel-code-generator", "jinja2", "pydantic")
     modules = ("mcp_bindgen.runtime",)
     formats = "*.py"
     record = "__pycache__/mcp-bindgen.json"

@@ -10,9 +10,10 @@ from mcp_bindgen.ir.model import OTHER_SIDE, Field, Method, Sender
 
 from . import calls as protocol_calls
 from . import naming
-from .annotations import optional
+from .annotations import JSON, optional
 from .calls import Walk
 from .environment import arguments_section, docstring, noticed
+from .imports import abi, use
 from .package_scope import PackageScope
 
 _KIND = "resultType"
@@ -99,7 +100,7 @@ def params_annotation(scope: PackageScope, method: Method) -> str | None:
 def answers(scope: PackageScope, method: Method) -> str:
     """Return everything that a handler of a method may answer."""
     names = list(map(scope.annotation, method.answers)) or ["None"]
-    return " | ".join([*names, "ExtensionResult"] if _is_open(scope.protocol, method) else names)
+    return " | ".join([*names, abi("ExtensionResult")] if _is_open(scope.protocol, method) else names)
 
 
 def _is_open(protocol: Protocol, method: Method) -> bool:
@@ -220,7 +221,7 @@ def _argument(scope: PackageScope, attribute: str, field: Field) -> Argument:
     text = scope.annotation(field.type)
     if protocol_calls.is_metadata(field):
         value = f"self.metadata({text}, {name})"
-        return Argument(name, attribute, "Mapping[str, Json] | None", "None", value)
+        return Argument(name, attribute, f"{use('collections.abc', 'Mapping')}[str, {JSON}] | None", "None", value)
     if field.required:
         return Argument(name, attribute, text, None if field.default is None else repr(field.default), name)
     return Argument(name, attribute, optional(text), "None", name)

@@ -1,27 +1,29 @@
-"""Format of generated code."""
+"""Format of generated code: black writes it, with the imports that it uses."""
 
 from __future__ import annotations
 
 import ast
-import subprocess
+import os
+import sys
+import threading
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
-from ruff import find_ruff_bin  # type: ignore[import-untyped]
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from .environment import WIDTH
+from .imports import resolved
 
-_COMMON = ("--isolated", "--no-cache", "--quiet", "--target-version=py311", f"--line-length={WIDTH}", ".")
+_LARGE = 60_000
+"""Characters for which another process is worth its start."""
 
 
-def style(code: str) -> str:
-    """Return `code` as ruff formats it, without unused imports; raise `SyntaxError` as `style_files`."""
-    return style_files({"code.py": code})["code.py"]
+def style(code: str, package: str = "") -> str:
+    """Return `code` as black formats it; `package` as in `resolved`."""
+    return _formatted("code.py", resolved(code, package))
 
 
 def style_files(files: Mapping[str, str]) -> dict[str, str]:
-    """Return Python files as ruff formats them, without unused imports and without configuration of the user.
+    """Return the Python files of a package as black formats them, without configuration of the user.
 
     Args:
         files: File name -> text.
@@ -29,26 +31,26 @@ def style_files(files: Mapping[str, str]) -> dict[str, str]:
     Raises:
         SyntaxError: A file is not Python; its `filename` is the name.
     """
-    with TemporaryDirectory(prefix="mcp-bindgen.") as scratch:
-        paths = {name: Path(scratch, name) for name in files}
-        for name, path in paths.items():
-            path.write_bytes(files[name].encode())
-        _ruff(scratch, "check", "--fix", "--exit-zero", "--select=F401", "--ignore-noqa")
-        for name, path in paths.items():
-            path.write_bytes(_closed(path.read_bytes().decode(), name).encode())
-        _ruff(scratch, "format")
-        return {name: path.read_bytes().decode() for name, path in paths.items()}
+    texts = {name: resolved(text) for name, text in files.items()}
+    size, processes = sum(map(len, texts.values())), os.cpu_count() or 1
+    # A copy of a process with several threads may wait for a lock for ever.
+    if size < _LARGE or processes == 1 or sys.platform != "linux" or threading.active_count() > 1:
+        return dict(zip(texts, map(_formatted, texts, texts.values()), strict=True))
+    import black  # once, before the copies  # noqa: F401
+
+    by_size = sorted(texts, key=lambda name: -len(texts[name]))
+    with ProcessPoolExecutor(processes, get_context("fork")) as pool:
+        done = dict(zip(by_size, pool.map(_formatted, by_size, map(texts.__getitem__, by_size)), strict=True))
+    return {name: done[name] for name in texts}
 
 
-def _ruff(folder: str, *command: str) -> None:
-    subprocess.run([find_ruff_bin(), *command, *_COMMON], cwd=folder, capture_output=True, check=True)  # noqa: S603
+def _formatted(name: str, text: str) -> str:
+    from black import format_str  # it takes time to load
+    from black.mode import Mode, TargetVersion
+    from black.parsing import InvalidInput
 
-
-def _closed(code: str, name: str) -> str:
-    """Return a module with at most one blank line after imports, also where unused ones were."""
-    lines = code.splitlines(keepends=True)
-    for node in reversed(ast.parse(code, name).body):
-        if isinstance(node, ast.Import | ast.ImportFrom) and node.end_lineno is not None:
-            while lines[node.end_lineno : node.end_lineno + 2] == ["\n", "\n"]:
-                del lines[node.end_lineno]
-    return "".join(lines)
+    try:
+        return format_str(text, mode=Mode({TargetVersion.PY311}, WIDTH))
+    except InvalidInput:
+        ast.parse(text, name)
+        raise

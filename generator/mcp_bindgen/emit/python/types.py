@@ -47,12 +47,13 @@ from . import naming
 from .annotations import CHECKED, annotation, optional
 from .calls import classes, takes_any
 from .environment import TEMPLATES, docstring, noticed, quoted, render
+from .imports import ABI as _ABI
+from .imports import imports, local, use
 from .lowered import PythonProtocol
 from .lowering import lower
 from .package_scope import PackageScope
 
 _EXTRA = "extra__"
-_ABI = "mcp_bindgen.runtime.abi"
 _RESULT = "ExtensionResult"
 """Base class of results that extensions add to methods of the core."""
 
@@ -155,7 +156,7 @@ class _Module:
     def recursive(self) -> dict[str, str]:
         """Name -> expression, of its aliases that contain themselves."""
         found = _recursive_aliases(self.protocol, self.scalars)
-        return {name: expression for name, expression in found.items() if name in self.definitions}
+        return {name: local(expression) for name, expression in found.items() if name in self.definitions}
 
     @cached_property
     def scalars(self) -> dict[str, str]:
@@ -188,12 +189,8 @@ def emit(
         templates,
         header=header,
         title=PackageScope(module.protocol, form.origin).title,
-        qualified=module.shadows,
         body=_body(module),
-        form=form,
-        abi=_ABI,
-        imported_core=module.imported,
-        own=module.own,
+        alias_type=module.own["TypeAlias"],
         aliases=aliases,
         names=sorted({*module.definitions, *aliases}),
     )
@@ -212,15 +209,34 @@ def _body(module: _Module) -> str:
     if not module.definitions:
         return ""
     late: dict[str, str] = {}
-    tree = ast.parse(text := _models(module))
+    tree = ast.parse(local(text := _models(module)))
     while found := dict(_quoted(tree)):
         late |= found
-        tree = ast.parse(text := _models(replace(module, protocol=_without(module.protocol, late))))
+        tree = ast.parse(local(text := _models(replace(module, protocol=_without(module.protocol, late)))))
     _check_names({*_defined(tree.body), *late}, module)
     for name, target in late.items():
         doc = docstring(_doc(module.definitions[name]), indent=0)
-        text += f"\n\n\n{name}: {module.own['TypeAlias']} = {target}\n{doc}"
-    return text
+        text += f"\n\n\n{name}: {use('typing', 'TypeAlias', module.own['TypeAlias'])} = {target}\n{doc}"
+    return imports(lambda: "\n".join(_imports(tree, module))) + text
+
+
+_ORIGINS = {
+    **dict.fromkeys(("Annotated", "Literal", "Optional", "TYPE_CHECKING", "TypeAlias", "Union"), "typing"),
+    "Field": "pydantic",
+    "TypeAliasType": "typing_extensions",
+}
+"""Name in modules of types -> its module, if that is not the runtime's."""
+
+
+def _imports(tree: ast.Module, module: _Module) -> Iterator[str]:
+    """Yield the import statements of the names that datamodel-code-generator and our templates for it have used."""
+    code = [tree, *map(ast.parse, module.recursive.values())]
+    used = {node.id for part in code for node in ast.walk(part) if isinstance(node, ast.Name)}
+    origins = dict.fromkeys(naming.IMPORTED, _ABI) | {"Model": module.form.base, **_ORIGINS}
+    origins |= dict.fromkeys(module.imported, module.form.core)
+    names = {module.own.get(name, name): f"from {origin} import {name}" for name, origin in origins.items()}
+    yield from (f"{line} as {name}" for name, line in names.items() if name in used)
+    yield from ["import typing"] if "typing" in used else []
 
 
 class _KeptNames(FieldNameResolver):

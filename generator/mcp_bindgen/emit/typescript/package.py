@@ -11,7 +11,7 @@ from pathlib import Path
 from mcp_bindgen.conversion.document import Model
 
 from ..emitter import Options
-from ..templates import render
+from ..templates import environment, render
 from . import names as naming
 from .checks import Checks
 from .methods import Methods
@@ -49,9 +49,9 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
         "first": first,
         "more": [line for line in more if line],
     }
-    files: dict[str, str] = {}
+    files, templates = dict[str, str](), environment(FOLDER, options.templates)
     for name in _FILES if protocol.methods else _TYPES:
-        text = render(FOLDER, f"{name}.jinja", options.templates, "docs/how-to/typescript.md", **values)
+        text = render(templates, f"{name}.jinja", options.templates, "docs/how-to/typescript.md", **values)
         header = options.header(model, comment="//", with_digest=name == "types.ts")
         files[name] = text if name == "package.json" else f"{header}\n\n{text}"
     return files

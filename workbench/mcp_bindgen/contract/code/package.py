@@ -9,6 +9,7 @@ from pathlib import Path
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import annotation
 from mcp_bindgen.emit.python.environment import docstring, quoted
+from mcp_bindgen.emit.python.imports import use
 from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.model import Array, Ref, Type
@@ -126,14 +127,15 @@ def _aliases(contract: Contract, protocols: Sequence[Protocol]) -> Iterator[tupl
         """Return `text` for every revision, with the answer or the type of its items filled in."""
         return " | ".join(text.format(_named(protocol, method, member)) for protocol in protocols)
 
+    sequence = f"{use('collections.abc', 'Sequence')}[{{}}]"
     if contract.all_entries:
         yield "Context", " | ".join(f"{naming.package(protocol.revision)}.Context" for protocol in protocols)
     if contract.tools:
         yield "CallToolResult", each("{}", "tools/call")
     if not all(tool.output for tool in contract.tools):
-        yield "Content", f"str | {each('Sequence[{}]', 'tools/call', 'content')} | CallToolResult"
+        yield "Content", f"str | {each(sequence, 'tools/call', 'content')} | CallToolResult"
     if contract.prompts:
-        messages = each("Sequence[{}]", "prompts/get", "messages")
+        messages = each(sequence, "prompts/get", "messages")
         yield "Prompted", f"str | {messages} | {each('{}', 'prompts/get')}"
     if contract.resources or contract.templates:
         yield "Read", f"str | bytes | {each('{}', 'resources/read')}"
@@ -151,10 +153,10 @@ _RETURNS = {"tool": "Content", "prompt": "Prompted", "resource": "Read", "templa
 
 def _methods(contract: PythonContract) -> Iterator[_Method]:
     for entry in contract.all_entries:
-        models = [f"models.{name}" for name in (entry.arguments, entry.output) if name]
+        models = [f"{use('.', 'models')}.{name}" for name in (entry.arguments, entry.output) if name]
         yield _Method(
             name=contract.stub(entry),
-            decorator=f"{entry.kind}({', '.join([quoted(entry.key), *models])})",
+            decorator=f"{use('mcp_bindgen.app', entry.kind)}({', '.join([quoted(entry.key), *models])})",
             takes=f"arguments: {models[0]}, ctx: Context" if entry.arguments else "ctx: Context",
             returns=f"{models[-1]} | CallToolResult" if entry.output else _RETURNS[entry.kind],
             doc=docstring(entry.summary, indent=8),

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import jsonschema_rs
 from mcp_bindgen.app import MOST_STEPS, Complexity, UriTemplate
 from mcp_bindgen.emit.python.environment import docstring, quoted
 from mcp_bindgen.emit.python.expressions import expression
+from mcp_bindgen.emit.python.imports import use
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.ir.examples import Unfit, example
@@ -34,9 +36,10 @@ from .python_contract import PythonContract, lower_contract
 if TYPE_CHECKING:
     from ..model import Contract, Entry
 
-PREFIX = "models."
+PREFIX = f"{use('.contract', 'models')}."
 """Prefix of the names of a contract's models in the files of a project."""
 
+_app = partial(use, "mcp_bindgen.app")
 _MOST_GUESSES = 2000
 
 
@@ -100,36 +103,19 @@ def server_files(plan: Plan, known: Contract, calls: Functions | None) -> dict[s
         "introduced": quoted(plan.introduced),
     }
     newest = plan.revision_plans[-1]
-    refused_in_results = newest.protocol.facts.argument_errors_in_results
-    outside = [calls.imported] if calls is not None and calls.file is None else []
-    runtime = "from mcp_bindgen.runtime import Json" + ("" if refused_in_results else ", ProtocolError")
-    test_imports = [
-        "import pytest",
-        runtime,
-        "from mcp_bindgen.app import tool_entry",
-        "from mcp_bindgen.testing import connected",
-        f"from mcp_bindgen.{newest.package} import Client",
-    ]
-    imports = ["from mcp_bindgen.app import ToolError, delegate"]
-    text = render("contracted.py.jinja", TEMPLATES, imports=sorted(imports + outside, key=_import_order), **values)
-    test = render(
+    text = module("contracted.py.jinja", TEMPLATES, **values)
+    test = module(
         "test_contracted.py.jinja",
         TEMPLATES,
-        test_imports=sorted(test_imports + (outside if called else []), key=_import_order),
-        refused_in_results=refused_in_results,
+        bindings=newest.bindings,
+        refused_in_results=newest.protocol.facts.argument_errors_in_results,
         known=examples(contract, called),
         offered=[name for name in ("tools", "prompts", "resources") if getattr(contract, name)],
         literal=repr,
         **values,
     )
     copied = {f"{source}/{calls.name}.py": calls.file} if calls is not None and calls.file is not None else {}
-    return {f"{source}/server.py": module(text), "tests/test_server.py": module(test), **copied}
-
-
-def _import_order(statement: str) -> tuple[bool, str]:
-    """Return the key that sorts imports as linters want them."""
-    kind, module, *_ = statement.split()
-    return kind == "from", module
+    return {f"{source}/server.py": text, "tests/test_server.py": test, **copied}
 
 
 def unwritten(project: Project, contract: Contract) -> str:
@@ -202,11 +188,11 @@ def _answers(contract: PythonContract, functions: Functions | None = None) -> It
         returns = structured or "str"
         if entry.kind == "tool" and functions is not None and entry.name in functions.names:
             more = f", {structured}" if structured else ""
-            body = f"return await delegate({functions.name}.{entry.name}, arguments, ctx{more})"
-            returns = structured or "Content"
+            body = f"return await {_app('delegate')}({functions.name}.{entry.name}, arguments, ctx{more})"
+            returns = structured or use(".contract", "Content")
         elif structured:
             output = _output(contract, entry)
-            body = f"return {output}" if output else 'raise ToolError("There is no answer yet.")'
+            body = f"return {output}" if output else f'raise {_app("ToolError")}("There is no answer yet.")'
         else:
             body = f"return {quoted(_FIRST_ANSWERS[entry.kind].format(entry.name))}"
         yield Answer(contract.stub(entry), given, returns, docstring(entry.summary, indent=8), body)

@@ -12,6 +12,8 @@ from typing import Any
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import PLAIN, annotation, optional
 from mcp_bindgen.emit.python.environment import arguments_section, docstring, quoted
+from mcp_bindgen.emit.python.imports import use
+from mcp_bindgen.emit.python.installation import NAMESPACE
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.ir import Protocol
@@ -178,9 +180,10 @@ class _Client:
         self._contract = contract
         self._types = lower(contract.types)
         self.used: set[str] = set()
-        self._blocks = f"list[{annotation(item(protocol, 'tools/call', 'content'))}]"
-        self._prompted = f"types.{answer(protocol, 'prompts/get')}"
-        self._read = f"types.{answer(protocol, 'resources/read')}"
+        prefix = f"{use(f'{NAMESPACE}.{naming.package(protocol.revision)}', 'types')}."
+        self._blocks = f"list[{annotation(item(protocol, 'tools/call', 'content'), prefix=prefix)}]"
+        self._prompted = f"{prefix}{answer(protocol, 'prompts/get')}"
+        self._read = f"{prefix}{answer(protocol, 'resources/read')}"
         self._structured = protocol.field_of(Ref(answer(protocol, "tools/call")), "structuredContent") is not None
         self._begins_tasks = any(method.name == "tools/call" and method.opt_in for method in protocol.methods)
 
@@ -248,7 +251,7 @@ class _Client:
         if not isinstance(model, Object):
             whole = self._is_object(model)
             self.used |= {tool.arguments} if whole else set()
-            annotated = tool.arguments if whole else "dict[str, Json]"
+            annotated = tool.arguments if whole else f"dict[str, {PLAIN['any']}]"
             return f", arguments: {annotated}", "app.whole(arguments)", []
         wide = self._arguments(tool.arguments)
         arguments = [replace(one, annotation=_narrow(tool.raw["inputSchema"], one)) for one in wide]
@@ -312,7 +315,7 @@ def _narrow(schema: Any, argument: _Argument) -> str:
     items = stated.get("prefixItems")
     if values and all(map(is_literal, values)):
         literals = dict.fromkeys(repr(value) for value in values if value is not None)
-        found = f"Literal[{', '.join(literals)}]" if literals else ""
+        found = f"{use('typing', 'Literal')}[{', '.join(literals)}]" if literals else ""
         nothing = "None" if None in values else ""
         absent = "" if absent == nothing else absent
         return " | ".join(filter(None, [found, nothing, absent]))

@@ -8,9 +8,8 @@ the schema.
 
 from typing import Literal
 
-from typing_extensions import TypeAliasType
-
 from mcp_bindgen.runtime.abi import Boolean, Model
+from typing_extensions import TypeAliasType
 
 
 class McpUiClientCapabilities(Model):

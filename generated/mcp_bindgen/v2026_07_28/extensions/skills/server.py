@@ -6,7 +6,8 @@
 
 from typing import ClassVar
 
-from mcp_bindgen.runtime.abi import Context as BaseContext, MethodNotFound, Returns
+from mcp_bindgen.runtime.abi import Context as BaseContext
+from mcp_bindgen.runtime.abi import MethodNotFound, Returns
 from mcp_bindgen.v2026_07_28 import server
 from mcp_bindgen.v2026_07_28 import types as core
 

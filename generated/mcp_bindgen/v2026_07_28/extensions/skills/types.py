@@ -8,8 +8,6 @@ of the schema.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from mcp_bindgen.runtime.abi import Boolean, Integer, Model
 from mcp_bindgen.v2026_07_28.types import (
     PaginatedRequestParams,
@@ -18,6 +16,7 @@ from mcp_bindgen.v2026_07_28.types import (
     Resource,
     ResultMetaObject,
 )
+from pydantic import Field
 
 
 class GetSkillRequestParams(Model):

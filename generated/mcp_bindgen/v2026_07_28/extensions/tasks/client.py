@@ -6,10 +6,10 @@
 
 from collections.abc import Mapping
 
+from mcp_bindgen.extensions.tasks import ClientEngine
 from mcp_bindgen.runtime.abi import Context, Json, Returns
 from mcp_bindgen.v2026_07_28 import client
 from mcp_bindgen.v2026_07_28 import types as core
-from mcp_bindgen.extensions.tasks import ClientEngine
 
 from . import methods, types
 from .dispatcher import CLIENT

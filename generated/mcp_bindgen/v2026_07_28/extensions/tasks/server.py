@@ -6,9 +6,10 @@
 
 from typing import ClassVar
 
-from mcp_bindgen.runtime.abi import Context as BaseContext, MethodNotFound, Returns
-from mcp_bindgen.v2026_07_28 import server
 from mcp_bindgen.extensions.tasks import ServerEngine
+from mcp_bindgen.runtime.abi import Context as BaseContext
+from mcp_bindgen.runtime.abi import MethodNotFound, Returns
+from mcp_bindgen.v2026_07_28 import server
 
 from . import methods, types
 from .dispatcher import SERVER

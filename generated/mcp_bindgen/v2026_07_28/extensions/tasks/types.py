@@ -8,9 +8,6 @@ the schema.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-from typing_extensions import TypeAliasType
-
 from mcp_bindgen.runtime.abi import ExtensionResult, Integer, Json, Model
 from mcp_bindgen.v2026_07_28.types import (
     Error,
@@ -21,6 +18,8 @@ from mcp_bindgen.v2026_07_28.types import (
     RequestMetaObject,
     ResultMetaObject,
 )
+from pydantic import Field
+from typing_extensions import TypeAliasType
 
 
 class CancelTaskRequestParams(Model):
