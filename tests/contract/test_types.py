@@ -26,6 +26,7 @@ from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.types import is_visible
 from mcp_bindgen.emit.python import naming, types
+from mcp_bindgen.emit.python.imports import resolved
 from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.ir.naming import class_name
@@ -59,7 +60,7 @@ def lowered(schema: Any, **members: Any) -> Any:
 
 def imported(contract: Contract, name: str = "contract_models") -> ModuleType:
     """Return the models of a contract as a module."""
-    text = types.emit(lower_contract(contract).types, "# for a test", types.CONTRACT)
+    text = resolved(types.emit(lower_contract(contract).types, "# for a test", types.CONTRACT))
     spec = spec_from_loader(name, loader=None)
     assert spec is not None
     module = module_from_spec(spec)

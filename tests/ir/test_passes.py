@@ -1197,7 +1197,7 @@ def test_arguments_of_calls_are_unique_and_required_ones_come_first(revision: st
     for call in (*calls(PackageScope(whole), "client"), *calls(PackageScope(whole), "server")):
         arguments = (*call.positional, *call.keywords)
         names = [argument.name for argument in arguments]
-        may_be_left_out = [argument.default is not None for argument in arguments]
+        may_be_left_out = [argument.is_optional or argument.default is not None for argument in arguments]
         assert len({*names, "self"}) == len(names) + 1
         assert may_be_left_out == sorted(may_be_left_out)
 

@@ -66,7 +66,6 @@ def _emit(plan: Plan, command: str) -> str:
         checked=_checked,
         function=partial(_function, plan),
         kinds={kind: type.__name__ for kind, type in JSON_TYPES.items()} | {"null": "type(None)"},
-        literal=repr,
     )
 
 

@@ -84,7 +84,7 @@ def _wrap(part: str, width: int) -> list[str]:
 def environment(own: Path, templates: Path | None = None) -> Environment:
     """Return the environment of a folder of templates of Python code; arguments as in `emit.templates`."""
     found = emitted.environment(own, templates)
-    found.globals.update(abi=abi, docstring=docstring, imports=imports, quoted=quoted, use=use)
+    found.globals.update(abi=abi, docstring=docstring, imports=imports, literal=repr, quoted=quoted, use=use)
     return found
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from mcp_bindgen.ir.model import Array, Method, Need, Ref, Type
+from mcp_bindgen.ir.model import Array, Method, Need, Ref, Type, Union
 
 from .calls import classes, walk
-from .imports import abi
 from .lowered import PythonProtocol
 from .package_scope import PackageScope
-from .stubs import constant, params_annotation
+from .stubs import constant
 
 
 def values(scope: PackageScope) -> dict[str, object]:
@@ -27,8 +26,7 @@ def values(scope: PackageScope) -> dict[str, object]:
         "attribute": scope.protocol.attribute,
         "needed": _needed,
         "doc": _doc,
-        "generic": partial(_generic, scope),
-        "params_annotation": partial(params_annotation, scope),
+        "union": Union,
         "path": _path,
         "walk": partial(walk, scope.protocol),
     }
@@ -89,17 +87,8 @@ def _doc(method: Method) -> str:
     return " ".join(filter(None, (method.doc, sent)))
 
 
-def _path(capability: str) -> str:
-    return repr(tuple(capability.split(".")))
-
-
-def _generic(scope: PackageScope, method: Method) -> str:
-    params = params_annotation(scope, method) or "None"
-    if method.result is None:
-        return f"{abi('Notification')}[{params}]"
-    known = list(map(scope.annotation, method.answers))
-    more = f", {' | '.join(known)}" if method.alternatives else ""
-    return f"{abi('RequestMethod')}[{params}, {known[0]}{more}]"
+def _path(capability: str) -> tuple[str, ...]:
+    return tuple(capability.split("."))
 
 
 def _reopened(scope: PackageScope) -> Iterator[tuple[Method, tuple[Type, ...]]]:

@@ -10,7 +10,7 @@ from mcp_bindgen.ir.model import Extension, Method, Type
 from mcp_bindgen.spec import BadInput
 
 from . import calls
-from .annotations import spelled
+from .annotations import optional, spelled
 from .imports import use
 from .lowered import PythonProtocol
 
@@ -79,9 +79,10 @@ class PackageScope:
         """Return the methods of this package in the order of their stubs: requests first."""
         return (method for method in calls.methods_in_order(self.protocol) if method.origin == self.origin)
 
-    def annotation(self, type: Type) -> str:
-        """Return `type` as an annotation for modules that import `types`, and the types of the core as `core`."""
-        return spelled(type, self.name)
+    def annotation(self, type: Type | None, *, is_optional: bool = False) -> str:
+        """Return `type` as an annotation for modules of the package; absence may be `None` beside other values."""
+        text = "None" if type is None else spelled(type, self.name)
+        return optional(text) if is_optional else text
 
     def name(self, definition: str) -> str:
         """Return the expression for a definition, e.g. `types.Tool`."""

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcp_bindgen.ir import Protocol
-from mcp_bindgen.ir.model import OTHER_SIDE, Field, Method, Sender
+from mcp_bindgen.ir.model import OTHER_SIDE, Field, Json, Method, Sender, Type
 
 from . import calls as protocol_calls
 from . import naming
-from .annotations import JSON, optional
 from .calls import Walk
 from .environment import arguments_section, docstring, noticed
-from .imports import abi, use
+from .lowered import PythonProtocol
 from .package_scope import PackageScope
 
 _KIND = "resultType"
@@ -26,81 +25,63 @@ class Argument:
 
     Attributes:
         name: Its name in the signature.
-        field: The field of the params that it fills.
-        annotation: Its type.
-        default: Python expression of its default; `None` if the argument is required.
-        value: Python expression for the field of the params.
+        attribute: The attribute of the params that it fills.
+        type: Its type.
+        default: Its default; `None` without one.
+        is_optional: True if a call may leave it out, and `None` stands for that.
+        is_metadata: True if the call makes the metadata of it.
     """
 
     name: str
-    field: str
-    annotation: str
-    default: str | None
-    value: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.annotation}" + (f" = {self.default}" if self.default else "")
+    attribute: str
+    type: Type
+    default: Json = None
+    is_optional: bool = False
+    is_metadata: bool = False
 
 
 @dataclass(frozen=True)
 class Call:
-    """A typed call of one method: its signature, its params, and the type of an item if the result is a list."""
+    """A typed call of one method.
+
+    Attributes:
+        is_whole: True if its one argument is the params.
+        walk: How to iterate over the results, if they are paginated.
+    """
 
     method: Method
     name: str
     constant: str
     positional: tuple[Argument, ...]
     keywords: tuple[Argument, ...]
-    params: str
-    returns: str
+    is_whole: bool
     doc: str
     walk: Walk | None
-    item: str
-
-    @property
-    def signature(self) -> str:
-        """The parameter list after `self`."""
-        parts = [str(argument) for argument in self.positional]
-        keywords = [str(argument) for argument in self.keywords]
-        return "".join(f", {scope}" for scope in parts + (["*", *keywords] if keywords else []))
 
 
 @dataclass(frozen=True)
 class Handler:
-    """A stub to override for a message from the other side."""
+    """A stub to override for a message from the other side; if it is open, extensions add results."""
 
     method: Method
     name: str
     constant: str
-    params: str | None
-    returns: str
     doc: str
+    is_open: bool
 
 
 @dataclass(frozen=True)
 class Question:
     """A request from a handler of a server to the client, identified by the classes of its params."""
 
+    method: Method
     constant: str
-    params: str
     classes: tuple[str, ...]
-    returns: str
 
 
 def constant(scope: PackageScope, method: Method) -> str:
     """Return the name of a method's descriptor in `methods.py`."""
     return naming.descriptor(scope.protocol.stub(method))
-
-
-def params_annotation(scope: PackageScope, method: Method) -> str | None:
-    """Return the type of a method's params, or `None` when it has none."""
-    return None if method.params is None else scope.annotation(method.params)
-
-
-def answers(scope: PackageScope, method: Method) -> str:
-    """Return everything that a handler of a method may answer."""
-    names = list(map(scope.annotation, method.answers)) or ["None"]
-    return " | ".join([*names, abi("ExtensionResult")] if _is_open(scope.protocol, method) else names)
 
 
 def _is_open(protocol: Protocol, method: Method) -> bool:
@@ -123,19 +104,15 @@ def handlers(scope: PackageScope, receiver: Sender) -> Iterator[Handler]:
                 method=method,
                 name=protocol_calls.handler_name(scope.protocol, method, receiver),
                 constant=constant(scope, method),
-                params=params_annotation(scope, method),
-                returns=answers(scope, method),
                 doc=docstring(_handler_doc(method, receiver), indent=8),
+                is_open=_is_open(scope.protocol, method),
             )
 
 
 def questions(scope: PackageScope) -> Iterator[Question]:
     """Yield the requests that only a server sends."""
     for method, classes in protocol_calls.questions(scope.protocol):
-        assert method.params is not None
-        assert method.result is not None
-        names = tuple(map(scope.name, classes))
-        yield Question(constant(scope, method), scope.annotation(method.params), names, scope.annotation(method.result))
+        yield Question(method, constant(scope, method), tuple(map(scope.name, classes)))
 
 
 def handler_summary(method: Method) -> str:
@@ -170,20 +147,22 @@ def _continued(sentence: str) -> str:
 
 
 def _call(scope: PackageScope, method: Method, sender: Sender) -> Call:
-    positional, keywords, params = _arguments(scope, method)
-    result = scope.annotation(method.result) if method.result is not None else "None"
-    walk = protocol_calls.walk(scope.protocol, method)
+    fields = protocol_calls.call_arguments(scope.protocol, method)
+    is_whole = fields is None and method.params is not None
+    arguments = tuple(_arguments(scope.protocol, method, fields or ()))
+    if is_whole:
+        assert method.params is not None
+        arguments = (Argument("params", "params", method.params),)
+    first = 1 if is_whole else len(protocol_calls.positional(scope.protocol, method, fields or ()))
     return Call(
         method=method,
         name=protocol_calls.call_name(scope.protocol, method),
         constant=constant(scope, method),
-        positional=positional,
-        keywords=keywords,
-        params=params,
-        returns=result,
-        doc=docstring(_call_doc(scope, method, sender, positional + keywords), indent=8),
-        walk=walk,
-        item=scope.annotation(walk.item) if walk is not None else "",
+        positional=arguments[:first],
+        keywords=arguments[first:],
+        is_whole=is_whole,
+        doc=docstring(_call_doc(scope, method, sender, arguments), indent=8),
+        walk=protocol_calls.walk(scope.protocol, method),
     )
 
 
@@ -198,30 +177,14 @@ def _call_doc(scope: PackageScope, method: Method, sender: Sender, arguments: tu
         lines.append(f"{sentence[0].upper()}{sentence[1:]}.")
     fields = scope.protocol.fields_of(method.params)
     docs = {scope.protocol.attribute(method.params, one.wire): noticed(one.doc, one.deprecated) for one in fields}
-    lines.append(arguments_section({argument.name: docs.get(argument.field, "") for argument in arguments}))
+    lines.append(arguments_section({argument.name: docs.get(argument.attribute, "") for argument in arguments}))
     return noticed("\n\n".join(filter(None, lines)), method.deprecated)
 
 
-def _arguments(scope: PackageScope, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:
-    """Return the arguments of a call by position and by keyword, and the expression that makes the params of them."""
-    if method.params is None:
-        return (), (), "None"
-    text = scope.annotation(method.params)
-    fields = protocol_calls.call_arguments(scope.protocol, method)
-    if fields is None:
-        return (Argument("params", "params", text, None, "params"),), (), "params"
-    found = tuple(_argument(scope, scope.protocol.attribute(method.params, field.wire), field) for field in fields)
-    first = len(protocol_calls.positional(scope.protocol, method, fields))
-    passed = ", ".join(f"{argument.field}={argument.value}" for argument in found)
-    return found[:first], found[first:], f"{text}({passed})"
-
-
-def _argument(scope: PackageScope, attribute: str, field: Field) -> Argument:
-    name = naming.argument(attribute)
-    text = scope.annotation(field.type)
-    if protocol_calls.is_metadata(field):
-        value = f"self.metadata({text}, {name})"
-        return Argument(name, attribute, f"{use('collections.abc', 'Mapping')}[str, {JSON}] | None", "None", value)
-    if field.required:
-        return Argument(name, attribute, text, None if field.default is None else repr(field.default), name)
-    return Argument(name, attribute, optional(text), "None", name)
+def _arguments(protocol: PythonProtocol, method: Method, fields: tuple[Field, ...]) -> Iterator[Argument]:
+    for field in fields:
+        attribute = protocol.attribute(method.params, field.wire)
+        is_metadata = protocol_calls.is_metadata(field)
+        is_optional = is_metadata or not field.required
+        default = None if is_optional else field.default
+        yield Argument(naming.argument(attribute), attribute, field.type, default, is_optional, is_metadata)
