@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Literal
@@ -89,19 +89,27 @@ def read(source: Source) -> Model:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of printed models, with a description of each member."""
-    return {"$schema": DIALECT, "title": "Model of an MCP revision", **_plain(_adapter().json_schema(by_alias=True))}
+    found = described(_adapter().json_schema(by_alias=True), lambda attribute: _ALIASES.get(attribute, attribute))
+    return {"$schema": DIALECT, "title": "Model of an MCP revision", **found}
 
 
-def _plain(schema: Any) -> Any:
-    """Return a schema of pydantic in plain JSON Schema: tags required, and members described beside their types."""
+def described(schema: Any, member: Callable[[str], str]) -> Any:
+    """Return a schema of pydantic in plain JSON Schema: tags required, and members described beside their types.
+
+    Args:
+        schema: The schema; descriptions are docstrings with a section of attributes.
+        member: Returns the name in JSON of an attribute.
+    """
     if is_array(schema):
-        return [_plain(item) for item in schema]
+        return [described(item, member) for item in schema]
     if not is_object(schema):
         return schema
     found = {
-        key: {name: _plain(inner) for name, inner in value.items()} if key in ("properties", "$defs") else _plain(value)
+        key: {name: described(inner, member) for name, inner in value.items()}
+        if key in ("properties", "$defs")
+        else described(value, member)
         for key, value in schema.items()
-        if key not in ("title", "default", "discriminator")
+        if key not in ("title", "default", "discriminator", "readOnly")
     }
     tags = {"kind", "format"} & schema.get("properties", {}).keys()
     if "required" in schema or tags:
@@ -109,8 +117,8 @@ def _plain(schema: Any) -> Any:
         found["required"] = sorted({*schema.get("required", ()), *always})
     words, _, attributes = schema.get("description", "").partition("\n\nAttributes:\n")
     for name, text in _ATTRIBUTE.findall(attributes):
-        if (member := found["properties"].get(_ALIASES.get(name, name))) is not None:
-            member["description"] = " ".join(text.split())
+        if (property := found["properties"].get(member(name))) is not None:
+            property["description"] = " ".join(text.split())
     return {**found, "description": " ".join(words.split())} if words else found
 
 

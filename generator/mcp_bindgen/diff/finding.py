@@ -6,14 +6,35 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import GetCoreSchemaHandler, PlainSerializer, computed_field
+from pydantic_core import core_schema
 
 from mcp_bindgen.ir.model import OTHER_SIDE, Kind, Method, Protocol, Sender
 from mcp_bindgen.spec import Diagnostic
 from mcp_bindgen.spec.git import Commit
 
+OrNull: TypeAlias = Annotated[str, PlainSerializer(lambda text: text or None, return_type=str | None)]
+"""A text; `null` in JSON where it is empty."""
 
-class Impact(IntEnum):
+
+class Level(IntEnum):
+    """Step of a scale, with its name as JSON."""
+
+    @property
+    def word(self) -> str:
+        """The name of the step."""
+        return self.name.lower().replace("_", "-")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        words = core_schema.literal_schema([one.word for one in cls])
+        serialization = core_schema.plain_serializer_function_ser_schema(lambda level: level.word, return_schema=words)
+        return core_schema.is_instance_schema(cls, serialization=serialization)
+
+
+class Impact(Level):
     """Effect of a change on one pairing; a greater value is worse."""
 
     NONE = 0
@@ -47,7 +68,7 @@ class Area(StrEnum):
     ERRORS = "errors"
 
 
-class Severity(IntEnum):
+class Severity(Level):
     """Severity of a finding."""
 
     INFO = 0
@@ -55,7 +76,7 @@ class Severity(IntEnum):
     BREAKING = 2
 
 
-class Outcome(IntEnum):
+class Outcome(Level):
     """Compatibility of the two sides of a pairing."""
 
     WORKS = 0
@@ -99,8 +120,8 @@ class Witness:
     """
 
     instance: Any = field(hash=False)
-    definition_old: str
-    definition_new: str
+    definition_old: OrNull
+    definition_new: OrNull
     old_accepts: bool
     new_accepts: bool
 
@@ -145,15 +166,16 @@ class Finding:
     new: str = ""
     reaches: tuple[Message, ...] = ()
     hint: str = ""
-    definition_old: str = ""
-    definition_new: str = ""
+    definition_old: OrNull = ""
+    definition_new: OrNull = ""
     witness: Witness | None = None
-    unwitnessed: str = ""
-    gate: str = ""
+    unwitnessed: OrNull = ""
+    gate: OrNull = ""
     area: Area = Area.MEMBERS
-    cause: str = ""
+    cause: OrNull = ""
     places: tuple[Finding, ...] = ()
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def severity(self) -> Severity:
         """Severity of the worse pairing."""
@@ -162,6 +184,7 @@ class Finding:
             return Severity.BREAKING
         return Severity.RISKY if worst is Impact.RISKY else Severity.INFO
 
+    @computed_field(json_schema_extra={"pattern": "^[0-9a-f]{16}$"})  # type: ignore[prop-decorator]
     @cached_property
     def fingerprint(self) -> str:
         """Stable id of the change, independent of texts: 16 hexadecimal digits."""

@@ -13,7 +13,7 @@ from mcp_bindgen.ir.model import Method
 from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec import Correction, Diagnostic
 
-from .finding import Finding
+from .finding import Finding, OrNull
 from .findings import Gates, compare
 from .location import NEW, OLD, is_inside, only, suffix
 from .match import match, renamed_methods
@@ -45,8 +45,8 @@ class Event:
     revision: str
     kind: EventKind
     name: str
-    was: str = ""
-    description: str = ""
+    was: OrNull = ""
+    description: OrNull = ""
     findings: tuple[Finding, ...] = ()
 
 

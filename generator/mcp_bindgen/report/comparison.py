@@ -92,7 +92,7 @@ def document(
         sections.insert(0, _walk(comparisons, walked))
     elif len(comparisons) > 1:
         sections.insert(0, _steps(comparisons))
-    return Document("diff", sections, [severity.name.lower() for severity in Severity])
+    return Document("diff", sections, [severity.word for severity in Severity])
 
 
 def reported(comparisons: Sequence[Comparison], walked: Walked | None) -> list[Comparison]:

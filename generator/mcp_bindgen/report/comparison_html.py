@@ -176,7 +176,7 @@ IMPACTS = {
     Impact.SAFE: ("safe", "both sides understand each other as before"),
     Impact.NONE: ("not visible", "nothing of it is on the wire"),
 }
-SEVERITIES = {severity: severity.name.lower() for severity in reversed(Severity)}
+SEVERITIES = {severity: severity.word for severity in reversed(Severity)}
 PLANES = {Plane.WIRE: "on the wire", Plane.SOURCE: "in generated code", Plane.DOC: "in documentation"}
 
 

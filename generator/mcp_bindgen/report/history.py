@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from mcp_bindgen.diff.finding import Finding, Severity
@@ -86,15 +85,13 @@ def _event_words(event: Event) -> Iterator[str]:
 
 
 def _history(history: History) -> dict[str, Any]:
-    return {**as_json(replace(history, events=())), "events": list(map(_event, history.events))}
+    found: dict[str, Any] = as_json(history)
+    for event in found["events"]:
+        event["findings"] = list(map(_finding, event["findings"]))
+    return found
 
 
-def _event(event: Event) -> dict[str, Any]:
-    fields = as_json(replace(event, findings=()), or_null=("was", "description"))
-    return {**fields, "findings": list(map(_finding, event.findings))}
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    fields = as_json(finding, or_null=("old", "new"))
-    names = ("rule", "subject", "plane", "oldClient", "newClient", "old", "new", "hint")
-    return {**{name: fields[name] for name in names}, "fingerprint": finding.fingerprint}
+def _finding(finding: dict[str, Any]) -> dict[str, Any]:
+    names = ("rule", "subject", "plane", "oldClient", "newClient", "old", "new", "hint", "fingerprint")
+    empty = {name: None for name in ("old", "new") if not finding[name]}
+    return {name: finding[name] for name in names} | empty

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
+from mcp_bindgen.conversion.document import described
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.keywords import DIALECT
 
@@ -124,12 +125,10 @@ def _given(value: Vector | VectorFile) -> dict[str, Any]:
 
 def json_schema() -> Mapping[str, Any]:
     """Return the JSON Schema of a vector file."""
-    found = _FILE.json_schema()
+    found = described(_FILE.json_schema(), str)
     found["$defs"]["Vector"]["oneOf"] = [{"required": ["document"]}, {"required": ["text"]}]
     for schema in (found, found["$defs"]["Vector"]):
         schema["additionalProperties"] = False
-        for member in schema["properties"].values():
-            member.pop("default", None)
     return {"$schema": DIALECT, "title": "Conformance vectors of an MCP definition", **found}
 
 
