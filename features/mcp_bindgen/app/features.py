@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from traceback import extract_tb
 from types import MappingProxyType, ModuleType
@@ -278,9 +278,9 @@ class Tools(Feature):
         except (NotAnswered, ResourceNotFound) as error:
             return self._failed(str(error) or "there is no such resource")
         except Exception as error:
-            from mcp_bindgen.runtime.session.stateless_server import MISSING  # only if a tool fails
+            from mcp_bindgen.runtime.session.stateless_server import MISSING, single_errors  # only if a tool fails
 
-            errors = list(single_errors_of(error))
+            errors = list(single_errors(error))
             has_code = ctx.negotiated is not None and MISSING in ctx.negotiated.dispatcher.revision.errors
             if not has_code and all(isinstance(one, CapabilityMissing) and one.owner == "client" for one in errors):
                 return self._failed(str(errors[0]))
@@ -333,13 +333,6 @@ def items(handler: BoundHandler, returned: object, from_text: Callable[[str], An
 def _may_use(identity: Identity | None, entry: Entry) -> bool:
     """Return True if a caller may use an entry; scopes do not apply to a caller without a token."""
     return identity is None or identity.scopes.issuperset(entry.get(SCOPES, ()))
-
-
-def single_errors_of(error: Exception) -> Iterable[Exception]:
-    """Return the errors of a group, or the error itself."""
-    from mcp_bindgen.runtime.session.stateless_server import single_errors  # only if a handler fails
-
-    return single_errors(error)
 
 
 def _one_line(error: Exception) -> str:

@@ -30,7 +30,7 @@ from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Call
 from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
-from .features import UPDATED, Feature, ListHandler, Named, Page, for_author, items, lists, single_errors_of, text_block
+from .features import UPDATED, Feature, ListHandler, Named, Page, for_author, items, lists, text_block
 from .handlers import UNSAFE, BoundContract, BoundHandler, HandlerSpec
 from .uri_template import is_unsafe
 
@@ -63,7 +63,9 @@ def _reporting(feature: Feature, handler: BoundHandler, call: Call, code: int = 
     except ToolError as error:
         raise ProtocolError(code, error.text) from None
     except Exception as error:
-        if any(isinstance(one, _PASSED) for one in single_errors_of(error)):
+        from mcp_bindgen.runtime.session.stateless_server import single_errors  # only if a handler fails
+
+        if any(isinstance(one, _PASSED) for one in single_errors(error)):
             raise
         log.exception("the %s %r failed: %s", handler.spec.kind, call.name, for_author(handler, error))
         raise ProtocolError(INTERNAL_ERROR, feature.reason(call.name, error, call.ctx)) from None

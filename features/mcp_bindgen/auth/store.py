@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
+from platformdirs import user_config_path
 
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
@@ -260,13 +261,7 @@ class FileStore(SharedStore):
 
 def default_folder() -> Path:
     """Return the user's folder for tokens."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return base / "mcp-bindgen" / "auth"
+    return user_config_path("mcp-bindgen", appauthor=False, roaming=True) / "auth"
 
 
 def _private_folder(folder: Path) -> None:

@@ -10,13 +10,8 @@ import typer
 from mcp_bindgen.cli.options import BearerEnv, Env, Header, Server, Timeout, names
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.gateway import Gateway
-from mcp_bindgen.runtime.protocol.errors import (
-    AuthorizationError,
-    ConnectionClosed,
-    ProtocolError,
-    RequestTimeout,
-    UnsupportedRevision,
-)
+from mcp_bindgen.gateway.upstream import UNREACHABLE
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable
 
@@ -72,7 +67,7 @@ def gateway(
     shown = public(server)
     try:
         offer = anyio.run(made.probe)
-    except (ConnectionClosed, RequestTimeout, ProtocolError, AuthorizationError, UnsupportedRevision) as error:
+    except (ProtocolError, *UNREACHABLE) as error:
         raise BadInput(f"cannot connect to {shown!r}: {printable(str(error))}") from None
     try:
         losses = made.losses(wanted)

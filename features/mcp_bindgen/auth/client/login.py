@@ -6,8 +6,6 @@ OAuth 2.1, section 4.1; RFC 7636, RFC 8628, RFC 8707, RFC 9207.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 import secrets
 import socket
@@ -29,6 +27,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
+from ..dpop import token_hash
 from ..metadata import ServerMetadata, is_issuer, is_secure, other_issuer
 from .clients import error_text
 from .tokens import TokenRequest
@@ -108,14 +107,13 @@ class AuthorizationRequest:
                 "if you know that it supports PKCE, set ServerQuirks(assume_pkce=True) for this issuer"
             )
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
-        digest = hashlib.sha256(verifier.encode("ascii")).digest()
         query = {
             **parameters,
             "response_type": "code",
             "client_id": client_id,
             "redirect_uri": redirect_uri,
             "state": state,
-            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge": token_hash(verifier),
             "code_challenge_method": "S256",
             **request.fields,
             **({} if key is None else {"dpop_jkt": key.thumbprint}),
