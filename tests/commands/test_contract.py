@@ -361,7 +361,7 @@ def test_the_callers_of_a_project_are_in_its_configuration(
     assert answered("contract", "diff", old, new, code=1).startswith("Careful callers break")
     assert "use a TOML file or one of sensible, strict" in complaint("contract", "diff", old, new, "--callers", "x")
     profile.write_text("formats = 1\n", "utf-8")
-    assert "careful.toml: title must be a text" in complaint("contract", "diff", old, new)
+    assert "careful.toml: title: Field required" in complaint("contract", "diff", old, new)
 
 
 def test_files_that_are_no_contract_are_refused(tmp_path: Path, files: tuple[Path, Path]) -> None:

@@ -162,7 +162,7 @@ def test_the_callers_of_the_lock_decide_unless_the_check_names_others(world: Wor
 
 def test_the_file_of_a_profile_may_not_have_the_name_of_another_one(world: World) -> None:
     (world.folder / "strict.toml").write_text("", "utf-8")
-    for words, message in ((world.folder / "strict.toml", "rename the file"), ("other", "unknown callers 'other'")):
+    for words, message in ((world.folder / "strict.toml", "rename the file"), ("other", "unknown profile 'other'")):
         assert message in world.checked("--callers", words, code=2)
 
 

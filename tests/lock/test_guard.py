@@ -389,7 +389,7 @@ def damaged(change: str, document: dict[str, Any]) -> str:
         ("schema", "/servers/weather/tools/forecast/content: the digest does not fit the content"),
         ("callers", "/callers: must be an object"),
         ("callers' name", "/callers/name: must be a text, and no name of a profile that comes with mcp-bindgen"),
-        ("callers' entry", "/callers: max_integer must be a count"),
+        ("callers' entry", "/callers: max_integer: Input should be a valid integer"),
         ("callers' date", "Invalid isoformat string: 'today'"),
         ("twice", "the member 'servers' is there twice"),
         pytest.param("[" * 100_000, "nested too deeply", id="deep"),

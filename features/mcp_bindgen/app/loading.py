@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import tomllib
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -48,6 +49,31 @@ def public_functions(module: ModuleType) -> list[tuple[str, Callable[..., Any]]]
     public = [(name, one) for name, one in members.items() if inspect.isfunction(one) and not name.startswith("_")]
     # the name of a lambda is no identifier
     return [(name, one) for name, one in public if one.__module__ == module.__name__ and one.__name__.isidentifier()]
+
+
+def read_profile(folder: str, name: str, refusal: Callable[[str], Exception]) -> tuple[Path, dict[str, Any]]:
+    """Return the file of a profile, and what it states.
+
+    Args:
+        folder: Folder of `schema` with the profiles that come with mcp-bindgen.
+        name: Name of one of them, or the path of a TOML file.
+        refusal: Makes the error that is raised if there is no such profile, or if it is not TOML.
+    """
+    known = profile_names(folder)
+    if name not in known and not name.endswith(".toml"):
+        raise refusal(f"unknown profile {name!r}; use a TOML file or one of {', '.join(known)}")
+    file = data_folder(folder) / f"{name}.toml" if name in known else Path(name)
+    try:
+        return file, tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise refusal(f"{file}: {error.strerror}; name an existing file") from None
+    except (ValueError, RecursionError) as error:
+        raise refusal(f"{file}: {error}") from None
+
+
+def profile_names(folder: str) -> list[str]:
+    """Return the names of the profiles in a folder of `schema`."""
+    return sorted(file.stem for file in data_folder(folder).glob("*.toml"))
 
 
 def data_folder(name: str) -> Path:

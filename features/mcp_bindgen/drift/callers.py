@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict
 from datetime import date
-from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal
 
-from mcp_bindgen.app.loading import data_folder
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
+
+from mcp_bindgen.app.loading import profile_names, read_profile
 
 
 class BadCallers(ValueError):
     """No such profile of callers, or a file of another form; the message names the fix."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
 class Callers:
     """Profile of callers.
 
@@ -36,21 +37,18 @@ class Callers:
     date: date
     source: str
     members: Literal["named", "any"] = "named"
-    max_integer: int = 2**53 - 1
+    max_integer: Annotated[int, Field(ge=0)] = 2**53 - 1
     formats: bool = False
     unknown_members: Literal["ignored", "refused"] = "ignored"
 
     @classmethod
     def of(cls, name: str, stated: Mapping[str, Any], place: object) -> Callers:
         """Return the profile that TOML or JSON states; raise `BadCallers`, with its place, if an entry is wrong."""
-        given = {one.name: one for one in fields(cls) if one.name != "name"}
-        if unknown := stated.keys() - given.keys():
-            raise BadCallers(f"{place}: unknown entry {min(unknown)}; use {', '.join(given)}")
-        hints = get_type_hints(cls)
-        for key, one in given.items():
-            if (key in stated or one.default is MISSING) and not _fits(stated.get(key), hints[key]):
-                raise BadCallers(f"{place}: {key} must be {_said(hints[key])}")
-        return cls(name, **stated)
+        try:
+            return cls(name, **stated)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise BadCallers(f"{place}: {first['loc'][0]}: {first['msg']}") from None
 
     def document(self) -> dict[str, Any]:
         """Return the profile as a JSON value, with its name."""
@@ -63,7 +61,7 @@ DEFAULT = "sensible"
 
 def names() -> list[str]:
     """Return the names of the profiles that come with mcp-bindgen."""
-    return sorted(file.stem for file in data_folder("callers").glob("*.toml"))
+    return profile_names("callers")
 
 
 def callers(name: str = DEFAULT) -> Callers:
@@ -72,28 +70,7 @@ def callers(name: str = DEFAULT) -> Callers:
     Raises:
         BadCallers: There is none, or its file has another form.
     """
-    known = names()
-    if name not in known and not name.endswith(".toml"):
-        raise BadCallers(f"unknown callers {name!r}; use a TOML file or one of {', '.join(known)}")
-    file = data_folder("callers") / f"{name}.toml" if name in known else Path(name)
-    if name not in known and file.stem in known:
+    file, found = read_profile("callers", name, BadCallers)
+    if name not in names() and file.stem in names():
         raise BadCallers(f"{file}: {file.stem!r} comes with mcp-bindgen; rename the file")
-    try:
-        found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadCallers(f"{file}: {error.strerror}; name an existing file") from None
-    except ValueError as error:
-        raise BadCallers(f"{file}: {error}") from None
     return Callers.of(file.stem, found, file)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    if choices := get_args(hint):
-        return value in choices
-    return type(value) is hint and not (hint is int and value < 0)
-
-
-def _said(hint: Any) -> str:
-    choices = get_args(hint)
-    words: dict[Any, str] = {str: "a text", int: "a count"}
-    return " or ".join(map(repr, choices)) if choices else words.get(hint, str(hint.__name__))

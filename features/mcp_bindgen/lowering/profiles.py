@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
@@ -12,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.app.loading import data_folder
+from mcp_bindgen.app.loading import profile_names, read_profile
 from mcp_bindgen.json_schema.keywords import children, edited, nodes, subschemas
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
@@ -142,7 +141,7 @@ _ENTRIES = {one.name: one.type for one in fields(Profile) if one.name not in ("n
 
 def names() -> Sequence[str]:
     """Return the names of the profiles that come with mcp-bindgen."""
-    return sorted(file.stem for file in data_folder("providers").glob("*.toml"))
+    return profile_names("providers")
 
 
 @cache
@@ -161,16 +160,7 @@ def profile(name: str, above: tuple[str, ...] = ()) -> Profile:
     """
     if name in above:
         raise BadProfile(f"{name}: base leads back to this file; name another profile")
-    if name.endswith(".toml"):
-        file = Path(name)
-    elif (file := data_folder("providers") / f"{name}.toml") and name not in names():
-        raise BadProfile(f"unknown profile {name!r}; use a TOML file or one of {', '.join(names())}")
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadProfile(f"{file}: {error.strerror}; name an existing file") from None
-    except (ValueError, RecursionError) as error:
-        raise BadProfile(f"{file}: {error}") from None
+    file, document = read_profile("providers", name, BadProfile)
     title, base = document.pop("title", file.stem), document.pop("base", None)
     if not isinstance(title, str) or not isinstance(base, str | None):
         raise BadProfile(f"{file}: title and base must be texts")

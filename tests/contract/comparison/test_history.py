@@ -106,7 +106,7 @@ def test_invalid_sources_are_errors(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "name contracts VERSION.json or NAME-VERSION.json" in complaint("contract", "history", tmp_path / "empty")
     assert "as in: 'npx -y PACKAGE@1.0.0,1.1.0'" in complaint("contract", "history", "npx -y @acme/weather@1.0.0")
-    assert "unknown callers 'rude'" in complaint("contract", "history", folder, "--callers", "rude")
+    assert "unknown profile 'rude'" in complaint("contract", "history", folder, "--callers", "rude")
     (folder / "weather-1.0.0.yaml").write_text("tools: []\n")
     assert "weather-1.0.0.json has the same version" in complaint("contract", "history", folder)
 
