@@ -48,12 +48,14 @@ class BadInput(Exception):
 
 
 @contextmanager
-def locating(file: object) -> Generator[None]:
-    """Add the name of `file` to `BadInput` errors without a file."""
+def locating(file: object, *kinds: type[Exception]) -> Generator[None]:
+    """Add the name of `file` to `BadInput` errors without a file; errors of other `kinds` become such errors."""
     try:
         yield
     except BadInput as error:
         raise error.located(file) from None
+    except kinds as error:
+        raise BadInput(str(error), file=file) from None
 
 
 def suggestion(name: str, known: Iterable[str], otherwise: str = "", *, most: int = 1, cutoff: float = 0.6) -> str:

@@ -46,10 +46,8 @@ def user_folder() -> Path | None:
     """
     from mcp_bindgen.user_bindings import home  # not every command needs it
 
-    try:
+    with locating(None, ValueError):
         return home()
-    except ValueError as error:
-        raise BadInput(str(error)) from None
 
 
 class Store:

@@ -19,14 +19,7 @@ from mcp_bindgen.cli.options import Json, Server, SeveralPackages
 from mcp_bindgen.cli.output import print_json, print_table
 from mcp_bindgen.cli.terminal import say, write
 from mcp_bindgen.runtime import InvalidItem
-from mcp_bindgen.runtime.protocol.errors import (
-    INVALID_PARAMS,
-    ConnectionClosed,
-    InvalidParams,
-    ProtocolError,
-    RequestTimeout,
-    UnexpectedAnswer,
-)
+from mcp_bindgen.runtime.protocol import errors
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.runtime.protocol.revision import Revision as Facts
 from mcp_bindgen.runtime.protocol.routing import Route
@@ -218,16 +211,16 @@ def request_work(revision: str, name: str, arguments: list[str], extensions: Seq
 
     try:
         read(_no_client(revision))
-    except InvalidParams as error:
+    except errors.InvalidParams as error:
         raise BadInput(error.message, fix=f"see: mcp-bindgen show {revision} {name}") from None
 
     async def send(client: Any) -> Document:
         try:
             result: Any = await client.call(route.method, read(_metadata(client)))
-        except UnexpectedAnswer as other:
+        except errors.UnexpectedAnswer as other:
             result = other.answer
-        except ProtocolError as error:
-            if error.code == INVALID_PARAMS and "did you mean" not in error.message:
+        except errors.ProtocolError as error:
+            if error.code == errors.INVALID_PARAMS and "did you mean" not in error.message:
                 error.args = (f"{error}{await _near(client, route.method.name, params)}",)
             raise
         answer: Document = result.model_dump()
@@ -243,7 +236,7 @@ async def _near(client: Any, method: str, params: Mapping[str, Any]) -> str:
         return ""
     try:
         names = [str(item.get(key)) for item in (await lists(client, checked=False)).get(member, ())]
-    except (ProtocolError, ConnectionClosed, RequestTimeout):
+    except (errors.ProtocolError, errors.ConnectionClosed, errors.RequestTimeout):
         return ""
     wanted = str(params.get(key))
     return "" if wanted in names else f"; {suggestion(wanted, names, 'see: --list')}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,8 +37,8 @@ from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.document import Section
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import locating
 
-from .contract_history import history
 from .drift_options import CallersName, Failure, callers_of, fails
 from .live import Connection, offers
 from .servers import named, public
@@ -51,6 +53,7 @@ Uses = Annotated[
 Source = Annotated[str, typer.Argument(help=f"{SERVERS} The file of a contract works too.")]
 
 _DOCUMENTS = (".json", ".yaml", ".yml")
+_VERSIONS = re.compile(r"(?P<mark>@|==|:)(?P<versions>[\w.+-]+(?:,[\w.+-]+)+)(?=[\s\"']|$)", re.ASCII)
 
 
 def contract_at(source: str, connection: Connection, declare: str | None = None) -> Contract:
@@ -210,7 +213,65 @@ def diff(
         raise typer.Exit(1)
 
 
-contract.command("history")(history)
+@contract.command("history")
+def history(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIR|SERVER@V1,V2",
+            help="Folder of contracts VERSION.json or NAME-VERSION.json, or COMMAND of a server whose package names "
+            "several versions.",
+        ),
+    ],
+    format: ReportFormat = Format.TEXT,
+    out: Out = None,
+    callers: CallersName = None,
+    fail_on: Failure = "never",
+    *,
+    connection: Connection,
+) -> None:
+    """Report what each version of a server means to the callers of the version before.
+
+    The table counts entries by verdict, and those with changed texts. The breaking changes of each step follow, with
+    values that prove them. The files of a folder are in the order of their versions; those of a command as given.
+    Exit code 0 unless `--fail-on` says otherwise.
+
+    Examples:
+
+    `mcp-bindgen contract history contracts --format html --out history.html`
+
+    `mcp-bindgen contract history 'npx -y @modelcontextprotocol/server-filesystem@2025.8.21,2026.7.4 .'`
+
+    `mcp-bindgen contract history contracts --callers strict --fail-on breaking`
+    """
+    from mcp_bindgen.contract.comparison import history as report  # the validator takes time to load
+
+    profile = callers_of(callers)
+    if Path(source).is_dir():
+        contracts, others = report.recorded(Path(source))
+        for file in others:
+            say(f"warning: {file} is left out: its name has no version", err=True)
+    else:
+        contracts = [
+            report.Recorded(name, version, offers(words, connection)) for name, version, words in _versions(source)
+        ]
+    found = report.histories(contracts, profile)
+    print_report(Report(partial(report.document, found, profile), partial(report.record, found, profile)), format, out)
+    if fails(fail_on, (change for one in found for step in one.steps for change in step.changes)):
+        raise typer.Exit(1)
+
+
+def _versions(words: str) -> Iterator[tuple[str, str, str]]:
+    """Yield name of the server, version, and the words with this version."""
+    match = _VERSIONS.search(words)
+    if match is None:
+        raise BadInput(
+            f"{public(words)!r} is no folder, and no command that names several versions of a package",
+            fix="as in: 'npx -y PACKAGE@1.0.0,1.1.0'",
+        )
+    name = public(words[: match.start()] + words[match.end() :])
+    for version in match["versions"].split(","):
+        yield name, version, f"{words[: match.start('versions')]}{version}{words[match.end() :]}"
 
 
 @contract.command("bump")
@@ -296,10 +357,8 @@ def lower(
     import mcp_bindgen.contract.lowering_report as report
     import mcp_bindgen.lowering as lowering
 
-    try:
+    with locating(None, lowering.BadProfile):
         known = lowering.profile(profile)
-    except lowering.BadProfile as error:
-        raise BadInput(str(error)) from None
     offered = contract_at(server, connection)
     tools = [lowering.lower(tool.raw, known) for tool in offered.tools]
     places = ContractPlaces(Path(server)).of_tool if format in LOCATED and is_document(server) else report.nowhere

@@ -10,7 +10,7 @@ import typer
 from mcp_bindgen.drift.callers import DEFAULT, BadCallers, Callers, callers
 from mcp_bindgen.drift.changes import Change
 from mcp_bindgen.drift.verdict import Verdict
-from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.project import find, read
 
 CallersName = Annotated[
@@ -36,10 +36,8 @@ def callers_of(name: str | None = None) -> Callers:
     """
     if name is None and (file := find()) is not None and (stated := read(file).callers):
         name = str(file.parent / stated) if stated.endswith(".toml") else stated
-    try:
+    with locating(None, BadCallers):
         return callers(name or DEFAULT)
-    except BadCallers as error:
-        raise BadInput(str(error)) from None
 
 
 def fails(fail_on: FailOn, changes: Iterable[Change]) -> bool:

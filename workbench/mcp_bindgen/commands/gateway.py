@@ -13,7 +13,7 @@ from mcp_bindgen.gateway import Gateway
 from mcp_bindgen.gateway.upstream import UNREACHABLE
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.errors import locating, printable
 
 from .servers import headers_of, named, public
 from .serving import ServerOptions, serve
@@ -69,10 +69,8 @@ def gateway(
         offer = anyio.run(made.probe)
     except (ProtocolError, *UNREACHABLE) as error:
         raise BadInput(f"cannot connect to {shown!r}: {printable(str(error))}") from None
-    try:
+    with locating(None, ValueError):
         losses = made.losses(wanted)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
     say(
         f"{offer.info.get('name', shown)} speaks MCP {offer.bindings.REVISION.name}; served: {', '.join(losses)}",
         err=True,

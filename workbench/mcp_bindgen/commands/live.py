@@ -23,17 +23,8 @@ from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.runtime.concurrency import end_process
 from mcp_bindgen.runtime.logs import harmless
-from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol import errors, jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
-from mcp_bindgen.runtime.protocol.errors import (
-    METHOD_NOT_FOUND,
-    AuthorizationError,
-    CapabilityMissing,
-    ConnectionClosed,
-    ProtocolError,
-    RequestTimeout,
-    UnsupportedRevision,
-)
 from mcp_bindgen.runtime.protocol.methods import untyped
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable, shortened
@@ -155,7 +146,7 @@ class Live:
             while True:
                 try:
                     return _Conversation(self, log).run(wanted)
-                except UnsupportedRevision as error:
+                except errors.UnsupportedRevision as error:
                     spoken = [name for name in left if name in error.revisions]
                     if not spoken:
                         raise BadInput(f"{error}", fix=f"we have {', '.join(ours)}") from None
@@ -192,18 +183,18 @@ class _Conversation:
         except KeyboardInterrupt:
             end_process(INTERRUPTED)  # an open question blocks its thread
             raise
-        except (ProtocolError, CapabilityMissing) as error:
+        except (errors.ProtocolError, errors.CapabilityMissing) as error:
             data = getattr(error, "data", None)
             more = f"\n{json.dumps(data, ensure_ascii=False)}" if data else ""
             raise Failed(f"{printable(str(error))}{more}") from None
-        except AuthorizationError as error:
+        except errors.AuthorizationError as error:
             raise BadInput(harmless(str(error))) from None
-        except (ConnectionClosed, RequestTimeout) as error:
+        except (errors.ConnectionClosed, errors.RequestTimeout) as error:
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> BadInput | Failed:
         """Return the error of a server that cannot be reached, or that ended or was silent during a request."""
-        is_slow = isinstance(error, RequestTimeout) or (not self.connected and self.timed_out)
+        is_slow = isinstance(error, errors.RequestTimeout) or (not self.connected and self.timed_out)
         reason = f"no answer within {self.live.connection.timeout:g} s" if is_slow else str(error)
         fix = "--timeout gives it longer" if is_slow else None
         explained = self.watch.explained(reason, self._stderr())
@@ -350,8 +341,8 @@ async def lists(client: Any, *, checked: bool = True) -> Document:
                 found[member] = [
                     item async for page in _pages(client, method, () if checked else (member,)) for item in page[member]
                 ]
-            except ProtocolError as error:
-                if error.code != METHOD_NOT_FOUND:  # servers that have resources need not have templates
+            except errors.ProtocolError as error:
+                if error.code != errors.METHOD_NOT_FOUND:  # servers that have resources need not have templates
                     raise
     return found
 

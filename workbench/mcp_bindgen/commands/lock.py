@@ -27,7 +27,7 @@ from mcp_bindgen.lock import BadLock, Lock, LockedServer
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.document import plural
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.errors import locating, printable
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import save
 
@@ -199,10 +199,8 @@ def _report(servers: lock_report.Servers, callers: Callers, places: lock_report.
 
 
 def _read(path: Path) -> Lock:
-    try:
+    with locating(None, BadLock):
         return Lock.read(path)
-    except BadLock as error:
-        raise BadInput(str(error)) from None
 
 
 def _live(words: str, connection: Connection) -> Snapshot:
@@ -230,10 +228,8 @@ def _servers(source: str) -> Iterator[str]:
     if path.suffix != ".json" or "://" in source or (" " in source and not path.is_file()):
         yield source
         return
-    try:
+    with locating(path, BadConfig):
         servers = read(path)
-    except BadConfig as error:
-        raise BadInput(str(error), file=path) from None
     if not servers:
         raise BadInput("there are no servers in it", file=path)
     for name, entry in servers.items():

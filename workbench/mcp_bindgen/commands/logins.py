@@ -26,6 +26,7 @@ from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.transports.pipes import on_thread
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import locating
 
 from .servers import named, public, redacted
 
@@ -219,10 +220,8 @@ def login(
         "assumePkce": assume_pkce or None,
         "ignoreFinalSlash": ignore_final_slash or None,
     }
-    try:
+    with locating(None, ValueError):
         settings = AuthSettings.read(asked.written() | {name: value for name, value in given.items() if value})
-    except ValueError as error:
-        raise BadInput(str(error)) from None
     settings = settings if dpop is None else replace(settings, dpop=dpop)
 
     async def work(store: Store) -> Kept | None:

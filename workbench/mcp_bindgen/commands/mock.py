@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mcp_bindgen.mock import Mock, read_answers
-from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import locating
 
 from .contract import Source, contract_at
 from .live import Connection
@@ -39,9 +39,7 @@ def mock(
     `mcp-bindgen mock weather.yaml --answers answers.yaml --seed 7`
     """
     contract = contract_at(server, connection)
-    try:
-        fixed = None if answers is None else read_answers(answers, contract)
+    fixed = None if answers is None else read_answers(answers, contract)
+    with locating(public(server), ValueError):
         app = Mock(contract, seed=seed, answers=fixed)
-    except ValueError as error:
-        raise BadInput(str(error), file=public(server)) from None
     serve(app, "mock", options or ())

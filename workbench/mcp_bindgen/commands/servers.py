@@ -23,7 +23,7 @@ from mcp_bindgen.runtime import connecting
 from mcp_bindgen.runtime.connecting import scheme_of
 from mcp_bindgen.runtime.session.targets import TRANSPORTS
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import suggestion
+from mcp_bindgen.spec.errors import locating, suggestion
 from mcp_bindgen.tap.redaction import CREDENTIAL_NAMES
 
 _COPIED = ("command", "args", "env", "cwd", "url", "headers", "type")
@@ -177,10 +177,8 @@ def _url(words: str) -> Named | None:
     scheme = scheme_of(words)
     if scheme is None:
         return None
-    try:
+    with locating(None, ValueError):
         TRANSPORTS.find(scheme)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
     host = words.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0]
     return Named(Entry(url=words), host.removeprefix("www.").split(".")[0])
 
@@ -190,13 +188,11 @@ def _of_configuration(words: str, *, expands: bool = True) -> Named | None:
     path = Path(f"{stem}.json")
     if not mark or (" " in stem and not path.is_file()):
         return None
-    try:
+    with locating(path, BadConfig):
         servers = read(path)
         if name not in servers:
-            raise BadInput(f"no server {name!r}", file=path, fix=suggestion(name, servers) if servers else None)
+            raise BadInput(f"no server {name!r}", fix=suggestion(name, servers) if servers else None)
         found = entry(name, servers[name], path, expands=expands)
-    except BadConfig as error:
-        raise BadInput(str(error), file=path) from None
     ignored = tuple(member for member in servers[name] if member not in _COPIED)
     return Named(found, name, is_entry=True, ignored=ignored)
 
@@ -254,10 +250,8 @@ def _python(place: str, name: str, file: Path | None, found: Named) -> Named:
 
 
 def _command(words: str) -> Named | None:
-    try:
+    with locating(None, ValueError):
         program, *arguments = command_words(words)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
     plain = [word for word in redacted(arguments) if not word.startswith("-") and "..." not in word] or [program]
     name = re.sub(r"@[\w.-]+$", "", plain[0].rstrip("/")).rpartition("/")[2]
     return Named(Entry(program, tuple(arguments)), name.removesuffix(".py").removesuffix(".js"))
