@@ -6,7 +6,7 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,6 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bindgen.tap import Recorder, TracedMessage
 from mcp_bindgen.tap.http import HttpTap
-from mcp_bindgen.tap.upstream import RawHeaders
 from tests.harness.commands import COMMAND
 
 URL = "http://server.example:8000/mcp"
@@ -66,21 +65,16 @@ class Sent(NamedTuple):
     body: bytes
 
 
-class Replied:
-    """Response of a scripted server."""
+class _Parts(httpx2.AsyncByteStream):
+    def __init__(self, parts: Sequence[bytes]) -> None:
+        self._parts = parts
 
-    def __init__(self, status: int, headers: RawHeaders, parts: Sequence[bytes]) -> None:
-        self.status, self.headers, self._parts = status, headers, parts
-
-    async def parts(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncIterator[bytes]:
         for part in self._parts:
             yield part
 
-    def close(self) -> None:
-        """Do nothing; there is no connection to close."""
 
-
-class Scripted:
+class Scripted(httpx2.AsyncBaseTransport):
     """Server in memory that records requests.
 
     Args:
@@ -91,16 +85,12 @@ class Scripted:
         self.requests: list[Sent] = []
         self._answer = answer
 
-    async def send(self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]) -> Replied:
-        named = {name.decode(): value.decode() for name, value in headers}
-        sent = Sent(target, named, b"".join([part async for part in body]))
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Record a request, and return the response."""
+        sent = Sent(request.extensions["target"], dict(request.headers), await request.aread())
         self.requests.append(sent)
         status, found, parts = self._answer(sent)
-        pairs = found.items() if isinstance(found, Mapping) else found
-        return Replied(status, [(name.encode(), value.encode()) for name, value in pairs], parts)
-
-    def close(self) -> None:
-        """Do nothing; there is no connection to close."""
+        return httpx2.Response(status, headers=found, stream=_Parts(parts))
 
 
 @asynccontextmanager

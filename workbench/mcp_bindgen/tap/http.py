@@ -1,4 +1,7 @@
-"""Forward HTTP requests to a server: a reverse proxy on the loopback interface."""
+"""Forward HTTP requests to a server: a reverse proxy on the loopback interface.
+
+Requests go through a transport of httpx2 and not through its client, which would decode bodies and store cookies.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,28 @@ from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from mcp_bindgen.http.client.bounded import shown
+from mcp_bindgen.http.client.bounded import certificates, reason, shown
 from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.origin_policy import LOOPBACK, OriginPolicy
 from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 
 from .exchange import Request, Response, Sessions, head
 from .recorder import Recorder
-from .upstream import Connections, RawHeaders, Upstream, UpstreamError
+
+RawHeaders = list[tuple[bytes, bytes]]
 
 _BAD_GATEWAY = 502
+_CONNECT_SECONDS = 30.0
+_CONNECTIONS = httpx2.Limits(
+    max_connections=None,
+    max_keepalive_connections=256,
+    keepalive_expiry=4.0,  # seconds; many servers close after 5
+)
 _HOP_BY_HOP = frozenset(
     (b"connection", b"expect", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
 )
@@ -39,7 +50,7 @@ def _forwarded(headers: Iterable[tuple[bytes, bytes]], *left_out: bytes) -> RawH
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 
-class _RequestBody:
+class _RequestBody(httpx2.AsyncByteStream):
     """Body of a request, which is recorded and forwarded part by part.
 
     Args:
@@ -58,7 +69,7 @@ class _RequestBody:
         self._recorder, self._channel = recorder, channel
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the parts; raise `UpstreamError` if the client disconnects before the last one."""
+        """Yield the parts; raise `httpx2.ReadError` if the client disconnects before the last one."""
         message = self._first
         while message["type"] == "http.request":
             part, is_last = message.get("body", b""), not message.get("more_body")
@@ -71,7 +82,7 @@ class _RequestBody:
             if is_last:
                 return
             message = await self._receive()
-        raise UpstreamError("the client has disconnected")
+        raise httpx2.ReadError("the client has disconnected")
 
 
 class HttpTap:
@@ -83,17 +94,18 @@ class HttpTap:
     Args:
         url: URL of the server; requests to its path are messages.
         recorder: Takes the bytes of both sides, just before they are forwarded.
-        upstream: Sends the requests; by default over the network.
+        transport: Sends the requests; by default over the network.
     """
 
-    def __init__(self, url: str, recorder: Recorder, upstream: Upstream | None = None) -> None:
+    def __init__(self, url: str, recorder: Recorder, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         parts = urlsplit(url)
         self._place = shown(url)
         self._host = parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii")
         self._recorder = recorder
         self._sessions = Sessions(recorder, parts.path or "/")
         self._policy = OriginPolicy(hosts=LOOPBACK, origins=LOOPBACK)
-        self._upstream = upstream or Connections(url)
+        self._url = httpx2.URL(url)
+        self._transport = transport or httpx2.AsyncHTTPTransport(certificates(), trust_env=False, limits=_CONNECTIONS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -112,43 +124,44 @@ class HttpTap:
             forwarded.append((b"transfer-encoding", b"chunked"))
         watch = asyncio.ensure_future(_hang_up(body, receive, asyncio.current_task()))
         try:
-            await self._exchange((scope["method"], target, forwarded, body), channel, send)
+            extensions = {"target": target, "timeout": {"connect": _CONNECT_SECONDS}}
+            request = httpx2.Request(scope["method"], self._url, headers=forwarded, stream=body, extensions=extensions)
+            await self._exchange(request, channel, send)
         except asyncio.CancelledError:
             if not watch.done():  # the tap stops
                 raise
         finally:
             watch.cancel()
 
-    async def _exchange(
-        self, request: tuple[str, bytes, RawHeaders, _RequestBody], channel: Request, send: Send
-    ) -> None:
+    async def _exchange(self, request: httpx2.Request, channel: Request, send: Send) -> None:
         """Send a request, and forward the response as it comes."""
         try:
-            reply = await self._upstream.send(*request)
-        except UpstreamError as error:
-            text = f"no answer from {self._place}: {error}"
+            reply = await self._transport.handle_async_request(request)
+        except httpx2.TransportError as error:
+            text = f"no answer from {self._place}: {reason(error)}"
             body = Response(channel, head([], status=_BAD_GATEWAY, error=text))
             self._recorder.end(body)
             await PlainTextResponse(text, _BAD_GATEWAY)({"type": "http"}, _nothing, send)
             return
-        body = Response(channel, head(reply.headers, status=reply.status))
+        assert isinstance(reply.stream, httpx2.AsyncByteStream)
+        body = Response(channel, head(reply.headers.raw, status=reply.status_code))
         try:
             self._recorder.record(body, b"")
-            headers = _forwarded(reply.headers)
-            await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-            async for part in reply.parts():
+            headers = _forwarded(reply.headers.raw)
+            await send({"type": "http.response.start", "status": reply.status_code, "headers": headers})
+            async for part in reply.stream:
                 self._recorder.record(body, part)
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-        except UpstreamError:
+        except httpx2.TransportError:
             return  # without its end the client sees that the response broke off
         finally:
             self._recorder.end(body)
-            reply.close()
+            await reply.stream.aclose()
         await send({"type": "http.response.body"})
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections to the server."""
-        self._upstream.close()
+        await self._transport.aclose()
 
 
 async def _nothing() -> Message:
@@ -190,4 +203,4 @@ async def serve(url: str, listener: socket.socket, recorder: Recorder) -> None:
     try:
         await _Uvicorn(config).serve([listener])
     finally:
-        tap.close()
+        await tap.aclose()
