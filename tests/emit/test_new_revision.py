@@ -490,8 +490,7 @@ def test_bindings_that_cannot_be_imported_replace_no_existing_files(
 ) -> None:
     assert generate(tmp_path, small()).returncode == 0
     before = snapshot(tmp_path / "out")
-    monkeypatch.setattr("mcp_bindgen.emit.python.methods._generic", lambda part, method: "Lost[0]")
-    monkeypatch.setattr("mcp_bindgen.emit.python.methods.params_annotation", lambda part, method: "Lost")
+    monkeypatch.setattr("mcp_bindgen.emit.python.package_scope.PackageScope.name", lambda part, definition: "Lost")
     done = generate(tmp_path, small(More=record(a=TEXT)))
     check_refused(done, str(tmp_path / "draft.json"), "NameError: name 'Lost' is not defined", "nothing was written")
     assert snapshot(tmp_path / "out") == before

@@ -367,11 +367,18 @@ class Bridges(Target):
     users: bool | str = False
     page: Path | None = None
 
-    name = BRIDGES
+    @property
+    def name(self) -> str:
+        """`bridges`."""
+        return BRIDGES
 
-    @cached_property
+    @property
     def models(self) -> Sequence[Model]:
         """The revisions with their conversions; raises `BadInput` as `conversion.source.models`."""
+        return self._models
+
+    @cached_property
+    def _models(self) -> Sequence[Model]:
         return models(self.store, users=self.users)
 
     @property

@@ -222,7 +222,9 @@ def _read(base: Path, given: Readable) -> tuple[sources.Source, str]:
 def _check_names(target: Bindings, pointer: str) -> None:
     """Raise `BadInput` if the settings rename a definition that does not exist, or give a name to several."""
     names = target.options.settings.names
-    definitions = target.whole.definitions if names else {}
+    if not names:
+        return
+    definitions = target.whole.definitions
     kept = definitions.keys() - names
     for index, (old, new) in enumerate(names.items()):
         if old not in definitions:

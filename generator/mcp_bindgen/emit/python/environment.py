@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 from jinja2 import Environment
 
@@ -84,7 +85,8 @@ def _wrap(part: str, width: int) -> list[str]:
 def environment(own: Path, templates: Path | None = None) -> Environment:
     """Return the environment of a folder of templates of Python code; arguments as in `emit.templates`."""
     found = emitted.environment(own, templates)
-    found.globals.update(abi=abi, docstring=docstring, imports=imports, literal=repr, quoted=quoted, use=use)
+    names = {"abi": abi, "docstring": docstring, "imports": imports, "literal": repr, "quoted": quoted, "use": use}
+    cast(Any, found).globals.update(names)
     return found
 
 

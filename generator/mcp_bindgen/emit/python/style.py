@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from multiprocessing import get_context
 
 from .environment import WIDTH
@@ -36,8 +37,7 @@ def style_files(files: Mapping[str, str]) -> dict[str, str]:
     # A copy of a process with several threads may wait for a lock for ever.
     if size < _LARGE or processes == 1 or sys.platform != "linux" or threading.active_count() > 1:
         return dict(zip(texts, map(_formatted, texts, texts.values()), strict=True))
-    import black  # once, before the copies  # noqa: F401
-
+    import_module("black")  # once, before the copies
     by_size = sorted(texts, key=lambda name: -len(texts[name]))
     with ProcessPoolExecutor(processes, get_context("fork")) as pool:
         done = dict(zip(by_size, pool.map(_formatted, by_size, map(texts.__getitem__, by_size)), strict=True))
