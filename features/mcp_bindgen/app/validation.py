@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property, lru_cache
 from itertools import islice
@@ -142,10 +143,11 @@ _MAX_BACKTRACKS = 10_000  # of a pattern on a string; a million, the library's l
 _MAX_EXPLAINED_STEPS = 10_000  # an error costs up to 10 us at each step of validation
 
 
+@dataclass(eq=False)
 class Validator:
     """A schema that is compiled on first use.
 
-    Args:
+    Attributes:
         schema: The schema, verbatim.
         place: Its place in the contract, for messages.
         most_steps: Maximum of steps of validation for a value (see `Complexity`).
@@ -155,42 +157,38 @@ class Validator:
         ImportError: The validator is not installed.
     """
 
-    def __init__(
-        self,
-        schema: dict[str, Any] | bool,
-        place: str,
-        *,
-        most_steps: int = MOST_STEPS,
-        validate_formats: bool | None = False,
-    ) -> None:
+    schema: dict[str, Any] | bool
+    place: str
+    most_steps: int = MOST_STEPS
+    validate_formats: bool | None = False
+
+    def __post_init__(self) -> None:
         require("jsonschema_rs", "serving the tools of a contract")
-        self._schema, self._place, self._most_steps = schema, place, most_steps
-        self._validate_formats = validate_formats
 
     @cached_property
     def _complexity(self) -> Complexity:
-        return Complexity(self._schema)
+        return Complexity(self.schema)
 
     @cached_property
     def _compiled(self) -> tuple[CompiledSchema, float]:
         """The validator, and the number of parts up to which a value is validated without counting its steps."""
         import jsonschema_rs
 
-        steps = self._complexity.steps(self._most_steps)
-        if steps > self._most_steps:
-            raise InvalidResult(f"{self._place} is too complex: a value can take more than {self._most_steps} steps")
+        steps = self._complexity.steps(self.most_steps)
+        if steps > self.most_steps:
+            raise InvalidResult(f"{self.place} is too complex: a value can take more than {self.most_steps} steps")
         try:
             validator = jsonschema_rs.validator_for(
-                self._schema,
-                validate_formats=self._validate_formats,
+                self.schema,
+                validate_formats=self.validate_formats,
                 mask="the value",
                 retriever=_refuse,
                 pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKS),
             )
         except ValueError as error:
             reason = str(error).partition("\n")[0]
-            raise InvalidResult(f"{self._place} is not a usable schema: {_cut(reason)}") from None
-        return validator, _PARTS_FACTOR * self._most_steps / steps
+            raise InvalidResult(f"{self.place} is not a usable schema: {_cut(reason)}") from None
+        return validator, _PARTS_FACTOR * self.most_steps / steps
 
     def problems(self, value: object, root: str) -> list[dict[str, str]]:
         """Return the problems of a JSON value, each with `path` and `problem`; values are not repeated in them.
@@ -206,12 +204,12 @@ class Validator:
         if (
             2 * max_parts < MAX_MESSAGE
             and is_larger(value, max_parts)
-            and self._complexity.exceeds(_STEPS_FACTOR * self._most_steps, value)
+            and self._complexity.exceeds(_STEPS_FACTOR * self.most_steps, value)
         ):
             return [{"path": root, "problem": "is too large for the schema: validation would take too many steps"}]
         if compiled.is_valid(value):
             return []
-        if self._complexity.exceeds(min(_MAX_EXPLAINED_STEPS, self._most_steps), value):
+        if self._complexity.exceeds(min(_MAX_EXPLAINED_STEPS, self.most_steps), value):
             return [{"path": root, "problem": "does not fit the schema; it is too large to locate the problem"}]
         errors = list(islice(self._causes(compiled.iter_errors(value)), MAX_PROBLEMS + 1))
         found: list[dict[str, str]] = []
@@ -241,7 +239,7 @@ class Validator:
         if kind.name == "type":
             return _wanted(kind.types, error.instance)
         if kind.name == "additionalProperties":
-            schema = {} if error.instance_path else self._schema
+            schema = {} if error.instance_path else self.schema
             known: dict[str, Any] = schema.get("properties", {}) if is_object(schema) else {}
             unknown = ((_cut(name, _MAX_STEP_CHARACTERS), did_you_mean(name, known, 0.5)) for name in kind.unexpected)
             return "; ".join(f"{name!r} is unknown{hint}" for name, hint in unknown)
@@ -269,7 +267,7 @@ class Validator:
     def _discriminator(self, error: ValidationError) -> Mapping[str, object]:
         """Return the discriminator of the union that an object does not fit; an empty object if there is none."""
         is_one = error.kind.name == "oneOf" and is_object(error.instance)
-        nodes = values_at(self._schema, join("", *error.schema_path[:-1])) if is_one else []
+        nodes = values_at(self.schema, join("", *error.schema_path[:-1])) if is_one else []
         return as_object(as_object(nodes[0]).get("discriminator")) if nodes else {}
 
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 import anyio
@@ -34,36 +35,29 @@ _HEARTBEATS_PER_CHECK = 5
 _DIED = "the worker that handled this request has died"
 
 
+@dataclass(eq=False)
 class Worker:
     """Membership of this process in the workers of an endpoint.
 
-    Args:
+    Attributes:
         store: Store of the workers.
         on_message: Handles a message for this worker.
         on_broadcast: Handles a broadcast.
         on_lost: Called if the other workers took this worker for dead, or the store has lost its data: all sessions
             and subscriptions of this worker are over.
         on_check: Called with every fifth heartbeat.
-
-    Attributes:
         generation: Name of the store's data; None before the other workers know this worker.
         last_broadcast: Number of the last broadcast that this worker has received.
     """
 
-    def __init__(
-        self,
-        store: SharedStore,
-        on_message: Callable[[WorkerMessage], Awaitable[None]],
-        on_broadcast: Callable[[Broadcast], Awaitable[None]],
-        on_lost: Callable[[], None],
-        on_check: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._store = store
-        self._on_message, self._on_broadcast = on_message, on_broadcast
-        self._on_lost, self._on_check = on_lost, on_check
-        self.generation: str | None = None
-        self.last_broadcast: int = 0
-        self._heartbeats = 0
+    store: SharedStore
+    on_message: Callable[[WorkerMessage], Awaitable[None]]
+    on_broadcast: Callable[[Broadcast], Awaitable[None]]
+    on_lost: Callable[[], None]
+    on_check: Callable[[], Awaitable[None]]
+    generation: str | None = field(default=None, init=False)
+    last_broadcast: int = field(default=0, init=False)
+    _heartbeats: int = field(default=0, init=False)
 
     def check(self) -> None:
         """Raise `StoreUnavailable` before the other workers know this worker."""
@@ -80,7 +74,7 @@ class Worker:
     async def live(self) -> None:
         """Renew the lease of this worker until cancelled."""
         while True:
-            pause = self._store.heartbeat_interval
+            pause = self.store.heartbeat_interval
             try:
                 await self._heartbeat()
             except StoreUnavailable:
@@ -90,19 +84,19 @@ class Worker:
             await asyncio.sleep(pause)
 
     async def _heartbeat(self) -> None:
-        store = self._store
+        store = self.store
         found = await store.heartbeat()
         if self.generation is not None and (not found.is_known or found.generation != self.generation):
             log.error("this worker was taken for dead, or the store has lost its data: its sessions begin anew")
             self.generation = None
-            self._on_lost()
+            self.on_lost()
             store.new_name()
             found = await store.heartbeat()
         if self.generation is None:
             store.receive_after(found.last_broadcast)
             self.generation, self.last_broadcast, self._heartbeats = found.generation, found.last_broadcast, 0
         if self._heartbeats % _HEARTBEATS_PER_CHECK == 0:
-            await self._on_check()
+            await self.on_check()
         self._heartbeats += 1
         for dead in found.dead:
             await self._remove(dead)
@@ -110,9 +104,9 @@ class Worker:
     async def _remove(self, dead: str) -> None:
         """Fail the requests of a dead worker. Several workers may do so at the same time."""
         log.warning("a worker has died: its requests are answered with errors")
-        for session, name, pending in await self._store.unfinished(dead):
-            await self._store.fail(session, name, dead, unanswered(pending, _DIED))
-        await self._store.remove_worker(dead)
+        for session, name, pending in await self.store.unfinished(dead):
+            await self.store.fail(session, name, dead, unanswered(pending, _DIED))
+        await self.store.remove_worker(dead)
 
     async def read(self) -> None:
         """Handle messages and broadcasts until cancelled."""
@@ -121,17 +115,17 @@ class Worker:
                 await asyncio.sleep(_RETRY_SECONDS / 4)
                 continue
             try:
-                messages, broadcasts = await self._store.receive()
+                messages, broadcasts = await self.store.receive()
             except Exception as error:
                 if not isinstance(error, StoreUnavailable):
                     log.exception("messages of other workers could not be read")
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             for message in messages:
-                await self._handle(self._on_message(message))
+                await self._handle(self.on_message(message))
             for broadcast in broadcasts:
                 self.last_broadcast = broadcast.number
-                await self._handle(self._on_broadcast(broadcast))
+                await self._handle(self.on_broadcast(broadcast))
 
     async def _handle(self, work: Awaitable[None]) -> None:
         try:
@@ -215,6 +209,7 @@ class ReadBroadcast(NamedTuple):
             await self.server.context(RequestScope.of(link)).notify(self.method, self.params)
 
 
+@dataclass(eq=False)
 class Broadcasts:
     """Receivers of broadcasts at this worker, except shared sessions.
 
@@ -222,37 +217,31 @@ class Broadcasts:
     subscription of the same principal and client with the same filter, at any worker, begins with the broadcasts after
     that number.
 
-    Args:
+    Attributes:
         endpoint: The servers.
         store: Store of the workers.
         worker: This worker.
         spawn: Runs a task beside the worker.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        store: SharedStore,
-        worker: Worker,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-    ) -> None:
-        self._endpoint, self._store, self._worker, self._spawn = endpoint, store, worker, spawn
-        self._is_loaded = False
+    endpoint: Endpoint
+    store: SharedStore
+    worker: Worker
+    spawn: Callable[[Coroutine[Any, Any, None]], object]
+    _is_loaded: bool = field(default=False, init=False)
 
     async def load(self) -> None:
         """Import the types of all revisions in a thread, because the first broadcast would stop the event loop."""
         if not self._is_loaded:
-            dispatchers = self._endpoint.dispatchers.values()
+            dispatchers = self.endpoint.dispatchers.values()
             await asyncio.to_thread(lambda: [one.methods for one in dispatchers])
             self._is_loaded = True
 
     async def read(self, broadcast: Broadcast) -> ReadBroadcast | None:
         """Return a broadcast in the types of its revision; None if it is unreadable or its revision is not served."""
         await self.load()
-        server = cast(Server | None, self._endpoint.served(broadcast.revision))  # a bridged one has its attributes
-        method = (
-            None if server is None else self._endpoint.dispatchers[broadcast.revision].methods.get(broadcast.method)
-        )
+        server = cast(Server | None, self.endpoint.served(broadcast.revision))  # a bridged one has its attributes
+        method = None if server is None else self.endpoint.dispatchers[broadcast.revision].methods.get(broadcast.method)
         if server is not None and isinstance(method, Notification):
             with suppress(*UNREADABLE):
                 params = jsonrpc.typed_params(method, broadcast.params)
@@ -261,19 +250,19 @@ class Broadcasts:
 
     async def spread(self, found: ReadBroadcast) -> None:
         """Send a broadcast to the subscriptions and local connections of its revision."""
-        self._endpoint.clients.broadcasts += 1
+        self.endpoint.clients.broadcasts += 1
         turn = Turn()
         local: list[Link] = []
-        for link in self._endpoint.links_of(original(found.server)):
+        for link in self.endpoint.links_of(original(found.server)):
             transport = link.transport if isinstance(link, Session) else None
             if isinstance(link, Subscription):
                 if link.told < found.number and not link.is_ending:
                     await self._send(link, found)
                 await turn.give_way()
-            elif not (isinstance(transport, HttpSession) and transport.store is self._store):
+            elif not (isinstance(transport, HttpSession) and transport.store is self.store):
                 local.append(link)  # no session of the store; another endpoint of the server has its own
         if local:
-            self._spawn(_notify_all(found, local))  # a slow connection delays no other client
+            self.spawn(_notify_all(found, local))  # a slow connection delays no other client
 
     async def _send(self, subscription: Subscription, found: ReadBroadcast) -> None:
         if subscription.negotiated.dispatcher.revision.name == found.server.revision:
@@ -282,7 +271,7 @@ class Broadcasts:
 
     def end(self) -> None:
         """End all subscriptions in good order: clients subscribe again and get the broadcasts that they missed."""
-        for link in self._endpoint.clients.links:
+        for link in self.endpoint.clients.links:
             link.leave()
 
     @asynccontextmanager
@@ -295,13 +284,13 @@ class Broadcasts:
         """
         name = self._name(subscription, wanted)
         try:
-            await self._catch_up(subscription, await self._store.take_over(name))
+            await self._catch_up(subscription, await self.store.take_over(name))
         except StoreUnavailable:
             log.debug("a subscription begins anew: the store is away")
-        subscription.told = max(subscription.told, self._worker.last_broadcast)
+        subscription.told = max(subscription.told, self.worker.last_broadcast)
         yield
         try:
-            await self._store.hand_over(name, subscription.told)
+            await self.store.hand_over(name, subscription.told)
         except StoreUnavailable:
             log.debug("a subscription is not handed over: the store is away")
 
@@ -311,13 +300,13 @@ class Broadcasts:
             return
         subscription.told = number
         while True:
-            known = self._worker.last_broadcast
-            for broadcast in await self._store.broadcasts_after(subscription.told):
+            known = self.worker.last_broadcast
+            for broadcast in await self.store.broadcasts_after(subscription.told):
                 found = await self.read(broadcast)
                 if found is not None:
                     await self._send(subscription, found)
                 subscription.told = broadcast.number
-            if self._worker.last_broadcast <= max(known, subscription.told):
+            if self.worker.last_broadcast <= max(known, subscription.told):
                 return
 
     def _name(self, subscription: Subscription, wanted: Any) -> str:
@@ -325,7 +314,7 @@ class Broadcasts:
         agreed = subscription.negotiated
         assert agreed is not None
         client = None if agreed.peer_info is None else jsonrpc.plain(agreed.peer_info)
-        parts = [self._worker.generation, agreed.dispatcher.revision.name, subscription.origin.principal, client]
+        parts = [self.worker.generation, agreed.dispatcher.revision.name, subscription.origin.principal, client]
         return hashlib.sha256(to_json([*parts, jsonrpc.plain(wanted)])).hexdigest()
 
 

@@ -457,6 +457,7 @@ _PARTS = 4
 """Parts of the connections, of which a principal has one."""
 
 
+@dataclass(eq=False)
 class Connections:
     """The connections to the server, each for one client at a time.
 
@@ -464,7 +465,7 @@ class Connections:
     over HTTP borrow a connection that only earlier requests of the same principal have used. A principal with a token
     has at most a quarter of the connections, so none can use up all of them.
 
-    Args:
+    Attributes:
         place: Address of the server.
         offer: The offer of the server.
         tasks: Task group for the connections.
@@ -474,22 +475,21 @@ class Connections:
         is_isolated: True to use each borrowed connection for one request only.
     """
 
-    def __init__(
-        self,
-        place: Address,
-        offer: Offer,
-        tasks: TaskGroup,
-        *,
-        timeout: float,
-        limit: int,
-        idle_seconds: float,
-        is_isolated: bool,
-    ) -> None:
-        self._open: Callable[[Sender], Upstream] = lambda sender: Upstream(place, offer, sender, tasks, timeout)
-        self._limit, self._idle_seconds, self._is_isolated = limit, idle_seconds, is_isolated
+    place: Address
+    offer: Offer
+    tasks: TaskGroup
+    timeout: float
+    limit: int
+    idle_seconds: float
+    is_isolated: bool
+
+    def __post_init__(self) -> None:
         self._of_links: dict[int, Upstream] = {}
         self._borrowed: set[Upstream] = set()
         self._idle: dict[Upstream, tuple[str, float]] = {}
+
+    def _open(self, sender: Sender) -> Upstream:
+        return Upstream(self.place, self.offer, sender, self.tasks, self.timeout)
 
     def of_link(self, link: object) -> Upstream | None:
         """Return the connection of a session or subscription, or None."""
@@ -524,7 +524,7 @@ class Connections:
     def give_back(self, upstream: Upstream) -> None:
         """Keep a borrowed connection for later requests of its principal."""
         self._borrowed.discard(upstream)
-        if self._is_isolated or not upstream.is_alive:
+        if self.is_isolated or not upstream.is_alive:
             upstream.stop()
         else:
             self._idle[upstream] = _key(upstream.sender), anyio.current_time()
@@ -533,12 +533,12 @@ class Connections:
         """End the oldest idle connection if there are too many, or too many of a principal."""
         used = [*self._of_links.values(), *self._borrowed, *self._idle]
         own = [one for one in used if one.sender.principal == principal]
-        is_over = principal is not None and len(own) >= max(1, self._limit // _PARTS)
-        if not is_over and len(used) < self._limit:
+        is_over = principal is not None and len(own) >= max(1, self.limit // _PARTS)
+        if not is_over and len(used) < self.limit:
             return
         oldest = next((one for one in self._idle if not is_over or one in own), None)
         if oldest is None:
-            count, whose = (len(own), " of this user") if is_over else (self._limit, "")
+            count, whose = (len(own), " of this user") if is_over else (self.limit, "")
             raise errors.TooManyRequests(f"Gateway: {count} connections{whose} to the server are in use")
         del self._idle[oldest]
         oldest.stop()
@@ -546,9 +546,9 @@ class Connections:
     async def sweep(self, also: Callable[[], None]) -> None:
         """End unused connections from time to time, and call `also`."""
         while True:
-            await anyio.sleep(min(_SWEEP_SECONDS, self._idle_seconds))
+            await anyio.sleep(min(_SWEEP_SECONDS, self.idle_seconds))
             also()
-            limit = anyio.current_time() - self._idle_seconds
+            limit = anyio.current_time() - self.idle_seconds
             for one in [one for one, (_, since) in self._idle.items() if since < limit]:
                 del self._idle[one]
                 one.stop()
