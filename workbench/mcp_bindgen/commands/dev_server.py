@@ -32,7 +32,7 @@ from starlette.types import Lifespan
 
 from mcp_bindgen.host.watch import StderrTail, Watch
 from mcp_bindgen.http.server.app import leaving_on_stop
-from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
+from mcp_bindgen.http.server.uvicorn_protocol import local_config
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
@@ -298,17 +298,8 @@ async def serve_page(bench: Bench, port: int, ready: Callable[[str], None]) -> N
         with leaving_on_stop(close):  # uvicorn waits for open pages and calls
             yield
 
-    config = uvicorn.Config(
-        page_app(bench, port, lifespan),
-        http=HttpProtocol,
-        ws="none",
-        log_level="warning",
-        use_colors=False,
-        access_log=False,
-        timeout_graceful_shutdown=1,
-    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
         ready(f"http://127.0.0.1:{port}/?token={bench.token}")
-        await uvicorn.Server(config).serve([listener])
+        await uvicorn.Server(local_config(page_app(bench, port, lifespan))).serve([listener])
         close()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcp_bindgen.app import UriTemplate, Variable
 from mcp_bindgen.app.catalog import Kind
@@ -25,6 +26,9 @@ from .shared import Shared
 from .types import Reader, is_visible
 
 write = text.write
+
+ContractSource: TypeAlias = Contract | Mapping[str, Any] | str | PathLike[str]
+"""A contract, its document, or the path of its file."""
 
 _SUFFIXES: Mapping[Kind, str] = {"tool": "Input", "prompt": "Arguments", "template": "Variables"}
 """Kind of entry -> end of the name of the definition with its arguments."""
@@ -59,6 +63,17 @@ def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contr
         members = checks.contents(document)
         checks.check_members(members)
         return _Builder(members).contract()
+
+
+def contract_from(source: ContractSource) -> Contract:
+    """Return the contract of a source.
+
+    Raises:
+        BadInput: The file cannot be read, or the document is not a contract.
+    """
+    if isinstance(source, Contract):
+        return source
+    return contract_of(source) if isinstance(source, Mapping) else read_contract(Path(source))
 
 
 def contract_of_valid(document: Mapping[str, Any]) -> Contract:

@@ -15,9 +15,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
+from mcp_bindgen.contract.document import ContractSource, contract_from
+
 from . import Mock
 from .answers import answers_of
-from .contracts import ContractSource, contract_from
 
 _START = "import sys; from mcp_bindgen.cli import main; sys.argv[0] = 'mcp-bindgen'; sys.exit(main())"
 _POLL_SECONDS = 0.01
@@ -111,12 +112,10 @@ class _HttpThread:
             import uvicorn
 
             from mcp_bindgen.http import HttpApp
-            from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
+            from mcp_bindgen.http.server.uvicorn_protocol import local_config
         except ModuleNotFoundError as error:
             raise ImportError(f"a mock over HTTP needs {error.name}: pip install 'mcp-bindgen[http]'") from None
-        quiet: Any = {"ws": "none", "log_config": None, "timeout_graceful_shutdown": 1}
-        config = uvicorn.Config(HttpApp(app), "127.0.0.1", 0, http=HttpProtocol, lifespan="on", **quiet)
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(local_config(HttpApp(app), port=0, lifespan="on"))
         self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
         self._thread.start()
         while self._thread.is_alive() and not self._server.started:

@@ -7,14 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from mcp_bindgen.app.validation import Validator
+from mcp_bindgen.contract.document import ContractSource, contract_from
 from mcp_bindgen.contract.model import Entry
 from mcp_bindgen.contract.samples import samples
 from mcp_bindgen.json_schema.keywords import IN_PLACE, children
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import JSON_TYPES, is_object, listed
-
-from .contracts import ContractSource, contract_from
 
 try:
     from hypothesis import strategies as st

@@ -21,7 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 from mcp_bindgen.http.client.bounded import certificates, reason, shown
 from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.origin_policy import LOOPBACK, OriginPolicy
-from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
+from mcp_bindgen.http.server.uvicorn_protocol import local_config
 
 from .exchange import Request, Response, Sessions, head
 from .recorder import Recorder
@@ -189,17 +189,7 @@ async def serve(url: str, listener: socket.socket, recorder: Recorder) -> None:
     """Forward the requests to a socket until the process is told to stop (SIGINT, SIGTERM)."""
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # texts of clients belong into the trace only
     tap = HttpTap(url, recorder)
-    config = uvicorn.Config(
-        tap,
-        http=HttpProtocol,
-        lifespan="off",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=1,
-    )
+    config = local_config(tap, lifespan="off", server_header=False, date_header=False)
     try:
         await _Uvicorn(config).serve([listener])
     finally:

@@ -12,6 +12,7 @@ import math
 from collections import deque
 from typing import Any
 
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _HEAD_TIMEOUT = 30.0  # seconds for the head of a request; a client has at least twice that to read a response
@@ -179,3 +180,9 @@ class HttpProtocol(HttpToolsProtocol):
             if waited >= _HEAD_TIMEOUT:
                 self._is_cut, pause = True, _HEAD_TIMEOUT
         self._alarm = self.loop.call_later(pause, self._check_progress)
+
+
+def local_config(app: Any, **options: Any) -> uvicorn.Config:
+    """Return the configuration of a server for programs of this machine: it logs nothing, and stops within a second."""
+    quiet: dict[str, Any] = {"ws": "none", "log_config": None, "access_log": False, "timeout_graceful_shutdown": 1}
+    return uvicorn.Config(app, http=HttpProtocol, **quiet, **options)
