@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
-from mcp_bindgen.runtime.model.json_types import distinct, is_array, is_object, same_json
+from mcp_bindgen.runtime.model.json_types import ABSENT, distinct, is_array, is_object, parse_json, same_json
 
 Json: TypeAlias = Any
 """JSON value, as `json.loads` returns it."""
@@ -23,15 +23,6 @@ class Lost(ValueError):
 
 class Undecodable(ValueError):
     """A value of the model that stands for no value of the tool; the model can read the message and try again."""
-
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-ABSENT: Final[Any] = _Absent()
-"""The value of a member that is not there."""
 
 
 class Codec(Protocol):
@@ -82,7 +73,7 @@ class Labels:
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
         for label, constant in self.values.items():
-            if value is not ABSENT and same_json(constant, value):
+            if same_json(constant, _stated(value)):
                 return label
         raise Lost(f"{value!r} has no label")
 
@@ -180,12 +171,9 @@ class JsonText:
     def decode(self, value: Json) -> Json:
         """Return the tool's value."""
 
-        def refuse(token: str) -> Any:
-            raise ValueError(f"{token} is not JSON")
-
         try:
-            return json.loads(value, parse_constant=refuse) if isinstance(value, str) else value
-        except (ValueError, RecursionError) as error:
+            return parse_json(value) if isinstance(value, str) else value
+        except ValueError as error:
             raise Undecodable(f"{value[:60]!r} is not the text of a JSON document: {error}") from None
 
     def encode(self, value: Json) -> Json:

@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_bindgen.json_schema.keywords import edited, nodes
 from mcp_bindgen.json_schema.pointer import tokens
-from mcp_bindgen.runtime.model.json_types import distinct, is_object, json_key
+from mcp_bindgen.runtime.model.json_types import ABSENT, distinct, is_object, json_key
 
 from . import codecs
 from .codecs import IDENTITY, Codec, Json
@@ -214,7 +214,7 @@ class Rewriter:
             document = self.published({**(schema or {}), "$defs": self.definitions})
             return jsonschema_rs.validator_for(document, offline=True).is_valid
 
-        return lambda value: value is not codecs.ABSENT and compiled()(value)
+        return lambda value: value is not ABSENT and compiled()(value)
 
     def _wrapped(self, piece: Piece, name: str) -> Piece:
         return Piece(_record({name: piece.schema}), codecs.Wrapped(name, piece.codec), piece.reasons)

@@ -80,7 +80,10 @@ class Dialogue(Answering):
         """Return a client whose handlers are this dialogue; it declares elicitation only with answers."""
 
         async def on_logging_message(client: Any, params: Any, ctx: Any) -> None:
-            self._log(params)
+            if self._is_seen:
+                data = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
+                name = f"{params.logger}: " if params.logger else ""
+                self._say(f"[{params.level}] {name}{data}")
 
         handlers: dict[str, Any] = {"on_logging_message": on_logging_message}
         if hasattr(kind, "on_elicit") and self.answers:
@@ -111,12 +114,6 @@ class Dialogue(Answering):
             total = "" if params.total is None else f"/{params.total:g}"
             message = getattr(params, "message", None)
             self._status.update(harmless(f"{params.progress:g}{total}{f' {message}' if message else ''}"))
-
-    def _log(self, params: Any) -> None:
-        if self._is_seen:
-            data = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
-            name = f"{params.logger}: " if params.logger else ""
-            self._say(f"[{params.level}] {name}{data}")
 
     def _say(self, words: str) -> None:
         say(harmless(words), err=True)

@@ -37,7 +37,7 @@ class Root:
         self._schemas: dict[str, Any] = {}
         self._places: list[str] = []
         self._references = Targets(schema)
-        self._targets: dict[str, str] = {}
+        self.targets: dict[str, str] = {}  # place of a reference -> place of its target
         self._same = TopologicalSorter[str]()  # place -> places that apply to the same value
         self._walk("")
         for place in self._places:  # grows in the loop: the target of a reference may be outside of all keywords
@@ -47,10 +47,6 @@ class Root:
     def at(self, place: str) -> Any:
         """Return the schema at the pointer `place`."""
         return self._schemas[place]
-
-    def target(self, place: str) -> str | None:
-        """Return the target of the reference at `place`, if there is one with a known target."""
-        return self._targets.get(place)
 
     def accepts(self, place: str, value: Any) -> bool:
         """Return whether the schema at `place` certainly accepts `value`."""
@@ -91,7 +87,7 @@ class Root:
             return
         try:
             if (found := self._references.place(reference, place)) is not None:
-                self._targets[place] = found
+                self.targets[place] = found
                 self._same.add(place, found)
                 self._walk(found)
         except LookupError as error:

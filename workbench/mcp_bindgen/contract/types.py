@@ -87,7 +87,7 @@ class Reader:
             node = self.root.at(place)
             if not is_object(node) or self.root.is_resource(place):
                 continue
-            target = self.root.target(place)
+            target = self.root.targets.get(place)
             if target is not None:
                 targets[target] = None
             if _SAYING & node.keys():

@@ -19,7 +19,7 @@ from mcp_bindgen.app.validation import is_larger, matches
 from mcp_bindgen.ir.examples import FORMATS, around
 from mcp_bindgen.json_schema.keywords import objects
 from mcp_bindgen.json_schema.references import Targets
-from mcp_bindgen.runtime.model.json_types import as_array, as_object, distinct, is_array, is_object
+from mcp_bindgen.runtime.model.json_types import ABSENT, as_array, as_object, distinct, is_array, is_object
 from mcp_bindgen.spec.json import listed
 
 _MAX_DEPTH = 60
@@ -69,7 +69,6 @@ _LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multip
 _RANGES = ("LITERAL", "RANGE")
 _CHARACTERS = "a0-Z \n\N{EURO SIGN}"
 _SAME = ("anyOf", "oneOf")
-_ABSENT: Any = object()
 
 Parts = Sequence[Mapping[str, Any]]
 """Schemas that apply to one value together."""
@@ -218,8 +217,8 @@ class _Candidates:
         some = list(dict.fromkeys([*required, *named]))[:_MAX_COMBINED]
         yield base
         yield {**base, **whole}
-        spare = next((known[name][0] for name in extra if name in known), _ABSENT)
-        room = 0 if spare is _ABSENT else 10 * _MAX_LENGTH // len(json.dumps({"key": spare}))
+        spare = next((known[name][0] for name in extra if name in known), ABSENT)
+        room = 0 if spare is ABSENT else 10 * _MAX_LENGTH // len(json.dumps({"key": spare}))
         for count in [one for one in _counts(parts, self._counts) if one <= room]:
             yield {**base, **{f"key{index}": spare for index in range(count - len(base))}}
         yield from _by_turns(
@@ -337,5 +336,5 @@ def _once(parts: Iterable[Mapping[str, Any]]) -> Parts:
 
 def _by_turns(several: Iterable[Iterable[Any]]) -> Iterator[Any]:
     """Yield the first value of each, then the second of each, so that a short prefix has values of all."""
-    for row in zip_longest(*several, fillvalue=_ABSENT):
-        yield from (value for value in row if value is not _ABSENT)
+    for row in zip_longest(*several, fillvalue=ABSENT):
+        yield from (value for value in row if value is not ABSENT)
