@@ -386,8 +386,7 @@ class Document:
         if "link" in (a.kind, b.kind):
             if a.target == b.target:
                 return [a]
-            left, right = (self.follow(one.target) if one.kind == "link" else [one] for one in (a, b))
-            return self.meet(left, right)
+            return self.meet(self._without_links([a]), self._without_links([b]))
         if "values" in (a.kind, b.kind):
             known, other = (a, b) if a.kind == "values" else (b, a)
             values = tuple(value for value in known.values if self.accepts(other, value))
@@ -469,8 +468,7 @@ class Document:
 
     def _apart(self, a: Alternative, b: Alternative, depth: int) -> bool:
         if "link" in (a.kind, b.kind):
-            left, right = (self.follow(one.target) if one.kind == "link" else [one] for one in (a, b))
-            return self.apart(left, right, depth - 1)
+            return self.apart(self._without_links([a]), self._without_links([b]), depth - 1)
         if "values" in (a.kind, b.kind):
             known, other = (a, b) if a.kind == "values" else (b, a)
             return not any(self.accepts(other, value) for value in known.values)
