@@ -107,7 +107,7 @@ class Form:
 PROTOCOL = Form(base=_ABI, defaults=False)
 """The types of a revision."""
 
-CONTRACT = Form(base="mcp_bindgen.app.values", defaults=True)
+CONTRACT = Form(base="mcp_bindgen.app", defaults=True)
 """The types of a contract."""
 
 

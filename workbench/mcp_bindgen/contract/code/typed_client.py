@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import PLAIN, annotation, optional
-from mcp_bindgen.emit.python.environment import arguments_section, docstring, quoted
+from mcp_bindgen.emit.python.environment import arguments_section, docstring
 from mcp_bindgen.emit.python.imports import use
 from mcp_bindgen.emit.python.installation import NAMESPACE
 from mcp_bindgen.emit.python.lowering import lower
@@ -42,27 +42,6 @@ _SENT = {**PLAIN, "number": "float"}  # which is said of an int too, and nothing
 
 
 @dataclass(frozen=True)
-class _Method:
-    """A method of the client.
-
-    Attributes:
-        name: Its name.
-        signature: Its parameters after `self`.
-        returns: Annotation of its result.
-        doc: Its docstring, as source code.
-        body: The expression that it returns.
-        is_any: True if type checkers read the expression as `Any`.
-    """
-
-    name: str
-    signature: str
-    returns: str
-    doc: str
-    body: str
-    is_any: bool = False
-
-
-@dataclass(frozen=True)
 class _Argument:
     """A keyword argument.
 
@@ -80,8 +59,32 @@ class _Argument:
     default: str | None
     nullable: bool
 
-    def __str__(self) -> str:
-        return f"{self.name}: {self.annotation}" + (f" = {self.default}" if self.default else "")
+
+@dataclass(frozen=True)
+class _Method:
+    """A method of the client.
+
+    Attributes:
+        name: Its name.
+        entry: The entry that it calls.
+        arguments: Its keyword arguments.
+        returns: Annotation of its result.
+        doc: Its docstring, as source code.
+        whole: Annotation of its one argument, if it takes a union of objects.
+        more: Name and annotation of further keyword arguments.
+        model: The model of its structured result, if it has one.
+        is_any: True if type checkers read the model as `Any`.
+    """
+
+    name: str
+    entry: Entry
+    arguments: Sequence[_Argument]
+    returns: str
+    doc: str
+    whole: str = ""
+    more: tuple[str, str] = ("", "")
+    model: str = ""
+    is_any: bool = False
 
 
 def client_files(
@@ -195,18 +198,12 @@ class _Client:
         yield from map(self._template, self._contract.templates)
 
     def _tool(self, tool: Entry) -> _Method:
-        signature, values, about = self._takes(tool)
-        call = f"await self.client.call_tool({quoted(tool.name)}, {values})"
-        typed = tool.output if self._structured else ""
-        self.used |= {typed} if typed else set()
-        return _Method(
-            name=self._contract.stub(tool),
-            signature=signature,
-            returns=typed or self._blocks,
-            doc=_doc(self._demanding(tool), about),
-            body=f"app.structured({call}, {typed})" if typed else f"app.succeeded({call}).content",
-            is_any=bool(typed) and not isinstance(self._types.definitions[typed].type, Object),
-        )
+        model = tool.output if self._structured else ""
+        self.used |= {model} if model else set()
+        arguments, whole, more = self._takes(tool)
+        found = self._method(tool, arguments, model or self._blocks, self._demanding(tool))
+        is_any = bool(model) and not isinstance(self._types.definitions[model].type, Object)
+        return replace(found, whole=whole, more=more, model=model, is_any=is_any)
 
     def _demanding(self, tool: Entry) -> str:
         """Return the description of a tool, with a note for tools that run as tasks only."""
@@ -219,53 +216,32 @@ class _Client:
         return f"{tool.summary}\n\nThe server runs this tool as a task only, and refuses this call of it: {how}."
 
     def _prompt(self, prompt: Entry) -> _Method:
-        arguments = self._arguments(prompt.arguments)
-        values = f", app.texts({_values(arguments)})" if arguments else ""
-        call = f"get_prompt({quoted(prompt.name)}{values})"
-        return self._method(prompt, arguments, self._prompted, prompt.summary, call)
+        return self._method(prompt, self._arguments(prompt.arguments), self._prompted, prompt.summary)
 
     def _resource(self, resource: Entry) -> _Method:
-        return self._method(resource, [], self._read, resource.summary, f"read_resource({quoted(resource.key)})")
+        return self._method(resource, [], self._read, resource.summary)
 
     def _template(self, template: Entry) -> _Method:
-        arguments = self._arguments(template.arguments)
-        uri = f"app.UriTemplate({quoted(template.key)}).expand({_values(arguments)})"
         words = template.description or f"A resource `{template.key}`."
-        return self._method(template, arguments, self._read, words, f"read_resource({uri})")
+        return self._method(template, self._arguments(template.arguments), self._read, words)
 
-    def _method(self, entry: Entry, arguments: list[_Argument], returns: str, words: str, call: str) -> _Method:
-        return _Method(
-            name=self._contract.stub(entry),
-            signature=_signature(arguments),
-            returns=returns,
-            doc=_doc(words, arguments),
-            body=f"await self.client.{call}",
-        )
+    def _method(self, entry: Entry, arguments: list[_Argument], returns: str, words: str) -> _Method:
+        return _Method(self._contract.stub(entry), entry, arguments, returns, _doc(words, arguments))
 
-    def _takes(self, tool: Entry) -> tuple[str, str, list[_Argument]]:
-        """Return the parameters of a tool's method, the expression of the sent value, and descriptions.
-
-        A union of objects is passed whole.
-        """
+    def _takes(self, tool: Entry) -> tuple[list[_Argument], str, tuple[str, str]]:
+        """Return the arguments of a tool, or the annotation of a union of objects; and the further arguments."""
         model = self._types.resolve(Ref(tool.arguments))
         if not isinstance(model, Object):
-            whole = self._is_object(model)
-            self.used |= {tool.arguments} if whole else set()
-            annotated = tool.arguments if whole else f"dict[str, {PLAIN['any']}]"
-            return f", arguments: {annotated}", "app.whole(arguments)", []
-        wide = self._arguments(tool.arguments)
-        arguments = [replace(one, annotation=_narrow(tool.raw["inputSchema"], one)) for one in wide]
-        signature, members = _signature(arguments), _members(arguments)
-        nullable = [quoted(argument.field.wire) for argument in arguments if argument.nullable]
-        if model.extra is not None and "additionalProperties" in tool.raw["inputSchema"]:
-            self.used.update(references(model.extra))
-            more = next(name for name in _MORE if name not in {argument.name for argument in arguments})
-            signature += f", **{more}: {annotation(model.extra, _SENT, prefix='')}"
-            members.append(f"**{more}")
-            nullable.append(f"*{more}")
-        last = f", nullable={{{', '.join(nullable)}}}" if nullable else ""
-        values = f"app.arguments({{{', '.join(members)}}}{last})" if members else "{}"
-        return signature, values, arguments
+            is_object = self._is_object(model)
+            self.used |= {tool.arguments} if is_object else set()
+            return [], tool.arguments if is_object else f"dict[str, {PLAIN['any']}]", ("", "")
+        schema = tool.raw["inputSchema"]
+        arguments = [replace(one, annotation=_narrow(schema, one)) for one in self._arguments(tool.arguments)]
+        if model.extra is None or "additionalProperties" not in schema:
+            return arguments, "", ("", "")
+        self.used.update(references(model.extra))
+        name = next(name for name in _MORE if name not in {argument.name for argument in arguments})
+        return arguments, "", (name, annotation(model.extra, _SENT, prefix=""))
 
     def _is_object(self, type: Type) -> bool:
         """Return whether every value of `type` is an object."""
@@ -346,20 +322,6 @@ def _bound(text: str) -> Iterator[str]:
                 yield name
             case _:
                 pass
-
-
-def _values(arguments: Iterable[_Argument]) -> str:
-    """Return a dictionary from the names on the wire to the arguments."""
-    return f"{{{', '.join(_members(arguments))}}}"
-
-
-def _members(arguments: Iterable[_Argument]) -> list[str]:
-    return [f"{quoted(argument.field.wire)}: {argument.name}" for argument in arguments]
-
-
-def _signature(arguments: Iterable[_Argument]) -> str:
-    found = ", ".join(map(str, arguments))
-    return f", *, {found}" if found else ""
 
 
 def _doc(description: str, arguments: Iterable[_Argument]) -> str:
