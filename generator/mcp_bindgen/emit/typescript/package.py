@@ -13,7 +13,6 @@ from mcp_bindgen.conversion.document import Model
 from ..emitter import Options
 from ..templates import environment, render
 from . import names as naming
-from .checks import Checks
 from .methods import Methods
 from .types import extended, index_text, meta_types, type_text
 
@@ -21,14 +20,24 @@ FOLDER = Path(__file__).parent / "templates"
 _FILES = sorted(path.stem for path in FOLDER.iterdir() if path.stem != "stubs")
 _TYPES = [name for name in _FILES if name.startswith(("index", "package", "ts", "types", "validat"))]
 """The files for a schema without messages, with which nothing can connect."""
+_SCALARS = {name: name for name in ("string", "integer", "number", "boolean")} | {"null": "nothing"}
+"""JSON type -> the function that checks its values."""
+
 _WIDTH = 110
+
+
+class _Constants(dict[str, str]):
+    """Expression -> its constant, of values that all checks share; an expression uses earlier ones."""
+
+    def of(self, expression: str) -> str:
+        """Return the constant of an expression."""
+        return self.setdefault(expression, f"c{len(self) + 1}")
 
 
 def emit(model: Model, options: Options) -> Mapping[str, str]:
     """Return file name -> text of a package; raise `BadInput` if a template of the user is wrong."""
     protocol = extended(model.protocol)
     names = naming.types(protocol)
-    checks = Checks(protocol, names)
     definitions = protocol.definitions.values()
     first, *more = options.header(model, comment="").splitlines()
     values = {
@@ -42,8 +51,9 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
         "definitions": definitions,
         "methods": Methods(protocol, names),
         "names": names,
-        "bodies": {one.name: checks.body(one.type) for one in definitions},
-        "constants": checks.constants,
+        "constants": _Constants(),
+        "member": naming.member,
+        "scalars": _SCALARS,
         "package": options.package,
         "version": _version(protocol.revision),
         "first": first,
