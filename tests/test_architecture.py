@@ -478,10 +478,14 @@ def test_the_patterns_find_registries_and_local_paths(pattern: re.Pattern[str], 
     assert not pattern.search(good)
 
 
-def test_public_names_of_runtime_classes_are_reserved_for_stubs() -> None:
+def test_public_attributes_of_runtime_objects_are_reserved_for_stubs() -> None:
     from mcp_bindgen.emit.python import naming
     from mcp_bindgen.runtime import Client, Context, Server
 
-    classes = {base for side in (Client, Context, Server) for base in side.__mro__ if base.__module__ != "builtins"}
-    own = {name for base in classes for name in (*vars(base), *inspect.get_annotations(base))}
-    assert {name for name in own if not name.startswith("_")} <= naming.INHERITED
+    classes = {base for side in (Client, Context, Server) for base in side.__mro__ if base is not object}
+    trees = [ast.parse(Path(inspect.getfile(base)).read_text("utf-8")) for base in classes]
+    bodies = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    nodes = [node for body in bodies if body.name in {one.__name__ for one in classes} for node in ast.walk(body)]
+    stored = (node for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+    own = {node.attr for node in stored if isinstance(node.value, ast.Name) and node.value.id == "self"}
+    assert {"origin", "request_id"} <= {name for name in own if not name.startswith("_")} <= naming.inherited()

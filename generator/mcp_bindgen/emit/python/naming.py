@@ -6,6 +6,9 @@ import builtins
 import keyword
 import re
 from collections.abc import Iterable
+from dis import get_instructions
+from functools import cache
+from inspect import get_annotations, isfunction
 from unicodedata import normalize
 
 from pydantic import BaseModel
@@ -22,95 +25,9 @@ _ATTRIBUTES = frozenset({*dir(BaseModel), *dir(type(BaseModel))})
 
 _FIELDS = _ATTRIBUTES | _ANNOTATIONS | {"self", "typing"}
 _ARGUMENTS = frozenset({"self"}) | _MODULES | _ANNOTATIONS
-INHERITED = frozenset(
-    {
-        "adds",
-        "agree",
-        "agreed",
-        "announces",
-        "answer",
-        "answer_all",
-        "answered",
-        "around",
-        "arrived",
-        "ask",
-        "ask_by",
-        "ask_params",
-        "attach",
-        "attach_bridged",
-        "audience",
-        "begin_subscription",
-        "bridged_engines",
-        "broadcast",
-        "cache",
-        "call",
-        "changes",
-        "check",
-        "checks",
-        "close_stream",
-        "connect",
-        "connected",
-        "connections",
-        "context",
-        "debug",
-        "dispatcher",
-        "error",
-        "extension",
-        "extension_lifespan",
-        "extension_settings",
-        "extensions",
-        "extra_capabilities",
-        "guard",
-        "handler",
-        "has_sessions",
-        "identity",
-        "info",
-        "instructions",
-        "invalid_items",
-        "left",
-        "lifespan",
-        "limits",
-        "link",
-        "log",
-        "max_list_bytes",
-        "max_pages",
-        "meta",
-        "metadata",
-        "mirror",
-        "negotiated",
-        "notify",
-        "options",
-        "origin",
-        "pages",
-        "params",
-        "peer_capabilities",
-        "peer_info",
-        "progress",
-        "relearn",
-        "request",
-        "request_id",
-        "request_state_signer",
-        "require_extension",
-        "required_scopes",
-        "revision",
-        "roots",
-        "sample",
-        "scope",
-        "server_capabilities",
-        "server_info",
-        "session",
-        "settle",
-        "settle_questions",
-        "subscribed",
-        "threads",
-        "warning",
-        "wire_revision",
-        "with_options",
-    }
-)
-"""The names of the runtime's classes: a stub with such a name would hide an inherited member."""
+_GENERATED = frozenset({"adds", "ask_params"})
+"""The names that generated classes have themselves, beside those of methods."""
 
-_STUBS = INHERITED | _ANNOTATIONS | _MODULES | {"overload"}
 _TABLES = frozenset({"METHODS", "FLAGS"})
 _TYPING = frozenset({"Literal", "Optional", "Union"})
 _LIBRARY = _TYPING | {"ConfigDict", "Model", "TypeAliasType"}
@@ -140,6 +57,19 @@ CONTRACT_MODULES = _CLASSES | frozenset({*IMPORTED, "Annotated", "Client"})
 
 _UNUSABLE = _TYPING | _ANNOTATIONS | {"typing"}
 """The names that modules of types need for their imports and annotations."""
+
+
+@cache
+def inherited() -> frozenset[str]:
+    """Return the public members of the runtime's classes: a stub with such a name would hide an inherited member."""
+    from mcp_bindgen.runtime.abi import Client, Context, Server  # they take time to load
+
+    classes = {base for side in (Client, Context, Server) for base in side.__mro__ if base is not object}
+    names = {name for base in classes for name in (*vars(base), *get_annotations(base))}
+    methods = (member for base in classes for member in vars(base).values() if isfunction(member))
+    steps = (step for method in methods for step in get_instructions(method))
+    names |= {step.argval for step in steps if step.opname == "STORE_ATTR"}  # of objects, as `self.scope = scope`
+    return frozenset(name for name in names if not name.startswith("_")) | _GENERATED
 
 
 def snake(name: str) -> str:
@@ -233,7 +163,7 @@ def stub(definition: str, kind: Kind) -> str:
     Only the stub of a request is a name of its own; the stub of a notification follows `on_` or `notify_`.
     """
     name = snake(definition.removesuffix(kind.capitalize())) or kind
-    return _free(name, _STUBS) if kind == "request" else name
+    return _free(name, inherited() | _ANNOTATIONS | _MODULES | {"overload"}) if kind == "request" else name
 
 
 def handler(stub: str) -> str:
