@@ -110,7 +110,7 @@ def test_a_language_without_installed_bindings_needs_a_folder(example: Path) -> 
 def test_an_error_about_an_unknown_language_lists_the_known_languages(example: Path) -> None:
     done = generate("2026-07-28", language="pyton")
     assert done.returncode == 2
-    says = "there is no emitter 'pyton'; did you mean python? known: markdown, python, typescript"
+    says = "there is no emitter 'pyton'; did you mean python? known: go, markdown, python, typescript"
     assert done.stderr == f"error: {says}\n"
 
 

@@ -50,7 +50,7 @@ VARYING = {
     "FILES": r"\b\d+ files\b",
 }
 """Patterns of output that varies between runs."""
-LANGUAGES = {"bash", "console", "jinja", "json", "mermaid", "python", "text", "toml", "typescript", "yaml"}
+LANGUAGES = {"bash", "console", "go", "jinja", "json", "mermaid", "python", "text", "toml", "typescript", "yaml"}
 
 _BLOCK = re.compile(
     r"""

@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 import pytest
 
+from tests.go.packages import program
 from tests.harness.commands import ROOT
 from tests.interop import fetched
 from tests.typescript.packages import packages
@@ -38,6 +39,8 @@ class Program:
     def command(self) -> str:
         """Return the command line of the testee; skip the test if its packages are not available."""
         file, *more = self.arguments.split()
+        if file.endswith(".go"):
+            return shlex.join([str(program()), version("mcp-bindgen")])
         if file.endswith(".mjs"):
             if file.startswith("typescript_bindings"):
                 more = [str(packages()), version("mcp-bindgen")]
@@ -54,6 +57,7 @@ class Program:
 PROGRAMS = (
     Program("ours", "bindings.py"),
     Program("ours, TypeScript", "typescript_bindings.mjs"),
+    Program("ours, Go", "go/testee.go"),
     Program("Python 1", "mcp_sdk.py", _MCP_1),
     Program("Python 2", "mcp_sdk.py"),
     Program("Python 2 wire", "mcp_sdk.py wire"),

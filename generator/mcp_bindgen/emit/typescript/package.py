@@ -11,10 +11,11 @@ from pathlib import Path
 from mcp_bindgen.conversion.document import Model
 
 from ..emitter import Options
+from ..extended import extended
 from ..templates import environment, render
 from . import names as naming
 from .methods import Methods
-from .types import extended, index_text, meta_types, type_text
+from .types import index_text, meta_types, type_text
 
 FOLDER = Path(__file__).parent / "templates"
 _FILES = sorted(path.stem for path in FOLDER.iterdir() if path.stem != "stubs")

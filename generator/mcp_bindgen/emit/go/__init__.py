@@ -1,0 +1,1 @@
+"""The emitter of Go: packages with types that validate themselves, methods and error codes."""
