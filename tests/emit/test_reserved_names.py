@@ -131,4 +131,4 @@ def test_the_list_of_imported_names_has_the_names_that_templates_of_types_use() 
     texts = [path.read_text("utf-8") for path in (TEMPLATES / "types").rglob("*.jinja2")]
     used = {name for text in texts for name in re.findall(r"\bown\.(\w+)", text)}
     assert "Field" in used
-    assert used <= {*naming.IMPORTED, "Annotated"}
+    assert used <= {*naming.IMPORTED}

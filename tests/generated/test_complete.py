@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
+import subprocess
+import sys
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -230,6 +233,82 @@ def test_no_docstring_states_only_the_kind_of_a_message(revision: str) -> None:
 def test_an_alias_of_a_class_constructs_it(revision: str) -> None:
     types = module(revision, "types")
     assert types.EmptyResult(meta={"a": 1}) == types.Result(meta={"a": 1})
+
+
+def statements(revision: str, name: str) -> list[tuple[str, ast.stmt]]:
+    """Return the definitions of a module of types, in order: name and statement."""
+    tree = ast.parse(Path(module(revision, name).__file__).read_text("utf-8"))
+    found: list[tuple[str, ast.stmt]] = []
+    for statement in tree.body:
+        match statement:
+            case (
+                ast.ClassDef(name=defined)
+                | ast.Assign(targets=[ast.Name(id=defined)], value=ast.Call(func=ast.Name(id="TypeAliasType")))
+                | ast.AnnAssign(target=ast.Name(id=defined))
+            ):
+                found.append((defined, statement))
+            case _:
+                pass
+    return found
+
+
+@pytest.mark.parametrize("name", ["types", "envelopes"])
+@every_revision
+def test_definitions_are_classes_then_aliases_in_alphabetical_order(revision: str, name: str) -> None:
+    found = statements(revision, name)
+    classes = [defined for defined, statement in found if isinstance(statement, ast.ClassDef)]
+    assert [defined for defined, _ in found[: len(classes)]] == sorted(classes)
+    aliases, needed = found[len(classes) :], set[str]()
+    late = {defined for defined, _ in aliases}
+    for defined, statement in sorted(aliases, key=lambda row: row[0]):
+        uses = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} & late - {defined}
+        needed |= {one for one in uses if one > defined}
+    assert [one for one, _ in aliases if one not in needed] == sorted(late - needed)
+    assert classes
+    assert aliases
+
+
+@every_revision
+def test_types_are_what_methods_carry_and_envelopes_the_rest(revision: str) -> None:
+    types, envelopes = ({name for name, _ in statements(revision, part)} for part in ("types", "envelopes"))
+    assert not types & envelopes
+    assert types | envelopes >= definitions_of(revision).keys()
+    messages = {row.definition for row in table(revision).values() if row.carrier == "message"}
+    assert messages <= envelopes
+    assert {name for row in table(revision).values() for name in (row.params, row.result) if name} <= types
+    assert sorted(module(revision, "types").__all__) == sorted({*types, *envelopes})
+
+
+@every_revision
+def test_envelopes_are_imported_on_first_use_under_the_names_of_types(revision: str) -> None:
+    package = module(revision, "types").__package__
+    program = (
+        f"import sys\nfrom {package} import types\ntypes.Tool\n"
+        f"assert {package + '.envelopes'!r} not in sys.modules\n"
+        f"from {package}.types import CallToolRequest\n"
+        f"assert CallToolRequest is types.CallToolRequest is sys.modules[{package + '.envelopes'!r}].CallToolRequest\n"
+        f"from {package}.types import *\n"
+        "assert {*types.__all__} <= {*globals()} and {*types.__all__} <= {*dir(types)}\n"
+        "print(hasattr(types, 'CallToolRequests'))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_references_to_later_definitions_mean_those_of_the_module_in_any_caller() -> None:
+    program = (
+        "from mcp_bindgen.v2025_11_25 import types\n"
+        "def called():\n"
+        "    Tool = int\n"
+        "    return types.ListToolsResult(tools=[3])\n"
+        "class Own(types.ListPromptsResult): pass\n"
+        "print(types.ListToolsResult.model_fields['tools'].annotation)\n"
+        "print(Own(prompts=[]))\n"
+        "called()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "list[mcp_bindgen.v2025_11_25.types.Tool]\nprompts=[]\n"
+    assert "Input should be a valid dictionary or instance of Tool" in done.stderr
 
 
 @every_revision

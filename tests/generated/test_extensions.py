@@ -48,6 +48,7 @@ def test_an_extension_package_repeats_no_core_type(name: str) -> None:
     classes = [one for _, one in getmembers(types, isclass) if issubclass(one, Model)]
     assert {one.__module__ for one in classes} <= {
         types.__name__,
+        f"{types.__package__}.envelopes",
         core.types.__name__,
         "mcp_bindgen.runtime.model.base",
     } | {ExtensionResult.__module__}

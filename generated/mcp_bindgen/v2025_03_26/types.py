@@ -3,11 +3,39 @@
 # Regenerate with: mcp-bindgen generate 2025-03-26
 """Types of MCP 2025-03-26: a class or alias for each definition of the schema."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number, complete, lazy
 from pydantic import Field
 from typing_extensions import TypeAliasType
+
+
+class Annotations(Model):
+    """Hints that help a client decide how to show, rank or use content."""
+
+    audience: list[Role] | None = None
+    """Roles that the content is meant for: `user`, `assistant` or both; absent means not stated."""
+
+    priority: Annotated[Number | None, Field(ge=0, le=1)] = None
+    """Importance from 0 (optional) to 1 (required)."""
+
+
+class AudioContent(Model):
+    """A sound clip in a message, prompt or tool result."""
+
+    data: str
+    """Bytes of the clip, in base64."""
+
+    mime_type: str
+    """Media type of the clip, such as `audio/wav`; models support different types."""
+
+    type: Literal["audio"] = "audio"
+    """Type of the content block, always `audio`."""
+
+    annotations: Annotations | None = None
+    """Hints about the clip's audience and importance."""
 
 
 class BlobResourceContents(Model):
@@ -33,11 +61,61 @@ class CallToolRequestParams(Model):
     """Arguments by name, as the tool's `inputSchema` describes them; absent means none."""
 
 
+class CallToolResult(Model):
+    """Result of `tools/call`. `isError` reports that the tool failed, so that the model can read why; an unknown
+    tool is a JSON-RPC error instead.
+    """
+
+    content: list[CallToolResultContent]
+    """Output for the model, in order: text, images, audio and embedded resources."""
+
+    is_error: Boolean | None = None
+    """True if the tool ran and failed; absent means success."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class CancelledNotificationParams(Model):
+    """Parameters of `notifications/cancelled`: the request to cancel and the reason."""
+
+    request_id: RequestId
+    """Id of an earlier request of the same sender."""
+
+    reason: str | None = None
+    """Reason for logs or users; absent means not stated."""
+
+
+class ClientCapabilities(Model):
+    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may declare
+    further capabilities.
+    """
+
+    experimental: dict[str, dict[str, Json]] | None = None
+    """Non-standard capabilities by name, each with its settings."""
+
+    roots: ClientCapabilitiesRoots | None = None
+    """Present if the client answers `roots/list`."""
+
+    sampling: dict[str, Json] | None = None
+    """Present if servers may ask the client to sample a model."""
+
+
 class ClientCapabilitiesRoots(Model):
     """Details of a client's support for roots."""
 
     list_changed: Boolean | None = None
     """True if the client sends `notifications/roots/list_changed`; absent means false."""
+
+
+class CompleteRequestParams(Model):
+    """Parameters of `completion/complete`: the prompt or template, the argument and its value so far."""
+
+    argument: CompleteRequestParamsArgument
+    """Name of the argument to complete, and its value so far."""
+
+    ref: Annotated[PromptReference | ResourceReference, Field(discriminator="type")]
+    """Prompt or resource that has the argument."""
 
 
 class CompleteRequestParamsArgument(Model):
@@ -48,6 +126,16 @@ class CompleteRequestParamsArgument(Model):
 
     value: str
     """Text that the user has typed so far, possibly empty; suggestions should match it."""
+
+
+class CompleteResult(Model):
+    """Result of `completion/complete`: suggestions for an argument."""
+
+    completion: CompleteResultCompletion
+    """Suggestions, and the number of all matches."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class CompleteResultCompletion(Model):
@@ -63,8 +151,68 @@ class CompleteResultCompletion(Model):
     """Number of all matches, possibly more than `values` holds; absent if unknown."""
 
 
-Cursor = TypeAliasType("Cursor", str)
-"""Opaque position in a paginated list; only the server that issued it can interpret it."""
+class CreateMessageRequestParams(Model):
+    """Parameters of `sampling/createMessage`: the conversation so far and how to continue it."""
+
+    max_tokens: Integer
+    """Maximum number of tokens to generate; the client may stop earlier."""
+
+    messages: list[SamplingMessage]
+    """Conversation to continue, oldest message first."""
+
+    include_context: Literal["allServers", "none", "thisServer"] | None = None
+    """Context to add to the prompt: `none`, or the context of `thisServer` or `allServers`; the client may
+    ignore it.
+    """
+
+    metadata: dict[str, Json] | None = None
+    """Data for the model's provider, in a format that the provider defines."""
+
+    model_preferences: ModelPreferences | None = None
+    """Preferred model names, cost, speed and intelligence; the client may ignore them."""
+
+    stop_sequences: list[str] | None = None
+    """Texts that end generation when the model writes one of them."""
+
+    system_prompt: str | None = None
+    """Suggested system prompt; the client may change or ignore it."""
+
+    temperature: Number | None = None
+    """Sampling temperature, on the provider's scale; absent means that the client decides."""
+
+
+class CreateMessageResult(Model):
+    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before the
+    server gets it.
+    """
+
+    content: Annotated[TextContent | ImageContent | AudioContent, Field(discriminator="type")]
+    """The model's output: one text, image or audio block."""
+
+    model: str
+    """Name of the model that the client used."""
+
+    role: Role
+    """Role of the message, normally `assistant`."""
+
+    stop_reason: str | None = None
+    """Reason why generation ended, such as `endTurn`, `stopSequence` or `maxTokens`; absent if unknown."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class EmbeddedResource(Model):
+    """Complete resource inside a prompt or tool result; the client decides how to show it."""
+
+    resource: TextResourceContents | BlobResourceContents
+    """Contents of the resource, as text or as bytes."""
+
+    type: Literal["resource"] = "resource"
+    """Type of the content block, always `resource`."""
+
+    annotations: Annotations | None = None
+    """Hints about the resource's audience and importance."""
 
 
 class GetPromptRequestParams(Model):
@@ -75,6 +223,35 @@ class GetPromptRequestParams(Model):
 
     arguments: dict[str, str] | None = None
     """Argument values by name; absent means none."""
+
+
+class GetPromptResult(Model):
+    """Result of `prompts/get`: messages for a model."""
+
+    messages: list[PromptMessage]
+    """Messages of the prompt, in order."""
+
+    description: str | None = None
+    """Purpose of the prompt; absent if not stated."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ImageContent(Model):
+    """An image in a message, prompt or tool result."""
+
+    data: str
+    """Bytes of the image, in base64."""
+
+    mime_type: str
+    """Media type of the image, such as `image/png`; models support different types."""
+
+    type: Literal["image"] = "image"
+    """Type of the content block, always `image`."""
+
+    annotations: Annotations | None = None
+    """Hints about the image's audience and importance."""
 
 
 class Implementation(Model):
@@ -89,32 +266,40 @@ class Implementation(Model):
     """Version of the program, in any format; not a protocol revision."""
 
 
-class InitializedNotificationParams(Model):
-    """Parameters of `notifications/initialized`: metadata only."""
+class InitializeRequestParams(Model):
+    """Parameters of `initialize`: the proposed revision, and capabilities, name and version of the client."""
+
+    capabilities: ClientCapabilities
+    """Optional features of the client; features that are absent stay unused."""
+
+    client_info: Implementation
+    """Name and version of the client program."""
+
+    protocol_version: str
+    """Revision that the client proposes, such as `2025-06-18`; normally its newest."""
+
+
+class InitializeResult(Model):
+    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the server."""
+
+    capabilities: ServerCapabilities
+    """Optional features of the server; features that are absent stay unused."""
+
+    protocol_version: str
+    """Revision that the server chose; a client that does not support it disconnects."""
+
+    server_info: Implementation
+    """Name and version of the server program."""
+
+    instructions: str | None = None
+    """Instructions for a model about the use of the server; a client may add them to the system prompt."""
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
-    if TYPE_CHECKING:  # the schema allows any other member
 
-        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
-
-
-class JSONRPCErrorError(Model):
-    """Error of a failed request: a code for programs and a message for users."""
-
-    code: Integer
-    """Error code; JSON-RPC reserves -32768 to -32000, for example -32602 for invalid parameters."""
-
-    message: str
-    """Error message: one short sentence."""
-
-    data: Json = None
-    """Details as any JSON value; absent means none."""
-
-
-class JSONRPCNotificationParams(Model):
-    """Parameters of any notification: metadata, and the members of the method."""
+class InitializedNotificationParams(Model):
+    """Parameters of `notifications/initialized`: metadata only."""
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
@@ -131,11 +316,37 @@ class ListPromptsRequestParams(Model):
     """The `nextCursor` of the previous page; absent for the first page."""
 
 
+class ListPromptsResult(Model):
+    """Result of `prompts/list`: one page of prompts."""
+
+    prompts: list[Prompt]
+    """Prompts on this page; the server chooses the page size."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
 class ListResourceTemplatesRequestParams(Model):
     """Parameters of `resources/templates/list`: a cursor, except for the first page."""
 
     cursor: str | None = None
     """The `nextCursor` of the previous page; absent for the first page."""
+
+
+class ListResourceTemplatesResult(Model):
+    """Result of `resources/templates/list`: one page of resource templates."""
+
+    resource_templates: list[ResourceTemplate]
+    """Templates on this page; the server chooses the page size."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class ListResourcesRequestParams(Model):
@@ -145,6 +356,40 @@ class ListResourcesRequestParams(Model):
     """The `nextCursor` of the previous page; absent for the first page."""
 
 
+class ListResourcesResult(Model):
+    """Result of `resources/list`: one page of resources. `resources/templates/list` lists the templates."""
+
+    resources: list[Resource]
+    """Resources on this page, without their contents; the server chooses the page size."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ListRootsRequestParams(Model):
+    """Parameters of `roots/list`: metadata only."""
+
+    meta: RequestMeta | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
+
+
+class ListRootsResult(Model):
+    """Result of `roots/list`: all roots of the client, without pages."""
+
+    roots: list[Root]
+    """Directories and files that the server may work in; may be empty."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
 class ListToolsRequestParams(Model):
     """Parameters of `tools/list`: a cursor, except for the first page."""
 
@@ -152,12 +397,17 @@ class ListToolsRequestParams(Model):
     """The `nextCursor` of the previous page; absent for the first page."""
 
 
-LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-)
-"""Severity of a log message, as in syslog. From lowest to highest: `debug`, `info`, `notice`, `warning`,
-`error`, `critical`, `alert`, `emergency`.
-"""
+class ListToolsResult(Model):
+    """Result of `tools/list`: one page of tools."""
+
+    tools: list[Tool]
+    """Tools on this page; the server chooses the page size."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class LoggingMessageNotificationParams(Model):
@@ -199,38 +449,44 @@ class ModelPreferences(Model):
     """Importance of a fast answer, from 0 (none) to 1 (highest)."""
 
 
-class NotificationParams(Model):
-    """Parameters of any notification: metadata, and the members of the method."""
+class PingRequestParams(Model):
+    """Parameters of `ping`: metadata only."""
 
-    meta: dict[str, Json] | None = None
+    meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
     if TYPE_CHECKING:  # the schema allows any other member
 
-        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
 
 
-class PaginatedRequestParams(Model):
-    """Parameters of a request for one page: a cursor, except for the first page."""
+class ProgressNotificationParams(Model):
+    """Parameters of `notifications/progress`: the token and the progress so far."""
 
-    cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    progress: Number
+    """Progress so far, in any unit; increases with every notification."""
+
+    progress_token: ProgressToken
+    """The `progressToken` in the `_meta` of the request."""
+
+    message: str | None = None
+    """Description of the current step, for users."""
+
+    total: Number | None = None
+    """Value of `progress` at the end; absent if unknown."""
 
 
-class PaginatedResult(Model):
-    """Base of paginated results: the cursor of the next page."""
+class Prompt(Model):
+    """A prompt or prompt template of a server."""
 
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page. An empty string is a valid cursor."""
+    name: str
+    """Identifier of the prompt, for `prompts/get`."""
 
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
+    arguments: list[PromptArgument] | None = None
+    """Arguments of the prompt; absent means none."""
 
-
-ProgressToken = TypeAliasType("ProgressToken", str | Integer)
-"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
-requests.
-"""
+    description: str | None = None
+    """Purpose of the prompt, for users."""
 
 
 class PromptArgument(Model):
@@ -257,6 +513,18 @@ class PromptListChangedNotificationParams(Model):
         def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
+class PromptMessage(Model):
+    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
+
+    content: Annotated[
+        TextContent | ImageContent | AudioContent | EmbeddedResource, Field(discriminator="type")
+    ]
+    """Content of the message: text, an image, audio or an embedded resource."""
+
+    role: Role
+    """Role of the message: `user` or `assistant`."""
+
+
 class PromptReference(Model):
     """Name of a prompt, to complete one of its arguments."""
 
@@ -274,8 +542,14 @@ class ReadResourceRequestParams(Model):
     """URI of the resource; the server defines the meaning of its scheme."""
 
 
-RequestId = TypeAliasType("RequestId", str | Integer)
-"""Id that links a response to its request: a string or an integer."""
+class ReadResourceResult(Model):
+    """Result of `resources/read`: contents as text or as binary data."""
+
+    contents: list[TextResourceContents | BlobResourceContents]
+    """Contents of the resource; several entries if the URI stands for a group, such as a directory."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class RequestMeta(Model):
@@ -285,25 +559,26 @@ class RequestMeta(Model):
     """Requests progress notifications, which repeat this token; absent means none."""
 
 
-class RequestParams(Model):
-    """Base of the parameters of requests."""
+class Resource(Model):
+    """Data that a client can read from a server, such as a file, a record or a log."""
 
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    if TYPE_CHECKING:  # the schema allows any other member
-
-        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
-
-
-class ResourceContents(Model):
-    """Base of text and binary resource contents."""
+    name: str
+    """Display name, for example in a list of resources."""
 
     uri: str
-    """URI of the resource, or of its part, that has these contents."""
+    """URI of the resource, for `resources/read`."""
+
+    annotations: Annotations | None = None
+    """Hints about audience and importance."""
+
+    description: str | None = None
+    """Description of the resource; may be shown to the model as a hint."""
 
     mime_type: str | None = None
     """Media type of the contents, such as `text/plain`; absent if unknown."""
+
+    size: Integer | None = None
+    """Size in bytes, before base64 encoding; absent if unknown."""
 
 
 class ResourceListChangedNotificationParams(Model):
@@ -327,6 +602,25 @@ class ResourceReference(Model):
     """Resource URI, or a template such as `file:///{path}`."""
 
 
+class ResourceTemplate(Model):
+    """A group of resources with URIs of one pattern."""
+
+    name: str
+    """Display name of the group of resources."""
+
+    uri_template: str
+    """URI template (RFC 6570), such as `file:///{path}`."""
+
+    annotations: Annotations | None = None
+    """Hints about audience and importance."""
+
+    description: str | None = None
+    """Description of the resources; may be shown to the model as a hint."""
+
+    mime_type: str | None = None
+    """Media type of all resources of the template; absent if it differs or is unknown."""
+
+
 class ResourceUpdatedNotificationParams(Model):
     """Parameters of `notifications/resources/updated`: the changed resource."""
 
@@ -339,10 +633,6 @@ class Result(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-Role = TypeAliasType("Role", Literal["assistant", "user"])
-"""Role in a conversation with a model: `user` or `assistant`."""
 
 
 class Root(Model):
@@ -364,6 +654,40 @@ class RootsListChangedNotificationParams(Model):
     if TYPE_CHECKING:  # the schema allows any other member
 
         def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
+
+class SamplingMessage(Model):
+    """One message of a conversation with a sampled model."""
+
+    content: Annotated[TextContent | ImageContent | AudioContent, Field(discriminator="type")]
+    """Content of the message: one text, image or audio block."""
+
+    role: Role
+    """Role of the message: `user` or `assistant`."""
+
+
+class ServerCapabilities(Model):
+    """Capabilities of a server, declared in the result of `initialize`. An absent field means no support;
+    servers may declare further capabilities.
+    """
+
+    completions: dict[str, Json] | None = None
+    """Present if the server answers `completion/complete`."""
+
+    experimental: dict[str, dict[str, Json]] | None = None
+    """Non-standard capabilities by name, each with its settings."""
+
+    logging: dict[str, Json] | None = None
+    """Present if the server sends log messages."""
+
+    prompts: ServerCapabilitiesPrompts | None = None
+    """Present if the server has prompts."""
+
+    resources: ServerCapabilitiesResources | None = None
+    """Present if the server has resources."""
+
+    tools: ServerCapabilitiesTools | None = None
+    """Present if the server has tools."""
 
 
 class ServerCapabilitiesPrompts(Model):
@@ -404,6 +728,19 @@ class SubscribeRequestParams(Model):
     """URI of the resource; the server defines the meaning of its scheme."""
 
 
+class TextContent(Model):
+    """Text in a message, prompt or tool result."""
+
+    text: str
+    """The text."""
+
+    type: Literal["text"] = "text"
+    """Type of the content block, always `text`."""
+
+    annotations: Annotations | None = None
+    """Hints about audience and importance."""
+
+
 class TextResourceContents(Model):
     """Text contents of a resource. Binary contents are `BlobResourceContents`."""
 
@@ -415,6 +752,24 @@ class TextResourceContents(Model):
 
     mime_type: str | None = None
     """Media type of the contents, such as `text/plain`; absent if unknown."""
+
+
+class Tool(Model):
+    """A tool of a server: its name, description and schemas."""
+
+    input_schema: ToolInputSchema
+    """JSON Schema of the arguments, which are an object."""
+
+    name: str
+    """Identifier of the tool, unique within the server."""
+
+    annotations: ToolAnnotations | None = None
+    """Hints about the behaviour of the tool, such as whether it only reads; do not trust the hints of an
+    untrusted server.
+    """
+
+    description: str | None = None
+    """Purpose of the tool and when to use it; may be shown to the model as a hint."""
 
 
 class ToolAnnotations(Model):
@@ -473,544 +828,6 @@ class UnsubscribeRequestParams(Model):
     """URI of the resource, as in `resources/subscribe`."""
 
 
-class Annotations(Model):
-    """Hints that help a client decide how to show, rank or use content."""
-
-    audience: list[Role] | None = None
-    """Roles that the content is meant for: `user`, `assistant` or both; absent means not stated."""
-
-    priority: Annotated[Number | None, Field(ge=0, le=1)] = None
-    """Importance from 0 (optional) to 1 (required)."""
-
-
-class AudioContent(Model):
-    """A sound clip in a message, prompt or tool result."""
-
-    data: str
-    """Bytes of the clip, in base64."""
-
-    mime_type: str
-    """Media type of the clip, such as `audio/wav`; models support different types."""
-
-    type: Literal["audio"] = "audio"
-    """Type of the content block, always `audio`."""
-
-    annotations: Annotations | None = None
-    """Hints about the clip's audience and importance."""
-
-
-class CallToolRequest(Model):
-    """Ask the server to run a tool."""
-
-    method: Literal["tools/call"] = "tools/call"
-    """Name of the method on the wire."""
-
-    params: CallToolRequestParams
-    """Parameters of the method."""
-
-
-class CancelledNotificationParams(Model):
-    """Parameters of `notifications/cancelled`: the request to cancel and the reason."""
-
-    request_id: RequestId
-    """Id of an earlier request of the same sender."""
-
-    reason: str | None = None
-    """Reason for logs or users; absent means not stated."""
-
-
-class ClientCapabilities(Model):
-    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may declare
-    further capabilities.
-    """
-
-    experimental: dict[str, dict[str, Json]] | None = None
-    """Non-standard capabilities by name, each with its settings."""
-
-    roots: ClientCapabilitiesRoots | None = None
-    """Present if the client answers `roots/list`."""
-
-    sampling: dict[str, Json] | None = None
-    """Present if servers may ask the client to sample a model."""
-
-
-class CompleteRequestParams(Model):
-    """Parameters of `completion/complete`: the prompt or template, the argument and its value so far."""
-
-    argument: CompleteRequestParamsArgument
-    """Name of the argument to complete, and its value so far."""
-
-    ref: Annotated[PromptReference | ResourceReference, Field(discriminator="type")]
-    """Prompt or resource that has the argument."""
-
-
-class CompleteResult(Model):
-    """Result of `completion/complete`: suggestions for an argument."""
-
-    completion: CompleteResultCompletion
-    """Suggestions, and the number of all matches."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class EmbeddedResource(Model):
-    """Complete resource inside a prompt or tool result; the client decides how to show it."""
-
-    resource: TextResourceContents | BlobResourceContents
-    """Contents of the resource, as text or as bytes."""
-
-    type: Literal["resource"] = "resource"
-    """Type of the content block, always `resource`."""
-
-    annotations: Annotations | None = None
-    """Hints about the resource's audience and importance."""
-
-
-EmptyResult: TypeAlias = Result
-"""Result without data: it only confirms success."""
-
-
-class GetPromptRequest(Model):
-    """Ask the server for the messages of a prompt, with arguments filled in."""
-
-    method: Literal["prompts/get"] = "prompts/get"
-    """Name of the method on the wire."""
-
-    params: GetPromptRequestParams
-    """Parameters of the method."""
-
-
-class ImageContent(Model):
-    """An image in a message, prompt or tool result."""
-
-    data: str
-    """Bytes of the image, in base64."""
-
-    mime_type: str
-    """Media type of the image, such as `image/png`; models support different types."""
-
-    type: Literal["image"] = "image"
-    """Type of the content block, always `image`."""
-
-    annotations: Annotations | None = None
-    """Hints about the image's audience and importance."""
-
-
-class InitializeRequestParams(Model):
-    """Parameters of `initialize`: the proposed revision, and capabilities, name and version of the client."""
-
-    capabilities: ClientCapabilities
-    """Optional features of the client; features that are absent stay unused."""
-
-    client_info: Implementation
-    """Name and version of the client program."""
-
-    protocol_version: str
-    """Revision that the client proposes, such as `2025-06-18`; normally its newest."""
-
-
-class InitializedNotification(Model):
-    """Tell the server that the client has received the result of `initialize`, so normal operation may begin."""
-
-    method: Literal["notifications/initialized"] = "notifications/initialized"
-    """Name of the method on the wire."""
-
-    params: InitializedNotificationParams | None = None
-    """Metadata only; may be omitted."""
-
-
-class JSONRPCError(Model):
-    """JSON-RPC response to a request that failed."""
-
-    error: JSONRPCErrorError
-    """Error code, message and optional details."""
-
-    id: RequestId
-    """Id of the failed request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-
-class JSONRPCNotification(Model):
-    """JSON-RPC form of every notification: it has no id and gets no response."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: str
-    """Name of the method on the wire."""
-
-    params: JSONRPCNotificationParams | None = None
-    """Parameters of the notification; the method determines their type."""
-
-
-class JSONRPCRequestParams(Model):
-    """Parameters of any request: metadata, and the members of the method."""
-
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    if TYPE_CHECKING:  # the schema allows any other member
-
-        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
-
-
-class JSONRPCResponse(Model):
-    """JSON-RPC response to a request that succeeded."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: Result
-    """Result of the request; the method determines its type."""
-
-
-class ListPromptsRequest(Model):
-    """Ask the server for one page of its prompts."""
-
-    method: Literal["prompts/list"] = "prompts/list"
-    """Name of the method on the wire."""
-
-    params: ListPromptsRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class ListResourceTemplatesRequest(Model):
-    """Ask the server for one page of its resource templates."""
-
-    method: Literal["resources/templates/list"] = "resources/templates/list"
-    """Name of the method on the wire."""
-
-    params: ListResourceTemplatesRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class ListResourcesRequest(Model):
-    """Ask the server for one page of its resources."""
-
-    method: Literal["resources/list"] = "resources/list"
-    """Name of the method on the wire."""
-
-    params: ListResourcesRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class ListRootsRequestParams(Model):
-    """Parameters of `roots/list`: metadata only."""
-
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    if TYPE_CHECKING:  # the schema allows any other member
-
-        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
-
-
-class ListRootsResult(Model):
-    """Result of `roots/list`: all roots of the client, without pages."""
-
-    roots: list[Root]
-    """Directories and files that the server may work in; may be empty."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListToolsRequest(Model):
-    """Ask the server for one page of its tools."""
-
-    method: Literal["tools/list"] = "tools/list"
-    """Name of the method on the wire."""
-
-    params: ListToolsRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class LoggingMessageNotification(Model):
-    """Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without it,
-    the server decides.
-    """
-
-    method: Literal["notifications/message"] = "notifications/message"
-    """Name of the method on the wire."""
-
-    params: LoggingMessageNotificationParams
-    """Log message, with its severity and logger."""
-
-
-class Notification(Model):
-    """Base of all notifications: a method and its parameters. A notification gets no response."""
-
-    method: str
-    """Name of the method on the wire."""
-
-    params: NotificationParams | None = None
-    """Parameters of the notification; the method determines their type."""
-
-
-class PaginatedRequest(Model):
-    """Base of requests for paginated lists. Repeat the request with each `nextCursor` until a page has none."""
-
-    method: str
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class PingRequestParams(Model):
-    """Parameters of `ping`: metadata only."""
-
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    if TYPE_CHECKING:  # the schema allows any other member
-
-        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
-
-
-class ProgressNotificationParams(Model):
-    """Parameters of `notifications/progress`: the token and the progress so far."""
-
-    progress: Number
-    """Progress so far, in any unit; increases with every notification."""
-
-    progress_token: ProgressToken
-    """The `progressToken` in the `_meta` of the request."""
-
-    message: str | None = None
-    """Description of the current step, for users."""
-
-    total: Number | None = None
-    """Value of `progress` at the end; absent if unknown."""
-
-
-class Prompt(Model):
-    """A prompt or prompt template of a server."""
-
-    name: str
-    """Identifier of the prompt, for `prompts/get`."""
-
-    arguments: list[PromptArgument] | None = None
-    """Arguments of the prompt; absent means none."""
-
-    description: str | None = None
-    """Purpose of the prompt, for users."""
-
-
-class PromptListChangedNotification(Model):
-    """Tell the client that the server's list of prompts has changed, so that the client lists them again. No
-    subscription is needed.
-    """
-
-    method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
-    """Name of the method on the wire."""
-
-    params: PromptListChangedNotificationParams | None = None
-    """Metadata only; may be omitted."""
-
-
-class ReadResourceRequest(Model):
-    """Ask the server for the contents of a resource."""
-
-    method: Literal["resources/read"] = "resources/read"
-    """Name of the method on the wire."""
-
-    params: ReadResourceRequestParams
-    """Parameters of the method."""
-
-
-class ReadResourceResult(Model):
-    """Result of `resources/read`: contents as text or as binary data."""
-
-    contents: list[TextResourceContents | BlobResourceContents]
-    """Contents of the resource; several entries if the URI stands for a group, such as a directory."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class Request(Model):
-    """Base of all requests: a method and its parameters. A request gets a response."""
-
-    method: str
-    """Name of the method."""
-
-    params: RequestParams | None = None
-    """Parameters of the method; absent if it has none."""
-
-
-class Resource(Model):
-    """Data that a client can read from a server, such as a file, a record or a log."""
-
-    name: str
-    """Display name, for example in a list of resources."""
-
-    uri: str
-    """URI of the resource, for `resources/read`."""
-
-    annotations: Annotations | None = None
-    """Hints about audience and importance."""
-
-    description: str | None = None
-    """Description of the resource; may be shown to the model as a hint."""
-
-    mime_type: str | None = None
-    """Media type of the contents, such as `text/plain`; absent if unknown."""
-
-    size: Integer | None = None
-    """Size in bytes, before base64 encoding; absent if unknown."""
-
-
-class ResourceListChangedNotification(Model):
-    """Tell the client that the server's list of resources has changed, so that the client lists them again."""
-
-    method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
-    """Name of the method on the wire."""
-
-    params: ResourceListChangedNotificationParams | None = None
-    """Parameters of the method."""
-
-
-class ResourceTemplate(Model):
-    """A group of resources with URIs of one pattern."""
-
-    name: str
-    """Display name of the group of resources."""
-
-    uri_template: str
-    """URI template (RFC 6570), such as `file:///{path}`."""
-
-    annotations: Annotations | None = None
-    """Hints about audience and importance."""
-
-    description: str | None = None
-    """Description of the resources; may be shown to the model as a hint."""
-
-    mime_type: str | None = None
-    """Media type of all resources of the template; absent if it differs or is unknown."""
-
-
-class ResourceUpdatedNotification(Model):
-    """Tell the client that a resource has changed to which it subscribed with `resources/subscribe`."""
-
-    method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
-    """Name of the method on the wire."""
-
-    params: ResourceUpdatedNotificationParams
-    """Parameters of the method."""
-
-
-class RootsListChangedNotification(Model):
-    """Tell the server that the client's roots have changed, so that the server sends `roots/list` again."""
-
-    method: Literal["notifications/roots/list_changed"] = "notifications/roots/list_changed"
-    """Name of the method on the wire."""
-
-    params: RootsListChangedNotificationParams | None = None
-    """Parameters of the method."""
-
-
-class ServerCapabilities(Model):
-    """Capabilities of a server, declared in the result of `initialize`. An absent field means no support;
-    servers may declare further capabilities.
-    """
-
-    completions: dict[str, Json] | None = None
-    """Present if the server answers `completion/complete`."""
-
-    experimental: dict[str, dict[str, Json]] | None = None
-    """Non-standard capabilities by name, each with its settings."""
-
-    logging: dict[str, Json] | None = None
-    """Present if the server sends log messages."""
-
-    prompts: ServerCapabilitiesPrompts | None = None
-    """Present if the server has prompts."""
-
-    resources: ServerCapabilitiesResources | None = None
-    """Present if the server has resources."""
-
-    tools: ServerCapabilitiesTools | None = None
-    """Present if the server has tools."""
-
-
-class SetLevelRequest(Model):
-    """Ask the server to send log messages of a given severity or higher."""
-
-    method: Literal["logging/setLevel"] = "logging/setLevel"
-    """Name of the method on the wire."""
-
-    params: SetLevelRequestParams
-    """Parameters of the method."""
-
-
-class SubscribeRequest(Model):
-    """Ask the server to notify the client of every change of a resource, until the client unsubscribes."""
-
-    method: Literal["resources/subscribe"] = "resources/subscribe"
-    """Name of the method on the wire."""
-
-    params: SubscribeRequestParams
-    """Parameters of the method."""
-
-
-class TextContent(Model):
-    """Text in a message, prompt or tool result."""
-
-    text: str
-    """The text."""
-
-    type: Literal["text"] = "text"
-    """Type of the content block, always `text`."""
-
-    annotations: Annotations | None = None
-    """Hints about audience and importance."""
-
-
-class Tool(Model):
-    """A tool of a server: its name, description and schemas."""
-
-    input_schema: ToolInputSchema
-    """JSON Schema of the arguments, which are an object."""
-
-    name: str
-    """Identifier of the tool, unique within the server."""
-
-    annotations: ToolAnnotations | None = None
-    """Hints about the behaviour of the tool, such as whether it only reads; do not trust the hints of an
-    untrusted server.
-    """
-
-    description: str | None = None
-    """Purpose of the tool and when to use it; may be shown to the model as a hint."""
-
-
-class ToolListChangedNotification(Model):
-    """Tell the client that the server's list of tools has changed, so that the client lists them again."""
-
-    method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
-    """Name of the method on the wire."""
-
-    params: ToolListChangedNotificationParams | None = None
-    """Parameters of the method."""
-
-
-class UnsubscribeRequest(Model):
-    """Ask the server to end the notifications about a resource."""
-
-    method: Literal["resources/unsubscribe"] = "resources/unsubscribe"
-    """Name of the method on the wire."""
-
-    params: UnsubscribeRequestParams
-    """Parameters of the method."""
-
-
 CallToolResultContent = TypeAliasType(
     "CallToolResultContent",
     Annotated[TextContent | ImageContent | AudioContent | EmbeddedResource, Field(discriminator="type")],
@@ -1018,371 +835,33 @@ CallToolResultContent = TypeAliasType(
 """One content block of a tool's result: text, an image or another kind of content."""
 
 
-class CancelledNotification(Model):
-    """Tell the receiver to cancel an earlier request of the sender, which ignores its result. It may arrive too
-    late. It cannot cancel `initialize`.
-    """
-
-    method: Literal["notifications/cancelled"] = "notifications/cancelled"
-    """Name of the method on the wire."""
-
-    params: CancelledNotificationParams
-    """Parameters of the method."""
+EmptyResult: TypeAlias = Result
+"""Result without data: it only confirms success."""
 
 
-class CompleteRequest(Model):
-    """Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user
-    types it.
-    """
-
-    method: Literal["completion/complete"] = "completion/complete"
-    """Name of the method on the wire."""
-
-    params: CompleteRequestParams
-    """Parameters of the method."""
-
-
-class CreateMessageResult(Model):
-    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before the
-    server gets it.
-    """
-
-    content: Annotated[TextContent | ImageContent | AudioContent, Field(discriminator="type")]
-    """The model's output: one text, image or audio block."""
-
-    model: str
-    """Name of the model that the client used."""
-
-    role: Role
-    """Role of the message, normally `assistant`."""
-
-    stop_reason: str | None = None
-    """Reason why generation ended, such as `endTurn`, `stopSequence` or `maxTokens`; absent if unknown."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class InitializeRequest(Model):
-    """Open a connection: the client proposes a protocol revision and declares its capabilities. Send it first,
-    and never in a batch.
-    """
-
-    method: Literal["initialize"] = "initialize"
-    """Name of the method on the wire."""
-
-    params: InitializeRequestParams
-    """Proposed revision, and capabilities, name and version of the client."""
-
-
-class InitializeResult(Model):
-    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the server."""
-
-    capabilities: ServerCapabilities
-    """Optional features of the server; features that are absent stay unused."""
-
-    protocol_version: str
-    """Revision that the server chose; a client that does not support it disconnects."""
-
-    server_info: Implementation
-    """Name and version of the server program."""
-
-    instructions: str | None = None
-    """Instructions for a model about the use of the server; a client may add them to the system prompt."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-JSONRPCBatchResponse = TypeAliasType("JSONRPCBatchResponse", list[JSONRPCResponse | JSONRPCError])
-"""Responses to a batch, as one JSON array in any order; match them by `id`. Only revision 2025-03-26 has
-batches.
+LoggingLevel = TypeAliasType(
+    "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
+)
+"""Severity of a log message, as in syslog. From lowest to highest: `debug`, `info`, `notice`, `warning`,
+`error`, `critical`, `alert`, `emergency`.
 """
 
 
-class JSONRPCRequest(Model):
-    """JSON-RPC form of every request; the response has the same id."""
+ProgressToken = TypeAliasType("ProgressToken", str | Integer)
+"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
+requests.
+"""
 
-    id: RequestId
-    """Id that the response repeats: a string or an integer, unique within the session."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
+RequestId = TypeAliasType("RequestId", str | Integer)
+"""Id that links a response to its request: a string or an integer."""
 
-    method: str
-    """Name of the method on the wire."""
 
-    params: JSONRPCRequestParams | None = None
-    """Parameters of the method."""
+Role = TypeAliasType("Role", Literal["assistant", "user"])
+"""Role in a conversation with a model: `user` or `assistant`."""
 
 
-class ListPromptsResult(Model):
-    """Result of `prompts/list`: one page of prompts."""
-
-    prompts: list[Prompt]
-    """Prompts on this page; the server chooses the page size."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListResourceTemplatesResult(Model):
-    """Result of `resources/templates/list`: one page of resource templates."""
-
-    resource_templates: list[ResourceTemplate]
-    """Templates on this page; the server chooses the page size."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListResourcesResult(Model):
-    """Result of `resources/list`: one page of resources. `resources/templates/list` lists the templates."""
-
-    resources: list[Resource]
-    """Resources on this page, without their contents; the server chooses the page size."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListRootsRequest(Model):
-    """Ask the client for its roots: the directories and files that the server may work in."""
-
-    method: Literal["roots/list"] = "roots/list"
-    """Name of the method on the wire."""
-
-    params: ListRootsRequestParams | None = None
-    """Metadata only; may be omitted."""
-
-
-class ListToolsResult(Model):
-    """Result of `tools/list`: one page of tools."""
-
-    tools: list[Tool]
-    """Tools on this page; the server chooses the page size."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class PingRequest(Model):
-    """Check that the other side, client or server, still responds. Without a response in reasonable time, the
-    sender may close the connection.
-    """
-
-    method: Literal["ping"] = "ping"
-    """Name of the method on the wire."""
-
-    params: PingRequestParams | None = None
-    """Metadata only; may be omitted."""
-
-
-class ProgressNotification(Model):
-    """Tell the sender of a request with a `progressToken` about its progress. Clients and servers may send it,
-    until they send the response.
-    """
-
-    method: Literal["notifications/progress"] = "notifications/progress"
-    """Name of the method on the wire."""
-
-    params: ProgressNotificationParams
-    """Progress token and progress so far."""
-
-
-class PromptMessage(Model):
-    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
-
-    content: Annotated[
-        TextContent | ImageContent | AudioContent | EmbeddedResource, Field(discriminator="type")
-    ]
-    """Content of the message: text, an image, audio or an embedded resource."""
-
-    role: Role
-    """Role of the message: `user` or `assistant`."""
-
-
-class SamplingMessage(Model):
-    """One message of a conversation with a sampled model."""
-
-    content: Annotated[TextContent | ImageContent | AudioContent, Field(discriminator="type")]
-    """Content of the message: one text, image or audio block."""
-
-    role: Role
-    """Role of the message: `user` or `assistant`."""
-
-
-ServerNotification = TypeAliasType(
-    "ServerNotification",
-    Annotated[
-        CancelledNotification
-        | ProgressNotification
-        | ResourceListChangedNotification
-        | ResourceUpdatedNotification
-        | PromptListChangedNotification
-        | ToolListChangedNotification
-        | LoggingMessageNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Every notification that a server may send."""
-
-
-class CallToolResult(Model):
-    """Result of `tools/call`. `isError` reports that the tool failed, so that the model can read why; an unknown
-    tool is a JSON-RPC error instead.
-    """
-
-    content: list[CallToolResultContent]
-    """Output for the model, in order: text, images, audio and embedded resources."""
-
-    is_error: Boolean | None = None
-    """True if the tool ran and failed; absent means success."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-ClientNotification = TypeAliasType(
-    "ClientNotification",
-    Annotated[
-        CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Every notification that a client may send."""
-
-
-ClientRequest = TypeAliasType(
-    "ClientRequest",
-    Annotated[
-        InitializeRequest
-        | PingRequest
-        | ListResourcesRequest
-        | ListResourceTemplatesRequest
-        | ReadResourceRequest
-        | SubscribeRequest
-        | UnsubscribeRequest
-        | ListPromptsRequest
-        | GetPromptRequest
-        | ListToolsRequest
-        | CallToolRequest
-        | SetLevelRequest
-        | CompleteRequest,
-        Field(discriminator="method"),
-    ],
-)
-"""Every request that a client may send."""
-
-
-ClientResult = TypeAliasType("ClientResult", Result | CreateMessageResult | ListRootsResult)
-"""Every result that a client may return for a server's request."""
-
-
-class CreateMessageRequestParams(Model):
-    """Parameters of `sampling/createMessage`: the conversation so far and how to continue it."""
-
-    max_tokens: Integer
-    """Maximum number of tokens to generate; the client may stop earlier."""
-
-    messages: list[SamplingMessage]
-    """Conversation to continue, oldest message first."""
-
-    include_context: Literal["allServers", "none", "thisServer"] | None = None
-    """Context to add to the prompt: `none`, or the context of `thisServer` or `allServers`; the client may
-    ignore it.
-    """
-
-    metadata: dict[str, Json] | None = None
-    """Data for the model's provider, in a format that the provider defines."""
-
-    model_preferences: ModelPreferences | None = None
-    """Preferred model names, cost, speed and intelligence; the client may ignore them."""
-
-    stop_sequences: list[str] | None = None
-    """Texts that end generation when the model writes one of them."""
-
-    system_prompt: str | None = None
-    """Suggested system prompt; the client may change or ignore it."""
-
-    temperature: Number | None = None
-    """Sampling temperature, on the provider's scale; absent means that the client decides."""
-
-
-class GetPromptResult(Model):
-    """Result of `prompts/get`: messages for a model."""
-
-    messages: list[PromptMessage]
-    """Messages of the prompt, in order."""
-
-    description: str | None = None
-    """Purpose of the prompt; absent if not stated."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-JSONRPCBatchRequest = TypeAliasType("JSONRPCBatchRequest", list[JSONRPCRequest | JSONRPCNotification])
-"""Several requests and notifications sent as one JSON array. Only revision 2025-03-26 has batches."""
-
-
-JSONRPCMessage = TypeAliasType(
-    "JSONRPCMessage",
-    JSONRPCRequest
-    | JSONRPCNotification
-    | list[JSONRPCRequest | JSONRPCNotification]
-    | JSONRPCResponse
-    | JSONRPCError
-    | list[JSONRPCResponse | JSONRPCError],
-)
-"""Any message of either side: a request, a notification, a result, an error, or a batch of these."""
-
-
-ServerResult = TypeAliasType(
-    "ServerResult",
-    Result
-    | InitializeResult
-    | ListResourcesResult
-    | ListResourceTemplatesResult
-    | ReadResourceResult
-    | ListPromptsResult
-    | GetPromptResult
-    | ListToolsResult
-    | CallToolResult
-    | CompleteResult,
-)
-"""Every result that a server may return."""
-
-
-class CreateMessageRequest(Model):
-    """Ask the client to sample a model: the model writes the next message of a conversation. The client chooses
-    the model and lets the user review the request first.
-    """
-
-    method: Literal["sampling/createMessage"] = "sampling/createMessage"
-    """Name of the method on the wire."""
-
-    params: CreateMessageRequestParams
-    """Parameters of the method."""
-
-
-ServerRequest = TypeAliasType(
-    "ServerRequest",
-    Annotated[PingRequest | CreateMessageRequest | ListRootsRequest, Field(discriminator="method")],
-)
-"""Every request that a server may send."""
+complete(globals())
 
 __all__ = [
     "Annotations",
@@ -1508,3 +987,59 @@ __all__ = [
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
 ]
+
+if TYPE_CHECKING:
+    from .envelopes import (
+        CallToolRequest,
+        CancelledNotification,
+        ClientNotification,
+        ClientRequest,
+        ClientResult,
+        CompleteRequest,
+        CreateMessageRequest,
+        Cursor,
+        GetPromptRequest,
+        InitializedNotification,
+        InitializeRequest,
+        JSONRPCBatchRequest,
+        JSONRPCBatchResponse,
+        JSONRPCError,
+        JSONRPCErrorError,
+        JSONRPCMessage,
+        JSONRPCNotification,
+        JSONRPCNotificationParams,
+        JSONRPCRequest,
+        JSONRPCRequestParams,
+        JSONRPCResponse,
+        ListPromptsRequest,
+        ListResourcesRequest,
+        ListResourceTemplatesRequest,
+        ListRootsRequest,
+        ListToolsRequest,
+        LoggingMessageNotification,
+        Notification,
+        NotificationParams,
+        PaginatedRequest,
+        PaginatedRequestParams,
+        PaginatedResult,
+        PingRequest,
+        ProgressNotification,
+        PromptListChangedNotification,
+        ReadResourceRequest,
+        Request,
+        RequestParams,
+        ResourceContents,
+        ResourceListChangedNotification,
+        ResourceUpdatedNotification,
+        RootsListChangedNotification,
+        ServerNotification,
+        ServerRequest,
+        ServerResult,
+        SetLevelRequest,
+        SubscribeRequest,
+        ToolListChangedNotification,
+        UnsubscribeRequest,
+    )
+else:  # on first use
+    __getattr__ = lazy(__package__, dict.fromkeys(__all__, "envelopes"), module=__name__)
+    __dir__ = __all__.copy

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from mcp_bindgen.runtime.abi import lazy, require
 
 if TYPE_CHECKING:
-    from . import dispatcher, errors, methods, types
+    from . import dispatcher, envelopes, errors, methods, types
     from .client import Client
     from .revision import REVISION
     from .server import Context, Server
 
-__all__ = ["REVISION", "Client", "Context", "Server", "dispatcher", "errors", "methods", "types"]
+__all__ = ["REVISION", "Client", "Context", "Server", "dispatcher", "envelopes", "errors", "methods", "types"]
 
 require(6, __name__, "mcp-bindgen generate 2025-06-18")
 
@@ -31,6 +31,7 @@ if not TYPE_CHECKING:
             "Context": "server",
             "Server": "server",
             "dispatcher": "dispatcher",
+            "envelopes": "envelopes",
             "errors": "errors",
             "methods": "methods",
             "types": "types",

@@ -3,860 +3,13 @@
 # Regenerate with: mcp-bindgen generate 2025-11-25
 """Types of MCP 2025-11-25: a class or alias for each definition of the schema."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number, complete, lazy
 from pydantic import Field
 from typing_extensions import TypeAliasType
-
-
-class BaseMetadata(Model):
-    """The two names of tools, prompts, resources and arguments: `name` for programs, `title` for users."""
-
-    name: str
-    """Identifier for programs; shown to users only if `title` is absent."""
-
-    title: str | None = None
-    """Display name for users; if absent, show a tool's `annotations.title`, else `name`."""
-
-
-class BlobResourceContents(Model):
-    """Binary contents of a resource."""
-
-    blob: str
-    """Bytes of the resource, in base64."""
-
-    uri: str
-    """URI of the resource, or of its part, that has these contents."""
-
-    mime_type: str | None = None
-    """Media type of the bytes; absent if unknown."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class BooleanSchema(Model):
-    """A yes-or-no field of an elicitation form."""
-
-    type: Literal["boolean"] = "boolean"
-    """JSON type of the answer, always `boolean`."""
-
-    default: Boolean | None = None
-    """Preselected answer; absent means none."""
-
-    description: str | None = None
-    """Help text for the user."""
-
-    title: str | None = None
-    """Label of the form field; if absent, show the property's name."""
-
-
-class CancelTaskRequestParams(Model):
-    """Parameters of `tasks/cancel`: the task to stop."""
-
-    task_id: str
-    """Id of the task to stop, from its `CreateTaskResult`."""
-
-
-class ClientCapabilitiesElicitation(Model):
-    """Modes in which a client can ask its user for input; an empty object means `form` only."""
-
-    form: dict[str, Json] | None = None
-    """Present if the client can show a form made from a schema."""
-
-    url: dict[str, Json] | None = None
-    """Present if the client can send the user to a URL."""
-
-
-class ClientCapabilitiesRoots(Model):
-    """Details of a client's support for roots."""
-
-    list_changed: Boolean | None = None
-    """True if the client sends `notifications/roots/list_changed`; absent means false."""
-
-
-class ClientCapabilitiesSampling(Model):
-    """Details of a client's support for sampling."""
-
-    context: dict[str, Json] | None = None
-    """Present if the client supports `includeContext`; if absent, servers use `none` or omit it."""
-
-    tools: dict[str, Json] | None = None
-    """Present if sampling requests may contain `tools` and `toolChoice`; if absent, the client rejects them.
-    """
-
-
-class ClientCapabilitiesTasksRequestsElicitation(Model):
-    """Elicitation requests that a client can run as tasks."""
-
-    create: dict[str, Json] | None = None
-    """Present if `elicitation/create` may run as a task."""
-
-
-class ClientCapabilitiesTasksRequestsSampling(Model):
-    """Sampling requests that a client can run as tasks."""
-
-    create_message: dict[str, Json] | None = None
-    """Present if `sampling/createMessage` may run as a task."""
-
-
-class CompleteRequestParamsArgument(Model):
-    """Argument to complete."""
-
-    name: str
-    """Name of the argument or template variable."""
-
-    value: str
-    """Text that the user has typed so far, possibly empty; suggestions should match it."""
-
-
-class CompleteRequestParamsContext(Model):
-    """Values of the other arguments."""
-
-    arguments: dict[str, str] | None = None
-    """Values already chosen, by argument or template variable."""
-
-
-class CompleteResultCompletion(Model):
-    """Suggestions, the most relevant first."""
-
-    values: list[str]
-    """Suggested values, at most 100."""
-
-    has_more: Boolean | None = None
-    """True if there are matches besides `values`; absent means not stated."""
-
-    total: Integer | None = None
-    """Number of all matches, possibly more than `values` holds; absent if unknown."""
-
-
-Cursor = TypeAliasType("Cursor", str)
-"""Opaque position in a paginated list; only the server that issued it can interpret it."""
-
-
-class ElicitResult(Model):
-    """Result of `elicitation/create`: the user's choice and the entered values."""
-
-    action: Literal["accept", "cancel", "decline"]
-    """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a choice.
-    """
-
-    content: dict[str, list[str] | str | Number | Boolean] | None = None
-    """Entered values by field name; only with `accept` and in form mode."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ElicitationCompleteNotificationParams(Model):
-    """Parameters of `notifications/elicitation/complete`: the completed elicitation."""
-
-    elicitation_id: str
-    """The `elicitationId` of the request in URL mode."""
-
-
-class Error(Model):
-    """Error of a failed request, as JSON-RPC defines it."""
-
-    code: Integer
-    """Error code; JSON-RPC reserves -32768 to -32000."""
-
-    message: str
-    """Error message: one short sentence."""
-
-    data: Json = None
-    """Details as any JSON value; absent means none."""
-
-
-class GetTaskPayloadRequestParams(Model):
-    """Parameters of `tasks/result`: the task."""
-
-    task_id: str
-    """Id of the task."""
-
-
-class GetTaskPayloadResult(Model):
-    """Final result of a task: the result of its original request, such as `CallToolResult` for `tools/call`."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata; `io.modelcontextprotocol/related-task` holds the task's id."""
-
-
-class GetTaskRequestParams(Model):
-    """Parameters of `tasks/get`: the task."""
-
-    task_id: str
-    """Id of the task, from its `CreateTaskResult`."""
-
-
-class Icon(Model):
-    """Icon for user interfaces, with its sizes and theme. Fetch it with care: the address comes from the other
-    side.
-    """
-
-    src: str
-    """Address of the icon: an `https:` or `http:` URL, or a `data:` URI in base64."""
-
-    mime_type: str | None = None
-    """Media type of the icon, such as `image/png`; it takes precedence over the type that `src` declares."""
-
-    sizes: list[str] | None = None
-    """Sizes of the icon, such as `48x48` or `any`; absent means any size."""
-
-    theme: Literal["dark", "light"] | None = None
-    """Background of the icon, `light` or `dark`; absent means both."""
-
-
-class Icons(Model):
-    """Base of definitions with icons."""
-
-    icons: list[Icon] | None = None
-    """Icons to choose from; a client that shows icons supports at least PNG and JPEG."""
-
-
-class Implementation(Model):
-    """Name and version of a client or server program. The program states them itself, so do not base decisions
-    about trust on them.
-    """
-
-    name: str
-    """Name of the program, for programs; shown to users if there is no `title`."""
-
-    version: str
-    """Version of the program, in any format; not a protocol revision."""
-
-    description: str | None = None
-    """Purpose of the program, for users."""
-
-    icons: list[Icon] | None = None
-    """Logo of the program for user interfaces, in several sizes or themes."""
-
-    title: str | None = None
-    """Display name of the program; if absent, show `name`."""
-
-    website_url: str | None = None
-    """URL of the program's website."""
-
-
-class JSONRPCNotification(Model):
-    """JSON-RPC form of every notification: it has no id and gets no response."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: str
-    """Name of the method on the wire."""
-
-    params: dict[str, Json] | None = None
-    """Parameters of the notification; the method determines their type."""
-
-
-class LegacyTitledEnumSchema(Model):
-    """A form field in which the user chooses one value, with labels in a parallel list. Deprecated: use
-    `TitledSingleSelectEnumSchema`.
-
-    Deprecated since 2025-11-25: use TitledSingleSelectEnumSchema.
-    """
-
-    enum: list[str]
-    """Values to choose from."""
-
-    type: Literal["string"] = "string"
-    """JSON type of the value, always `string`."""
-
-    default: str | None = None
-    """Preselected value; absent means none."""
-
-    description: str | None = None
-    """Help text for the user."""
-
-    enum_names: list[str] | None = None
-    """Labels of the values, in the order of `enum`; not a keyword of JSON Schema."""
-
-    title: str | None = None
-    """Label of the form field; if absent, show the property's name."""
-
-
-LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-)
-"""Severity of a log message, as in syslog. From lowest to highest: `debug`, `info`, `notice`, `warning`,
-`error`, `critical`, `alert`, `emergency`.
-"""
-
-
-class LoggingMessageNotificationParams(Model):
-    """Parameters of `notifications/message`: a log message and its severity."""
-
-    data: Json
-    """Logged data: text, an object or any other JSON value; never secrets."""
-
-    level: LoggingLevel
-    """Severity of the message."""
-
-    logger: str | None = None
-    """Name of the logger; absent if not stated."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ModelHint(Model):
-    """Preferred model or family of models. The client defines the meaning of keys besides `name`."""
-
-    name: str | None = None
-    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another provider.
-    """
-
-
-class ModelPreferences(Model):
-    """Preferences of the server for the sampled model: model names and three weights. The client may ignore
-    them.
-    """
-
-    cost_priority: Annotated[Number | None, Field(ge=0, le=1)] = None
-    """Importance of a low price, from 0 (none) to 1 (highest)."""
-
-    hints: list[ModelHint] | None = None
-    """Models to try, best first; they take precedence over the weights."""
-
-    intelligence_priority: Annotated[Number | None, Field(ge=0, le=1)] = None
-    """Importance of a capable model, from 0 (none) to 1 (highest)."""
-
-    speed_priority: Annotated[Number | None, Field(ge=0, le=1)] = None
-    """Importance of a fast answer, from 0 (none) to 1 (highest)."""
-
-
-class Notification(Model):
-    """Base of all notifications: a method and its parameters. A notification gets no response."""
-
-    method: str
-    """Name of the method on the wire."""
-
-    params: dict[str, Json] | None = None
-    """Parameters of the notification; the method determines their type."""
-
-
-class NotificationParams(Model):
-    """Parameters of any notification: metadata, and the members of the method."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class NumberSchema(Model):
-    """A form field for a number, with optional limits."""
-
-    type: Literal["integer", "number"]
-    """JSON type of the answer: `integer` or `number`."""
-
-    default: Number | None = None
-    """Initial value; absent means an empty field."""
-
-    description: str | None = None
-    """Help text for the user."""
-
-    maximum: Number | None = None
-    """Largest allowed number, inclusive; absent means no upper limit."""
-
-    minimum: Number | None = None
-    """Smallest allowed number, inclusive; absent means no lower limit."""
-
-    title: str | None = None
-    """Label of the form field; if absent, show the property's name."""
-
-
-class PaginatedResult(Model):
-    """Base of paginated results: the cursor of the next page."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page. An empty string is a valid cursor."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-ProgressToken = TypeAliasType("ProgressToken", str | Integer)
-"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
-requests.
-"""
-
-
-class PromptArgument(Model):
-    """Argument of a prompt; its value is always text."""
-
-    name: str
-    """Name of the argument in `prompts/get`."""
-
-    description: str | None = None
-    """Meaning of the argument, for users."""
-
-    required: Boolean | None = None
-    """True if the argument is required; absent means false."""
-
-    title: str | None = None
-    """Display name for users; if absent, show `name`."""
-
-
-class PromptListChangedNotification(Model):
-    """Tell the client that the server's list of prompts has changed, so that the client lists them again. No
-    subscription is needed.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
-    """Name of the method on the wire."""
-
-    params: NotificationParams | None = None
-    """Metadata only; may be omitted."""
-
-
-class PromptReference(Model):
-    """Name of a prompt, to complete one of its arguments."""
-
-    name: str
-    """Name of the prompt."""
-
-    type: Literal["ref/prompt"] = "ref/prompt"
-    """Type of the reference, always `ref/prompt`."""
-
-    title: str | None = None
-    """Display name for users; if absent, show `name`."""
-
-
-class RelatedTaskMetadata(Model):
-    """Link of a message to a task; stands in `_meta` under `io.modelcontextprotocol/related-task`."""
-
-    task_id: str
-    """Id of the task."""
-
-
-class Request(Model):
-    """Base of all requests: a method and its parameters. A request gets a response."""
-
-    method: str
-    """Name of the method."""
-
-    params: dict[str, Json] | None = None
-    """Parameters of the method; absent if it has none."""
-
-
-RequestId = TypeAliasType("RequestId", str | Integer)
-"""Id that links a response to its request: a string or an integer."""
-
-
-class RequestMeta(Model):
-    """Metadata of a request."""
-
-    progress_token: ProgressToken | None = None
-    """Requests progress notifications, which repeat this token; absent means none."""
-
-    if TYPE_CHECKING:  # the schema allows any other member
-
-        def __init__(self, *, progress_token: ProgressToken | None = None, **members: Json) -> None: ...
-
-
-class RequestParams(Model):
-    """Base of the parameters of requests."""
-
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ResourceContents(Model):
-    """Base of text and binary resource contents."""
-
-    uri: str
-    """URI of the resource, or of its part, that has these contents."""
-
-    mime_type: str | None = None
-    """Media type of the contents, such as `text/plain`; absent if unknown."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ResourceListChangedNotification(Model):
-    """Tell the client that the server's list of resources has changed, so that the client lists them again."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
-    """Name of the method on the wire."""
-
-    params: NotificationParams | None = None
-    """Parameters of the method."""
-
-
-class ResourceRequestParams(Model):
-    """Base of the parameters of requests about one resource."""
-
-    uri: str
-    """URI of the resource; the server defines the meaning of its scheme."""
-
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ResourceTemplateReference(Model):
-    """URI of a resource or resource template, to complete one of its variables."""
-
-    type: Literal["ref/resource"] = "ref/resource"
-    """Type of the reference, always `ref/resource`."""
-
-    uri: str
-    """Resource URI, or a template such as `file:///{path}`."""
-
-
-class ResourceUpdatedNotificationParams(Model):
-    """Parameters of `notifications/resources/updated`: the changed resource."""
-
-    uri: str
-    """URI of the changed resource; it may be a part of the subscribed resource."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class Result(Model):
-    """Base of all results: metadata. The method determines further members."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-Role = TypeAliasType("Role", Literal["assistant", "user"])
-"""Role in a conversation with a model: `user` or `assistant`."""
-
-
-class Root(Model):
-    """A directory or file that the server may work in."""
-
-    uri: str
-    """Location of the root as a `file://` URI, the only allowed scheme."""
-
-    name: str | None = None
-    """Display name for users and logs; absent means none."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class RootsListChangedNotification(Model):
-    """Tell the server that the client's roots have changed, so that the server sends `roots/list` again."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/roots/list_changed"] = "notifications/roots/list_changed"
-    """Name of the method on the wire."""
-
-    params: NotificationParams | None = None
-    """Parameters of the method."""
-
-
-class ServerCapabilitiesPrompts(Model):
-    """Details of a server's support for prompts."""
-
-    list_changed: Boolean | None = None
-    """True if the server sends `notifications/prompts/list_changed`; absent means false."""
-
-
-class ServerCapabilitiesResources(Model):
-    """Details of a server's support for resources."""
-
-    list_changed: Boolean | None = None
-    """True if the server sends `notifications/resources/list_changed`; absent means false."""
-
-    subscribe: Boolean | None = None
-    """True if the server accepts `resources/subscribe`; absent means false."""
-
-
-class ServerCapabilitiesTasksRequestsTools(Model):
-    """Tool requests that a server can run as tasks."""
-
-    call: dict[str, Json] | None = None
-    """Present if `tools/call` may run as a task; the `execution` of each tool refines this."""
-
-
-class ServerCapabilitiesTools(Model):
-    """Details of a server's support for tools."""
-
-    list_changed: Boolean | None = None
-    """True if the server sends `notifications/tools/list_changed`; absent means false."""
-
-
-class SetLevelRequestParams(Model):
-    """Parameters of `logging/setLevel`: the lowest severity to send."""
-
-    level: LoggingLevel
-    """Lowest severity of log messages to send."""
-
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class StringSchema(Model):
-    """A form field for text."""
-
-    type: Literal["string"] = "string"
-    """JSON type of the value, always `string`."""
-
-    default: str | None = None
-    """Initial value; absent means an empty field."""
-
-    description: str | None = None
-    """Help text for the user."""
-
-    format: Literal["date", "date-time", "email", "uri"] | None = None
-    """Format of the text: `date`, `date-time`, `email` or `uri`; absent means any text."""
-
-    max_length: Integer | None = None
-    """Maximum length in characters; absent means no limit."""
-
-    min_length: Integer | None = None
-    """Minimum length in characters; absent means no limit."""
-
-    title: str | None = None
-    """Label of the form field; if absent, show the property's name."""
-
-
-class SubscribeRequestParams(Model):
-    """Parameters of `resources/subscribe`: the resource's URI."""
-
-    uri: str
-    """URI of the resource; the server defines the meaning of its scheme."""
-
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class TaskMetadata(Model):
-    """Options of a new task, in the `task` parameter of a request."""
-
-    ttl: Integer | None = None
-    """Time in milliseconds to keep the task after its creation; absent means that the receiver decides."""
-
-
-TaskStatus = TypeAliasType(
-    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
-)
-"""Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
-final.
-"""
-
-
-class TaskStatusNotificationParams(Model):
-    """Parameters of `notifications/tasks/status`: the complete state of the task."""
-
-    created_at: str
-    """Time when the task was created, in ISO 8601."""
-
-    last_updated_at: str
-    """Time of the task's last change, in ISO 8601."""
-
-    status: TaskStatus
-    """Status of the task."""
-
-    task_id: str
-    """Id of the task."""
-
-    ttl: Integer | None
-    """Time in milliseconds that the task is kept after its creation; null means without limit."""
-
-    poll_interval: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender decides.
-    """
-
-    status_message: str | None = None
-    """Message for users about the status, such as the cause of a failure; absent means none."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class TextResourceContents(Model):
-    """Text contents of a resource. Binary contents are `BlobResourceContents`."""
-
-    text: str
-    """The text."""
-
-    uri: str
-    """URI of the resource, or of its part, that has these contents."""
-
-    mime_type: str | None = None
-    """Media type of the contents, such as `text/plain`; absent if unknown."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class TitledMultiSelectEnumSchemaItemsAnyOf(Model):
-    """One option of a form field with several choices."""
-
-    const: str
-    """Value of the option in the answer."""
-
-    title: str
-    """Label of the option."""
-
-
-class TitledSingleSelectEnumSchemaOneOf(Model):
-    """One option of a form field with a single choice."""
-
-    const: str
-    """Value of the option in the answer."""
-
-    title: str
-    """Label of the option."""
-
-
-class ToolAnnotations(Model):
-    """Hints about the behaviour of a tool. They may be wrong: do not base decisions on the hints of an untrusted
-    server.
-    """
-
-    destructive_hint: Boolean | None = None
-    """True if the tool may delete or overwrite data, false if it only adds; absent means true. Irrelevant for a
-    read-only tool.
-    """
-
-    idempotent_hint: Boolean | None = None
-    """True if a repeated call with equal arguments has no further effect; absent means false. Irrelevant for a
-    read-only tool.
-    """
-
-    open_world_hint: Boolean | None = None
-    """True if the tool accesses external systems, such as the web; absent means true."""
-
-    read_only_hint: Boolean | None = None
-    """True if the tool changes nothing; absent means false."""
-
-    title: str | None = None
-    """Display name for users, shown if the tool itself has no `title`."""
-
-
-class ToolChoice(Model):
-    """Use of tools by the model during a sampling request."""
-
-    mode: Literal["auto", "none", "required"] | None = None
-    """`auto`: the model decides; `required`: at least one tool call; `none`: no tool calls. Absent means `auto`.
-    """
-
-
-class ToolExecution(Model):
-    """Ways to run a tool."""
-
-    task_support: Literal["forbidden", "optional", "required"] | None = None
-    """Whether running the tool as a task is `forbidden`, `optional` or `required`; absent means `forbidden`.
-    """
-
-
-class ToolInputSchema(Model):
-    """JSON Schema of a tool's arguments, which are an object."""
-
-    type: Literal["object"] = "object"
-    """JSON type of the arguments, always `object`."""
-
-    schema_: Annotated[str | None, Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; absent means draft 2020-12."""
-
-    properties: dict[str, dict[str, Json] | Boolean] | None = None
-    """Schemas of the arguments by name; absent means none."""
-
-    required: list[str] | None = None
-    """Names of the required arguments; absent means none."""
-
-
-class ToolListChangedNotification(Model):
-    """Tell the client that the server's list of tools has changed, so that the client lists them again."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
-    """Name of the method on the wire."""
-
-    params: NotificationParams | None = None
-    """Parameters of the method."""
-
-
-class ToolOutputSchema(Model):
-    """JSON Schema of `structuredContent` in a tool's results, which is an object."""
-
-    type: Literal["object"] = "object"
-    """JSON type of the output, always `object`."""
-
-    schema_: Annotated[str | None, Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; absent means draft 2020-12."""
-
-    properties: dict[str, dict[str, Json] | Boolean] | None = None
-    """Schemas of the output's members by name; absent means none."""
-
-    required: list[str] | None = None
-    """Names of the required members; absent means none."""
-
-
-class ToolUseContent(Model):
-    """Tool call of the model in sampling."""
-
-    id: str
-    """Id of the call; the tool result repeats it as `toolUseId`."""
-
-    input: dict[str, Json]
-    """Arguments by name, as the tool's `inputSchema` describes them."""
-
-    name: str
-    """Name of the tool."""
-
-    type: Literal["tool_use"] = "tool_use"
-    """Type of the content block, always `tool_use`."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata of the block; repeat it unchanged in later sampling requests, so that caches match."""
-
-
-class UnsubscribeRequestParams(Model):
-    """Parameters of `resources/unsubscribe`: the resource's URI."""
-
-    uri: str
-    """URI of the resource, as in `resources/subscribe`."""
-
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class UntitledMultiSelectEnumSchemaItems(Model):
-    """Options of a form field, without labels."""
-
-    enum: list[str]
-    """Values to choose from."""
-
-    type: Literal["string"] = "string"
-    """JSON type of each value, always `string`."""
-
-
-class UntitledSingleSelectEnumSchema(Model):
-    """A form field in which the user chooses one value, without labels."""
-
-    enum: list[str]
-    """Values to choose from."""
-
-    type: Literal["string"] = "string"
-    """JSON type of the value, always `string`."""
-
-    default: str | None = None
-    """Preselected value; absent means none."""
-
-    description: str | None = None
-    """Help text for the user."""
-
-    title: str | None = None
-    """Label of the form field; if absent, show the property's name."""
 
 
 class Annotations(Model):
@@ -891,6 +44,38 @@ class AudioContent(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
+class BlobResourceContents(Model):
+    """Binary contents of a resource."""
+
+    blob: str
+    """Bytes of the resource, in base64."""
+
+    uri: str
+    """URI of the resource, or of its part, that has these contents."""
+
+    mime_type: str | None = None
+    """Media type of the bytes; absent if unknown."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class BooleanSchema(Model):
+    """A yes-or-no field of an elicitation form."""
+
+    type: Literal["boolean"] = "boolean"
+    """JSON type of the answer, always `boolean`."""
+
+    default: Boolean | None = None
+    """Preselected answer; absent means none."""
+
+    description: str | None = None
+    """Help text for the user."""
+
+    title: str | None = None
+    """Label of the form field; if absent, show the property's name."""
+
+
 class CallToolRequestParams(Model):
     """Parameters of `tools/call`: the tool's name and its arguments."""
 
@@ -907,22 +92,29 @@ class CallToolRequestParams(Model):
     """Metadata of the request; a `progressToken` here asks for progress notifications."""
 
 
-class CancelTaskRequest(Model):
-    """Ask the side that runs a task to stop it; clients and servers may send it. A task that has ended is
-    refused with -32602.
+class CallToolResult(Model):
+    """Result of `tools/call`. `isError` reports that the tool failed, so that the model can read why; an unknown
+    tool is a JSON-RPC error instead.
     """
 
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
+    content: list[ContentBlock]
+    """Output for the model, as content blocks in order."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
+    is_error: Boolean | None = None
+    """True if the tool ran and failed; absent means success."""
 
-    method: Literal["tasks/cancel"] = "tasks/cancel"
-    """Name of the method on the wire."""
+    structured_content: dict[str, Json] | None = None
+    """Output for programs, as a JSON object; valid against the tool's `outputSchema` if it has one."""
 
-    params: CancelTaskRequestParams
-    """Parameters of the method."""
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class CancelTaskRequestParams(Model):
+    """Parameters of `tasks/cancel`: the task to stop."""
+
+    task_id: str
+    """Id of the task to stop, from its `CreateTaskResult`."""
 
 
 class CancelTaskResult(Model):
@@ -969,6 +161,68 @@ class CancelledNotificationParams(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
+class ClientCapabilities(Model):
+    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may declare
+    further capabilities.
+    """
+
+    elicitation: ClientCapabilitiesElicitation | None = None
+    """Present if servers may ask the user for input; an empty object means forms only."""
+
+    experimental: dict[str, dict[str, Json]] | None = None
+    """Non-standard capabilities by name, each with its settings."""
+
+    roots: ClientCapabilitiesRoots | None = None
+    """Present if the client answers `roots/list`."""
+
+    sampling: ClientCapabilitiesSampling | None = None
+    """Present if servers may ask the client to sample a model."""
+
+    tasks: ClientCapabilitiesTasks | None = None
+    """Present if the client can run requests of the server as tasks."""
+
+
+class ClientCapabilitiesElicitation(Model):
+    """Modes in which a client can ask its user for input; an empty object means `form` only."""
+
+    form: dict[str, Json] | None = None
+    """Present if the client can show a form made from a schema."""
+
+    url: dict[str, Json] | None = None
+    """Present if the client can send the user to a URL."""
+
+
+class ClientCapabilitiesRoots(Model):
+    """Details of a client's support for roots."""
+
+    list_changed: Boolean | None = None
+    """True if the client sends `notifications/roots/list_changed`; absent means false."""
+
+
+class ClientCapabilitiesSampling(Model):
+    """Details of a client's support for sampling."""
+
+    context: dict[str, Json] | None = None
+    """Present if the client supports `includeContext`; if absent, servers use `none` or omit it."""
+
+    tools: dict[str, Json] | None = None
+    """Present if sampling requests may contain `tools` and `toolChoice`; if absent, the client rejects them.
+    """
+
+
+class ClientCapabilitiesTasks(Model):
+    """Details of a client's support for running requests as tasks."""
+
+    cancel: dict[str, Json] | None = None
+    """Present if the client accepts `tasks/cancel`."""
+
+    list_: dict[str, Json] | None = None
+    """Present if the client accepts `tasks/list`."""
+
+    requests: ClientCapabilitiesTasksRequests | None = None
+    """Requests that may run as tasks; absent ones may not."""
+
+
 class ClientCapabilitiesTasksRequests(Model):
     """Requests that a client can run as tasks, by group; absent groups are not supported."""
 
@@ -977,6 +231,20 @@ class ClientCapabilitiesTasksRequests(Model):
 
     sampling: ClientCapabilitiesTasksRequestsSampling | None = None
     """Sampling requests that may run as tasks."""
+
+
+class ClientCapabilitiesTasksRequestsElicitation(Model):
+    """Elicitation requests that a client can run as tasks."""
+
+    create: dict[str, Json] | None = None
+    """Present if `elicitation/create` may run as a task."""
+
+
+class ClientCapabilitiesTasksRequestsSampling(Model):
+    """Sampling requests that a client can run as tasks."""
+
+    create_message: dict[str, Json] | None = None
+    """Present if `sampling/createMessage` may run as a task."""
 
 
 class CompleteRequestParams(Model):
@@ -995,6 +263,23 @@ class CompleteRequestParams(Model):
     """Metadata of the request; a `progressToken` here asks for progress notifications."""
 
 
+class CompleteRequestParamsArgument(Model):
+    """Argument to complete."""
+
+    name: str
+    """Name of the argument or template variable."""
+
+    value: str
+    """Text that the user has typed so far, possibly empty; suggestions should match it."""
+
+
+class CompleteRequestParamsContext(Model):
+    """Values of the other arguments."""
+
+    arguments: dict[str, str] | None = None
+    """Values already chosen, by argument or template variable."""
+
+
 class CompleteResult(Model):
     """Result of `completion/complete`: suggestions for an argument."""
 
@@ -1003,6 +288,145 @@ class CompleteResult(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class CompleteResultCompletion(Model):
+    """Suggestions, the most relevant first."""
+
+    values: list[str]
+    """Suggested values, at most 100."""
+
+    has_more: Boolean | None = None
+    """True if there are matches besides `values`; absent means not stated."""
+
+    total: Integer | None = None
+    """Number of all matches, possibly more than `values` holds; absent if unknown."""
+
+
+class CreateMessageRequestParams(Model):
+    """Parameters of `sampling/createMessage`: the conversation so far and how to continue it."""
+
+    max_tokens: Integer
+    """Maximum number of tokens to generate; the client may stop earlier."""
+
+    messages: list[SamplingMessage]
+    """Conversation to continue, oldest message first."""
+
+    include_context: Literal["allServers", "none", "thisServer"] | None = None
+    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` are deprecated and
+    require the capability `sampling.context`.
+
+    Deprecated since 2025-11-25: leave it out or send `none`.
+    """
+
+    metadata: dict[str, Json] | None = None
+    """Data for the model's provider, in a format that the provider defines."""
+
+    model_preferences: ModelPreferences | None = None
+    """Preferred model names, cost, speed and intelligence; the client may ignore them."""
+
+    stop_sequences: list[str] | None = None
+    """Texts that end generation when the model writes one of them."""
+
+    system_prompt: str | None = None
+    """Suggested system prompt; the client may change or ignore it."""
+
+    task: TaskMetadata | None = None
+    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary request.
+    """
+
+    temperature: Number | None = None
+    """Sampling temperature, on the provider's scale; absent means that the client decides."""
+
+    tool_choice: ToolChoice | None = None
+    """Whether the model may or must call tools; absent means mode `auto`. Requires the capability
+    `sampling.tools`.
+    """
+
+    tools: list[Tool] | None = None
+    """Tools that the model may call. Requires the capability `sampling.tools`; other clients reject the request.
+    """
+
+    meta: RequestMeta | None = None
+    """Metadata of the request; a `progressToken` here asks for progress notifications."""
+
+
+class CreateMessageResult(Model):
+    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before the
+    server gets it.
+    """
+
+    content: (
+        TextContent
+        | ImageContent
+        | AudioContent
+        | ToolUseContent
+        | ToolResultContent
+        | list[SamplingMessageContentBlock]
+    )
+    """The model's output: one content block or a list of blocks, including tool calls."""
+
+    model: str
+    """Name of the model that the client used."""
+
+    role: Role
+    """Role of the message, normally `assistant`."""
+
+    stop_reason: str | None = None
+    """Reason why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a value of the provider;
+    absent if unknown.
+    """
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class CreateTaskResult(Model):
+    """Immediate result of a request that runs as a task. Fetch the final result with `tasks/result`."""
+
+    task: Task
+    """The new task, with its id."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ElicitRequestFormParams(Model):
+    """Parameters of `elicitation/create` in form mode: a message and the form fields. Never ask for passwords or
+    other secrets with a form.
+    """
+
+    message: str
+    """Message that explains to the user which input is needed, and why."""
+
+    requested_schema: ElicitRequestFormParamsRequestedSchema
+    """JSON Schema of the form: a flat object."""
+
+    mode: Literal["form"] | None = None
+    """Mode of the request, always `form`; absent means the same."""
+
+    task: TaskMetadata | None = None
+    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary request.
+    """
+
+    meta: RequestMeta | None = None
+    """Metadata of the request; a `progressToken` here asks for progress notifications."""
+
+
+class ElicitRequestFormParamsRequestedSchema(Model):
+    """JSON Schema of a form: an object without nested objects."""
+
+    properties: dict[str, PrimitiveSchemaDefinition]
+    """Form fields by name."""
+
+    type: Literal["object"] = "object"
+    """JSON type of the answer, always `object`."""
+
+    schema_: Annotated[str | None, Field(alias="$schema")] = None
+    """URI of the JSON Schema dialect."""
+
+    required: list[str] | None = None
+    """Names of the required fields; absent means none."""
 
 
 class ElicitRequestURLParams(Model):
@@ -1028,17 +452,25 @@ class ElicitRequestURLParams(Model):
     """Metadata of the request; a `progressToken` here asks for progress notifications."""
 
 
-class ElicitationCompleteNotification(Model):
-    """Tell the client that the user has completed an elicitation in URL mode. Servers need not send it."""
+class ElicitResult(Model):
+    """Result of `elicitation/create`: the user's choice and the entered values."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
+    action: Literal["accept", "cancel", "decline"]
+    """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a choice.
+    """
 
-    method: Literal["notifications/elicitation/complete"] = "notifications/elicitation/complete"
-    """Name of the method on the wire."""
+    content: dict[str, list[str] | str | Number | Boolean] | None = None
+    """Entered values by field name; only with `accept` and in form mode."""
 
-    params: ElicitationCompleteNotificationParams
-    """Parameters of the method."""
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ElicitationCompleteNotificationParams(Model):
+    """Parameters of `notifications/elicitation/complete`: the completed elicitation."""
+
+    elicitation_id: str
+    """The `elicitationId` of the request in URL mode."""
 
 
 class EmbeddedResource(Model):
@@ -1057,10 +489,6 @@ class EmbeddedResource(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-EmptyResult: TypeAlias = Result
-"""Result without data: it only confirms success."""
-
-
 class GetPromptRequestParams(Model):
     """Parameters of `prompts/get`: the prompt's name and its arguments."""
 
@@ -1074,40 +502,38 @@ class GetPromptRequestParams(Model):
     """Metadata of the request; a `progressToken` here asks for progress notifications."""
 
 
-class GetTaskPayloadRequest(Model):
-    """Ask the side that runs a task for the task's final result; clients and servers may send it. The response
-    waits until the task has ended.
-    """
+class GetPromptResult(Model):
+    """Result of `prompts/get`: messages for a model."""
 
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
+    messages: list[PromptMessage]
+    """Messages of the prompt, in order."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
+    description: str | None = None
+    """Purpose of the prompt; absent if not stated."""
 
-    method: Literal["tasks/result"] = "tasks/result"
-    """Name of the method on the wire."""
-
-    params: GetTaskPayloadRequestParams
-    """Parameters of the method."""
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class GetTaskRequest(Model):
-    """Ask the side that runs a task for its state; clients and servers may send it. Wait at least `pollInterval`
-    between two requests.
-    """
+class GetTaskPayloadRequestParams(Model):
+    """Parameters of `tasks/result`: the task."""
 
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
+    task_id: str
+    """Id of the task."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
 
-    method: Literal["tasks/get"] = "tasks/get"
-    """Name of the method on the wire."""
+class GetTaskPayloadResult(Model):
+    """Final result of a task: the result of its original request, such as `CallToolResult` for `tools/call`."""
 
-    params: GetTaskRequestParams
-    """Parameters of the method."""
+    meta: dict[str, Json] | None = None
+    """Metadata; `io.modelcontextprotocol/related-task` holds the task's id."""
+
+
+class GetTaskRequestParams(Model):
+    """Parameters of `tasks/get`: the task."""
+
+    task_id: str
+    """Id of the task, from its `CreateTaskResult`."""
 
 
 class GetTaskResult(Model):
@@ -1139,6 +565,24 @@ class GetTaskResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
+class Icon(Model):
+    """Icon for user interfaces, with its sizes and theme. Fetch it with care: the address comes from the other
+    side.
+    """
+
+    src: str
+    """Address of the icon: an `https:` or `http:` URL, or a `data:` URI in base64."""
+
+    mime_type: str | None = None
+    """Media type of the icon, such as `image/png`; it takes precedence over the type that `src` declares."""
+
+    sizes: list[str] | None = None
+    """Sizes of the icon, such as `48x48` or `any`; absent means any size."""
+
+    theme: Literal["dark", "light"] | None = None
+    """Background of the icon, `light` or `dark`; absent means both."""
+
+
 class ImageContent(Model):
     """An image in a message, prompt or tool result."""
 
@@ -1158,75 +602,128 @@ class ImageContent(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class InitializedNotification(Model):
-    """Tell the server that the client has received the result of `initialize`, so normal operation may begin."""
+class Implementation(Model):
+    """Name and version of a client or server program. The program states them itself, so do not base decisions
+    about trust on them.
+    """
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
+    name: str
+    """Name of the program, for programs; shown to users if there is no `title`."""
 
-    method: Literal["notifications/initialized"] = "notifications/initialized"
-    """Name of the method on the wire."""
+    version: str
+    """Version of the program, in any format; not a protocol revision."""
 
-    params: NotificationParams | None = None
-    """Metadata only; may be omitted."""
+    description: str | None = None
+    """Purpose of the program, for users."""
 
+    icons: list[Icon] | None = None
+    """Logo of the program for user interfaces, in several sizes or themes."""
 
-class JSONRPCErrorResponse(Model):
-    """JSON-RPC response to a request that failed."""
+    title: str | None = None
+    """Display name of the program; if absent, show `name`."""
 
-    error: Error
-    """Error code, message and optional details."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    id: RequestId | None = None
-    """Id of the failed request; absent if it could not be read."""
+    website_url: str | None = None
+    """URL of the program's website."""
 
 
-class JSONRPCRequest(Model):
-    """JSON-RPC form of every request; the response has the same id."""
+class InitializeRequestParams(Model):
+    """Parameters of `initialize`: the proposed revision, and capabilities, name and version of the client."""
 
-    id: RequestId
-    """Id that the response repeats: a string or an integer, unique within the session."""
+    capabilities: ClientCapabilities
+    """Optional features of the client; features that are absent stay unused."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
+    client_info: Implementation
+    """Name and version of the client program."""
 
-    method: str
-    """Name of the method on the wire."""
+    protocol_version: str
+    """Revision that the client proposes, such as `2025-06-18`; normally its newest."""
 
-    params: dict[str, Json] | None = None
-    """Parameters of the method."""
-
-
-class JSONRPCResultResponse(Model):
-    """JSON-RPC response to a request that succeeded."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: Result
-    """Result of the request; the method determines its type."""
+    meta: RequestMeta | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class ListRootsRequest(Model):
-    """Ask the client for its roots: the directories and files that the server may work in."""
+class InitializeResult(Model):
+    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the server."""
 
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
+    capabilities: ServerCapabilities
+    """Optional features of the server; features that are absent stay unused."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
+    protocol_version: str
+    """Revision that the server chose; a client that does not support it disconnects."""
 
-    method: Literal["roots/list"] = "roots/list"
-    """Name of the method on the wire."""
+    server_info: Implementation
+    """Name and version of the server program."""
 
-    params: RequestParams | None = None
-    """Metadata only; may be omitted."""
+    instructions: str | None = None
+    """Instructions for a model about the use of the server; a client may add them to the system prompt."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class LegacyTitledEnumSchema(Model):
+    """A form field in which the user chooses one value, with labels in a parallel list. Deprecated: use
+    `TitledSingleSelectEnumSchema`.
+
+    Deprecated since 2025-11-25: use TitledSingleSelectEnumSchema.
+    """
+
+    enum: list[str]
+    """Values to choose from."""
+
+    type: Literal["string"] = "string"
+    """JSON type of the value, always `string`."""
+
+    default: str | None = None
+    """Preselected value; absent means none."""
+
+    description: str | None = None
+    """Help text for the user."""
+
+    enum_names: list[str] | None = None
+    """Labels of the values, in the order of `enum`; not a keyword of JSON Schema."""
+
+    title: str | None = None
+    """Label of the form field; if absent, show the property's name."""
+
+
+class ListPromptsResult(Model):
+    """Result of `prompts/list`: one page of prompts."""
+
+    prompts: list[Prompt]
+    """Prompts on this page; the server chooses the page size."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ListResourceTemplatesResult(Model):
+    """Result of `resources/templates/list`: one page of resource templates."""
+
+    resource_templates: list[ResourceTemplate]
+    """Templates on this page; the server chooses the page size."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ListResourcesResult(Model):
+    """Result of `resources/list`: one page of resources. `resources/templates/list` lists the templates."""
+
+    resources: list[Resource]
+    """Resources on this page, without their contents; the server chooses the page size."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class ListRootsResult(Model):
@@ -1239,19 +736,101 @@ class ListRootsResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class LoggingMessageNotification(Model):
-    """Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without it,
-    the server decides.
+class ListTasksResult(Model):
+    """Result of `tasks/list`: one page of the tasks that the receiver runs for the sender."""
+
+    tasks: list[Task]
+    """Tasks on this page, with their state."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ListToolsResult(Model):
+    """Result of `tools/list`: one page of tools."""
+
+    tools: list[Tool]
+    """Tools on this page; the server chooses the page size."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class LoggingMessageNotificationParams(Model):
+    """Parameters of `notifications/message`: a log message and its severity."""
+
+    data: Json
+    """Logged data: text, an object or any other JSON value; never secrets."""
+
+    level: LoggingLevel
+    """Severity of the message."""
+
+    logger: str | None = None
+    """Name of the logger; absent if not stated."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ModelHint(Model):
+    """Preferred model or family of models. The client defines the meaning of keys besides `name`."""
+
+    name: str | None = None
+    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another provider.
     """
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
 
-    method: Literal["notifications/message"] = "notifications/message"
-    """Name of the method on the wire."""
+class ModelPreferences(Model):
+    """Preferences of the server for the sampled model: model names and three weights. The client may ignore
+    them.
+    """
 
-    params: LoggingMessageNotificationParams
-    """Log message, with its severity and logger."""
+    cost_priority: Annotated[Number | None, Field(ge=0, le=1)] = None
+    """Importance of a low price, from 0 (none) to 1 (highest)."""
+
+    hints: list[ModelHint] | None = None
+    """Models to try, best first; they take precedence over the weights."""
+
+    intelligence_priority: Annotated[Number | None, Field(ge=0, le=1)] = None
+    """Importance of a capable model, from 0 (none) to 1 (highest)."""
+
+    speed_priority: Annotated[Number | None, Field(ge=0, le=1)] = None
+    """Importance of a fast answer, from 0 (none) to 1 (highest)."""
+
+
+class NotificationParams(Model):
+    """Parameters of any notification: metadata, and the members of the method."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class NumberSchema(Model):
+    """A form field for a number, with optional limits."""
+
+    type: Literal["integer", "number"]
+    """JSON type of the answer: `integer` or `number`."""
+
+    default: Number | None = None
+    """Initial value; absent means an empty field."""
+
+    description: str | None = None
+    """Help text for the user."""
+
+    maximum: Number | None = None
+    """Largest allowed number, inclusive; absent means no upper limit."""
+
+    minimum: Number | None = None
+    """Smallest allowed number, inclusive; absent means no lower limit."""
+
+    title: str | None = None
+    """Label of the form field; if absent, show the property's name."""
 
 
 class PaginatedRequestParams(Model):
@@ -1262,24 +841,6 @@ class PaginatedRequestParams(Model):
 
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class PingRequest(Model):
-    """Check that the other side, client or server, still responds. Without a response in reasonable time, the
-    sender may close the connection.
-    """
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["ping"] = "ping"
-    """Name of the method on the wire."""
-
-    params: RequestParams | None = None
-    """Metadata only; may be omitted."""
 
 
 class ProgressNotificationParams(Model):
@@ -1323,6 +884,45 @@ class Prompt(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
+class PromptArgument(Model):
+    """Argument of a prompt; its value is always text."""
+
+    name: str
+    """Name of the argument in `prompts/get`."""
+
+    description: str | None = None
+    """Meaning of the argument, for users."""
+
+    required: Boolean | None = None
+    """True if the argument is required; absent means false."""
+
+    title: str | None = None
+    """Display name for users; if absent, show `name`."""
+
+
+class PromptMessage(Model):
+    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
+
+    content: ContentBlock
+    """Content of the message: text, an image, audio, a resource link or an embedded resource."""
+
+    role: Role
+    """Role of the message: `user` or `assistant`."""
+
+
+class PromptReference(Model):
+    """Name of a prompt, to complete one of its arguments."""
+
+    name: str
+    """Name of the prompt."""
+
+    type: Literal["ref/prompt"] = "ref/prompt"
+    """Type of the reference, always `ref/prompt`."""
+
+    title: str | None = None
+    """Display name for users; if absent, show `name`."""
+
+
 class ReadResourceRequestParams(Model):
     """Parameters of `resources/read`: the resource's URI."""
 
@@ -1340,6 +940,24 @@ class ReadResourceResult(Model):
     """Contents of the resource; several entries if the URI stands for a group, such as a directory."""
 
     meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class RequestMeta(Model):
+    """Metadata of a request."""
+
+    progress_token: ProgressToken | None = None
+    """Requests progress notifications, which repeat this token; absent means none."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, progress_token: ProgressToken | None = None, **members: Json) -> None: ...
+
+
+class RequestParams(Model):
+    """Base of the parameters of requests."""
+
+    meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
@@ -1436,17 +1054,122 @@ class ResourceTemplate(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class ResourceUpdatedNotification(Model):
-    """Tell the client that a resource has changed to which it subscribed with `resources/subscribe`."""
+class ResourceTemplateReference(Model):
+    """URI of a resource or resource template, to complete one of its variables."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
+    type: Literal["ref/resource"] = "ref/resource"
+    """Type of the reference, always `ref/resource`."""
 
-    method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
-    """Name of the method on the wire."""
+    uri: str
+    """Resource URI, or a template such as `file:///{path}`."""
 
-    params: ResourceUpdatedNotificationParams
-    """Parameters of the method."""
+
+class ResourceUpdatedNotificationParams(Model):
+    """Parameters of `notifications/resources/updated`: the changed resource."""
+
+    uri: str
+    """URI of the changed resource; it may be a part of the subscribed resource."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class Result(Model):
+    """Base of all results: metadata. The method determines further members."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class Root(Model):
+    """A directory or file that the server may work in."""
+
+    uri: str
+    """Location of the root as a `file://` URI, the only allowed scheme."""
+
+    name: str | None = None
+    """Display name for users and logs; absent means none."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class SamplingMessage(Model):
+    """One message of a conversation with a sampled model."""
+
+    content: (
+        TextContent
+        | ImageContent
+        | AudioContent
+        | ToolUseContent
+        | ToolResultContent
+        | list[SamplingMessageContentBlock]
+    )
+    """Content of the message: one content block or a list of blocks, including tool calls and tool results.
+    """
+
+    role: Role
+    """Role of the message: `user` or `assistant`."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ServerCapabilities(Model):
+    """Capabilities of a server, declared in the result of `initialize`. An absent field means no support;
+    servers may declare further capabilities.
+    """
+
+    completions: dict[str, Json] | None = None
+    """Present if the server answers `completion/complete`."""
+
+    experimental: dict[str, dict[str, Json]] | None = None
+    """Non-standard capabilities by name, each with its settings."""
+
+    logging: dict[str, Json] | None = None
+    """Present if the server sends log messages."""
+
+    prompts: ServerCapabilitiesPrompts | None = None
+    """Present if the server has prompts."""
+
+    resources: ServerCapabilitiesResources | None = None
+    """Present if the server has resources."""
+
+    tasks: ServerCapabilitiesTasks | None = None
+    """Present if clients may run requests as tasks."""
+
+    tools: ServerCapabilitiesTools | None = None
+    """Present if the server has tools."""
+
+
+class ServerCapabilitiesPrompts(Model):
+    """Details of a server's support for prompts."""
+
+    list_changed: Boolean | None = None
+    """True if the server sends `notifications/prompts/list_changed`; absent means false."""
+
+
+class ServerCapabilitiesResources(Model):
+    """Details of a server's support for resources."""
+
+    list_changed: Boolean | None = None
+    """True if the server sends `notifications/resources/list_changed`; absent means false."""
+
+    subscribe: Boolean | None = None
+    """True if the server accepts `resources/subscribe`; absent means false."""
+
+
+class ServerCapabilitiesTasks(Model):
+    """Details of a server's support for running requests as tasks."""
+
+    cancel: dict[str, Json] | None = None
+    """Present if the server accepts `tasks/cancel`."""
+
+    list_: dict[str, Json] | None = None
+    """Present if the server accepts `tasks/list`."""
+
+    requests: ServerCapabilitiesTasksRequests | None = None
+    """Requests that may run as tasks; absent ones may not."""
 
 
 class ServerCapabilitiesTasksRequests(Model):
@@ -1456,36 +1179,63 @@ class ServerCapabilitiesTasksRequests(Model):
     """Tool requests that may run as tasks."""
 
 
-class SetLevelRequest(Model):
-    """Ask the server to send log messages of a given severity or higher."""
+class ServerCapabilitiesTasksRequestsTools(Model):
+    """Tool requests that a server can run as tasks."""
 
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["logging/setLevel"] = "logging/setLevel"
-    """Name of the method on the wire."""
-
-    params: SetLevelRequestParams
-    """Parameters of the method."""
+    call: dict[str, Json] | None = None
+    """Present if `tools/call` may run as a task; the `execution` of each tool refines this."""
 
 
-class SubscribeRequest(Model):
-    """Ask the server to notify the client of every change of a resource, until the client unsubscribes."""
+class ServerCapabilitiesTools(Model):
+    """Details of a server's support for tools."""
 
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
+    list_changed: Boolean | None = None
+    """True if the server sends `notifications/tools/list_changed`; absent means false."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
 
-    method: Literal["resources/subscribe"] = "resources/subscribe"
-    """Name of the method on the wire."""
+class SetLevelRequestParams(Model):
+    """Parameters of `logging/setLevel`: the lowest severity to send."""
 
-    params: SubscribeRequestParams
-    """Parameters of the method."""
+    level: LoggingLevel
+    """Lowest severity of log messages to send."""
+
+    meta: RequestMeta | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class StringSchema(Model):
+    """A form field for text."""
+
+    type: Literal["string"] = "string"
+    """JSON type of the value, always `string`."""
+
+    default: str | None = None
+    """Initial value; absent means an empty field."""
+
+    description: str | None = None
+    """Help text for the user."""
+
+    format: Literal["date", "date-time", "email", "uri"] | None = None
+    """Format of the text: `date`, `date-time`, `email` or `uri`; absent means any text."""
+
+    max_length: Integer | None = None
+    """Maximum length in characters; absent means no limit."""
+
+    min_length: Integer | None = None
+    """Minimum length in characters; absent means no limit."""
+
+    title: str | None = None
+    """Label of the form field; if absent, show the property's name."""
+
+
+class SubscribeRequestParams(Model):
+    """Parameters of `resources/subscribe`: the resource's URI."""
+
+    uri: str
+    """URI of the resource; the server defines the meaning of its scheme."""
+
+    meta: RequestMeta | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class Task(Model):
@@ -1516,28 +1266,40 @@ class Task(Model):
     """Message for users about the status, such as the cause of a failure; absent means none."""
 
 
-class TaskAugmentedRequestParams(Model):
-    """Base of the parameters of requests that may run as tasks."""
+class TaskMetadata(Model):
+    """Options of a new task, in the `task` parameter of a request."""
 
-    task: TaskMetadata | None = None
-    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary request.
+    ttl: Integer | None = None
+    """Time in milliseconds to keep the task after its creation; absent means that the receiver decides."""
+
+
+class TaskStatusNotificationParams(Model):
+    """Parameters of `notifications/tasks/status`: the complete state of the task."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    status: TaskStatus
+    """Status of the task."""
+
+    task_id: str
+    """Id of the task."""
+
+    ttl: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender decides.
     """
 
-    meta: RequestMeta | None = None
+    status_message: str | None = None
+    """Message for users about the status, such as the cause of a failure; absent means none."""
+
+    meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class TaskStatusNotification(Model):
-    """Tell the side that started a task about its new status. It is optional, so keep polling."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/tasks/status"] = "notifications/tasks/status"
-    """Name of the method on the wire."""
-
-    params: TaskStatusNotificationParams
-    """Parameters of the method."""
 
 
 class TextContent(Model):
@@ -1556,11 +1318,62 @@ class TextContent(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
+class TextResourceContents(Model):
+    """Text contents of a resource. Binary contents are `BlobResourceContents`."""
+
+    text: str
+    """The text."""
+
+    uri: str
+    """URI of the resource, or of its part, that has these contents."""
+
+    mime_type: str | None = None
+    """Media type of the contents, such as `text/plain`; absent if unknown."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class TitledMultiSelectEnumSchema(Model):
+    """A form field in which the user chooses several values, with labels."""
+
+    items: TitledMultiSelectEnumSchemaItems
+    """Options to choose from."""
+
+    type: Literal["array"] = "array"
+    """JSON type of the value, always `array`."""
+
+    default: list[str] | None = None
+    """Preselected values; absent means none."""
+
+    description: str | None = None
+    """Help text for the user."""
+
+    max_items: Integer | None = None
+    """Maximum number of chosen values; absent means no limit."""
+
+    min_items: Integer | None = None
+    """Minimum number of chosen values; absent means no limit."""
+
+    title: str | None = None
+    """Label of the form field; if absent, show the property's name."""
+
+
 class TitledMultiSelectEnumSchemaItems(Model):
     """Options of a form field, with labels."""
 
     any_of: list[TitledMultiSelectEnumSchemaItemsAnyOf]
     """One entry for each option, with its value and label."""
+
+
+class TitledMultiSelectEnumSchemaItemsAnyOf(Model):
+    """One option of a form field with several choices."""
+
+    const: str
+    """Value of the option in the answer."""
+
+    title: str
+    """Label of the option."""
 
 
 class TitledSingleSelectEnumSchema(Model):
@@ -1580,6 +1393,16 @@ class TitledSingleSelectEnumSchema(Model):
 
     title: str | None = None
     """Label of the form field; if absent, show the property's name."""
+
+
+class TitledSingleSelectEnumSchemaOneOf(Model):
+    """One option of a form field with a single choice."""
+
+    const: str
+    """Value of the option in the answer."""
+
+    title: str
+    """Label of the option."""
 
 
 class Tool(Model):
@@ -1616,31 +1439,129 @@ class Tool(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class URLElicitationRequiredErrorErrorData(Model):
-    """Elicitations that the user must complete before the client retries the request."""
+class ToolAnnotations(Model):
+    """Hints about the behaviour of a tool. They may be wrong: do not base decisions on the hints of an untrusted
+    server.
+    """
 
-    elicitations: list[ElicitRequestURLParams]
-    """Elicitations to complete, all in URL mode."""
+    destructive_hint: Boolean | None = None
+    """True if the tool may delete or overwrite data, false if it only adds; absent means true. Irrelevant for a
+    read-only tool.
+    """
 
-    if TYPE_CHECKING:  # the schema allows any other member
+    idempotent_hint: Boolean | None = None
+    """True if a repeated call with equal arguments has no further effect; absent means false. Irrelevant for a
+    read-only tool.
+    """
 
-        def __init__(self, *, elicitations: list[ElicitRequestURLParams], **members: Json) -> None: ...
+    open_world_hint: Boolean | None = None
+    """True if the tool accesses external systems, such as the web; absent means true."""
+
+    read_only_hint: Boolean | None = None
+    """True if the tool changes nothing; absent means false."""
+
+    title: str | None = None
+    """Display name for users, shown if the tool itself has no `title`."""
 
 
-class UnsubscribeRequest(Model):
-    """Ask the server to end the notifications about a resource."""
+class ToolChoice(Model):
+    """Use of tools by the model during a sampling request."""
 
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
+    mode: Literal["auto", "none", "required"] | None = None
+    """`auto`: the model decides; `required`: at least one tool call; `none`: no tool calls. Absent means `auto`.
+    """
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
 
-    method: Literal["resources/unsubscribe"] = "resources/unsubscribe"
-    """Name of the method on the wire."""
+class ToolExecution(Model):
+    """Ways to run a tool."""
 
-    params: UnsubscribeRequestParams
-    """Parameters of the method."""
+    task_support: Literal["forbidden", "optional", "required"] | None = None
+    """Whether running the tool as a task is `forbidden`, `optional` or `required`; absent means `forbidden`.
+    """
+
+
+class ToolInputSchema(Model):
+    """JSON Schema of a tool's arguments, which are an object."""
+
+    type: Literal["object"] = "object"
+    """JSON type of the arguments, always `object`."""
+
+    schema_: Annotated[str | None, Field(alias="$schema")] = None
+    """URI of the JSON Schema dialect; absent means draft 2020-12."""
+
+    properties: dict[str, dict[str, Json] | Boolean] | None = None
+    """Schemas of the arguments by name; absent means none."""
+
+    required: list[str] | None = None
+    """Names of the required arguments; absent means none."""
+
+
+class ToolOutputSchema(Model):
+    """JSON Schema of `structuredContent` in a tool's results, which is an object."""
+
+    type: Literal["object"] = "object"
+    """JSON type of the output, always `object`."""
+
+    schema_: Annotated[str | None, Field(alias="$schema")] = None
+    """URI of the JSON Schema dialect; absent means draft 2020-12."""
+
+    properties: dict[str, dict[str, Json] | Boolean] | None = None
+    """Schemas of the output's members by name; absent means none."""
+
+    required: list[str] | None = None
+    """Names of the required members; absent means none."""
+
+
+class ToolResultContent(Model):
+    """Result of a tool call in sampling, in a message with the role `user`."""
+
+    content: list[ContentBlock]
+    """Result for the model: text, images, audio, resource links or embedded resources."""
+
+    tool_use_id: str
+    """The `id` of the tool call."""
+
+    type: Literal["tool_result"] = "tool_result"
+    """Type of the content block, always `tool_result`."""
+
+    is_error: Boolean | None = None
+    """True if the tool failed for the reason in `content`; absent means false."""
+
+    structured_content: dict[str, Json] | None = None
+    """Result for programs, as a JSON object that is valid against the tool's `outputSchema`; absent means none.
+    """
+
+    meta: dict[str, Json] | None = None
+    """Metadata of the block; repeat it unchanged in later sampling requests, so that caches match."""
+
+
+class ToolUseContent(Model):
+    """Tool call of the model in sampling."""
+
+    id: str
+    """Id of the call; the tool result repeats it as `toolUseId`."""
+
+    input: dict[str, Json]
+    """Arguments by name, as the tool's `inputSchema` describes them."""
+
+    name: str
+    """Name of the tool."""
+
+    type: Literal["tool_use"] = "tool_use"
+    """Type of the content block, always `tool_use`."""
+
+    meta: dict[str, Json] | None = None
+    """Metadata of the block; repeat it unchanged in later sampling requests, so that caches match."""
+
+
+class UnsubscribeRequestParams(Model):
+    """Parameters of `resources/unsubscribe`: the resource's URI."""
+
+    uri: str
+    """URI of the resource, as in `resources/subscribe`."""
+
+    meta: RequestMeta | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class UntitledMultiSelectEnumSchema(Model):
@@ -1668,66 +1589,33 @@ class UntitledMultiSelectEnumSchema(Model):
     """Label of the form field; if absent, show the property's name."""
 
 
-class CallToolRequest(Model):
-    """Ask the server to run a tool."""
+class UntitledMultiSelectEnumSchemaItems(Model):
+    """Options of a form field, without labels."""
 
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
+    enum: list[str]
+    """Values to choose from."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["tools/call"] = "tools/call"
-    """Name of the method on the wire."""
-
-    params: CallToolRequestParams
-    """Parameters of the method."""
+    type: Literal["string"] = "string"
+    """JSON type of each value, always `string`."""
 
 
-class CancelledNotification(Model):
-    """Tell the receiver to cancel an earlier request of the sender. It may arrive too late. It cannot cancel
-    `initialize`, and tasks are cancelled with `tasks/cancel`.
-    """
+class UntitledSingleSelectEnumSchema(Model):
+    """A form field in which the user chooses one value, without labels."""
 
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
+    enum: list[str]
+    """Values to choose from."""
 
-    method: Literal["notifications/cancelled"] = "notifications/cancelled"
-    """Name of the method on the wire."""
+    type: Literal["string"] = "string"
+    """JSON type of the value, always `string`."""
 
-    params: CancelledNotificationParams
-    """Parameters of the method."""
+    default: str | None = None
+    """Preselected value; absent means none."""
 
+    description: str | None = None
+    """Help text for the user."""
 
-class ClientCapabilitiesTasks(Model):
-    """Details of a client's support for running requests as tasks."""
-
-    cancel: dict[str, Json] | None = None
-    """Present if the client accepts `tasks/cancel`."""
-
-    list_: dict[str, Json] | None = None
-    """Present if the client accepts `tasks/list`."""
-
-    requests: ClientCapabilitiesTasksRequests | None = None
-    """Requests that may run as tasks; absent ones may not."""
-
-
-class CompleteRequest(Model):
-    """Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user
-    types it.
-    """
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["completion/complete"] = "completion/complete"
-    """Name of the method on the wire."""
-
-    params: CompleteRequestParams
-    """Parameters of the method."""
+    title: str | None = None
+    """Label of the form field; if absent, show the property's name."""
 
 
 ContentBlock = TypeAliasType(
@@ -1742,443 +1630,20 @@ resource.
 """
 
 
-class CreateTaskResult(Model):
-    """Immediate result of a request that runs as a task. Fetch the final result with `tasks/result`."""
-
-    task: Task
-    """The new task, with its id."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
+ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestURLParams | ElicitRequestFormParams)
+"""Parameters of `elicitation/create`, in form mode or in URL mode."""
 
 
-class GetPromptRequest(Model):
-    """Ask the server for the messages of a prompt, with arguments filled in."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["prompts/get"] = "prompts/get"
-    """Name of the method on the wire."""
-
-    params: GetPromptRequestParams
-    """Parameters of the method."""
+EmptyResult: TypeAlias = Result
+"""Result without data: it only confirms success."""
 
 
-JSONRPCMessage = TypeAliasType(
-    "JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse
+LoggingLevel = TypeAliasType(
+    "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
 )
-"""Any message of either side: a request, a notification, a result or an error. Batches no longer exist."""
-
-
-JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONRPCErrorResponse)
-"""Any JSON-RPC response: with a result or with an error."""
-
-
-class ListPromptsRequest(Model):
-    """Ask the server for one page of its prompts."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["prompts/list"] = "prompts/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class ListPromptsResult(Model):
-    """Result of `prompts/list`: one page of prompts."""
-
-    prompts: list[Prompt]
-    """Prompts on this page; the server chooses the page size."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListResourceTemplatesRequest(Model):
-    """Ask the server for one page of its resource templates."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["resources/templates/list"] = "resources/templates/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class ListResourceTemplatesResult(Model):
-    """Result of `resources/templates/list`: one page of resource templates."""
-
-    resource_templates: list[ResourceTemplate]
-    """Templates on this page; the server chooses the page size."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListResourcesRequest(Model):
-    """Ask the server for one page of its resources."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["resources/list"] = "resources/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class ListResourcesResult(Model):
-    """Result of `resources/list`: one page of resources. `resources/templates/list` lists the templates."""
-
-    resources: list[Resource]
-    """Resources on this page, without their contents; the server chooses the page size."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListTasksRequest(Model):
-    """Ask the receiver, client or server, for one page of the tasks that it runs for the sender. Experimental,
-    and only in revision 2025-11-25.
-    """
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["tasks/list"] = "tasks/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class ListTasksResult(Model):
-    """Result of `tasks/list`: one page of the tasks that the receiver runs for the sender."""
-
-    tasks: list[Task]
-    """Tasks on this page, with their state."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListToolsRequest(Model):
-    """Ask the server for one page of its tools."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["tools/list"] = "tools/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class ListToolsResult(Model):
-    """Result of `tools/list`: one page of tools."""
-
-    tools: list[Tool]
-    """Tools on this page; the server chooses the page size."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class PaginatedRequest(Model):
-    """Base of requests for paginated lists. Repeat the request with each `nextCursor` until a page has none."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: str
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams | None = None
-    """Cursor of the page; may be omitted for the first page."""
-
-
-class ProgressNotification(Model):
-    """Tell the sender of a request with a `progressToken` about its progress. Clients and servers may send it,
-    until the response or, with a task, until the task ends.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/progress"] = "notifications/progress"
-    """Name of the method on the wire."""
-
-    params: ProgressNotificationParams
-    """Progress token and progress so far."""
-
-
-class PromptMessage(Model):
-    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
-
-    content: ContentBlock
-    """Content of the message: text, an image, audio, a resource link or an embedded resource."""
-
-    role: Role
-    """Role of the message: `user` or `assistant`."""
-
-
-class ReadResourceRequest(Model):
-    """Ask the server for the contents of a resource."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["resources/read"] = "resources/read"
-    """Name of the method on the wire."""
-
-    params: ReadResourceRequestParams
-    """Parameters of the method."""
-
-
-class ServerCapabilitiesTasks(Model):
-    """Details of a server's support for running requests as tasks."""
-
-    cancel: dict[str, Json] | None = None
-    """Present if the server accepts `tasks/cancel`."""
-
-    list_: dict[str, Json] | None = None
-    """Present if the server accepts `tasks/list`."""
-
-    requests: ServerCapabilitiesTasksRequests | None = None
-    """Requests that may run as tasks; absent ones may not."""
-
-
-ServerNotification = TypeAliasType(
-    "ServerNotification",
-    Annotated[
-        CancelledNotification
-        | ProgressNotification
-        | ResourceListChangedNotification
-        | ResourceUpdatedNotification
-        | PromptListChangedNotification
-        | ToolListChangedNotification
-        | TaskStatusNotification
-        | LoggingMessageNotification
-        | ElicitationCompleteNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Every notification that a server may send."""
-
-
-SingleSelectEnumSchema = TypeAliasType(
-    "SingleSelectEnumSchema", UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-)
-"""A form field in which the user chooses one value, with or without labels."""
-
-
-class TitledMultiSelectEnumSchema(Model):
-    """A form field in which the user chooses several values, with labels."""
-
-    items: TitledMultiSelectEnumSchemaItems
-    """Options to choose from."""
-
-    type: Literal["array"] = "array"
-    """JSON type of the value, always `array`."""
-
-    default: list[str] | None = None
-    """Preselected values; absent means none."""
-
-    description: str | None = None
-    """Help text for the user."""
-
-    max_items: Integer | None = None
-    """Maximum number of chosen values; absent means no limit."""
-
-    min_items: Integer | None = None
-    """Minimum number of chosen values; absent means no limit."""
-
-    title: str | None = None
-    """Label of the form field; if absent, show the property's name."""
-
-
-class ToolResultContent(Model):
-    """Result of a tool call in sampling, in a message with the role `user`."""
-
-    content: list[ContentBlock]
-    """Result for the model: text, images, audio, resource links or embedded resources."""
-
-    tool_use_id: str
-    """The `id` of the tool call."""
-
-    type: Literal["tool_result"] = "tool_result"
-    """Type of the content block, always `tool_result`."""
-
-    is_error: Boolean | None = None
-    """True if the tool failed for the reason in `content`; absent means false."""
-
-    structured_content: dict[str, Json] | None = None
-    """Result for programs, as a JSON object that is valid against the tool's `outputSchema`; absent means none.
-    """
-
-    meta: dict[str, Json] | None = None
-    """Metadata of the block; repeat it unchanged in later sampling requests, so that caches match."""
-
-
-class URLElicitationRequiredErrorError(Model):
-    """Error object of a request that requires visits to URLs."""
-
-    code: Literal[-32042] = -32042
-    """Error code, always -32042."""
-
-    data: URLElicitationRequiredErrorErrorData
-    """Elicitations to complete."""
-
-    message: str
-    """Error message: one short sentence."""
-
-
-class CallToolResult(Model):
-    """Result of `tools/call`. `isError` reports that the tool failed, so that the model can read why; an unknown
-    tool is a JSON-RPC error instead.
-    """
-
-    content: list[ContentBlock]
-    """Output for the model, as content blocks in order."""
-
-    is_error: Boolean | None = None
-    """True if the tool ran and failed; absent means success."""
-
-    structured_content: dict[str, Json] | None = None
-    """Output for programs, as a JSON object; valid against the tool's `outputSchema` if it has one."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ClientCapabilities(Model):
-    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may declare
-    further capabilities.
-    """
-
-    elicitation: ClientCapabilitiesElicitation | None = None
-    """Present if servers may ask the user for input; an empty object means forms only."""
-
-    experimental: dict[str, dict[str, Json]] | None = None
-    """Non-standard capabilities by name, each with its settings."""
-
-    roots: ClientCapabilitiesRoots | None = None
-    """Present if the client answers `roots/list`."""
-
-    sampling: ClientCapabilitiesSampling | None = None
-    """Present if servers may ask the client to sample a model."""
-
-    tasks: ClientCapabilitiesTasks | None = None
-    """Present if the client can run requests of the server as tasks."""
-
-
-ClientNotification = TypeAliasType(
-    "ClientNotification",
-    Annotated[
-        CancelledNotification
-        | InitializedNotification
-        | ProgressNotification
-        | TaskStatusNotification
-        | RootsListChangedNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Every notification that a client may send."""
-
-
-EnumSchema = TypeAliasType(
-    "EnumSchema",
-    UntitledSingleSelectEnumSchema
-    | TitledSingleSelectEnumSchema
-    | UntitledMultiSelectEnumSchema
-    | TitledMultiSelectEnumSchema
-    | LegacyTitledEnumSchema,
-)
-"""A field of an elicitation form in which the user chooses one or more of several values, with or without
-labels.
+"""Severity of a log message, as in syslog. From lowest to highest: `debug`, `info`, `notice`, `warning`,
+`error`, `critical`, `alert`, `emergency`.
 """
-
-
-class GetPromptResult(Model):
-    """Result of `prompts/get`: messages for a model."""
-
-    messages: list[PromptMessage]
-    """Messages of the prompt, in order."""
-
-    description: str | None = None
-    """Purpose of the prompt; absent if not stated."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class InitializeRequestParams(Model):
-    """Parameters of `initialize`: the proposed revision, and capabilities, name and version of the client."""
-
-    capabilities: ClientCapabilities
-    """Optional features of the client; features that are absent stay unused."""
-
-    client_info: Implementation
-    """Name and version of the client program."""
-
-    protocol_version: str
-    """Revision that the client proposes, such as `2025-06-18`; normally its newest."""
-
-    meta: RequestMeta | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-MultiSelectEnumSchema = TypeAliasType(
-    "MultiSelectEnumSchema", UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-)
-"""A form field in which the user chooses several values, with or without labels."""
 
 
 PrimitiveSchemaDefinition = TypeAliasType(
@@ -2197,6 +1662,20 @@ flat.
 """
 
 
+ProgressToken = TypeAliasType("ProgressToken", str | Integer)
+"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
+requests.
+"""
+
+
+RequestId = TypeAliasType("RequestId", str | Integer)
+"""Id that links a response to its request: a string or an integer."""
+
+
+Role = TypeAliasType("Role", Literal["assistant", "user"])
+"""Role in a conversation with a model: `user` or `assistant`."""
+
+
 SamplingMessageContentBlock = TypeAliasType(
     "SamplingMessageContentBlock",
     Annotated[
@@ -2207,333 +1686,15 @@ SamplingMessageContentBlock = TypeAliasType(
 """One block of a sampling message: text, an image, audio, a tool call or a tool result."""
 
 
-class ServerCapabilities(Model):
-    """Capabilities of a server, declared in the result of `initialize`. An absent field means no support;
-    servers may declare further capabilities.
-    """
-
-    completions: dict[str, Json] | None = None
-    """Present if the server answers `completion/complete`."""
-
-    experimental: dict[str, dict[str, Json]] | None = None
-    """Non-standard capabilities by name, each with its settings."""
-
-    logging: dict[str, Json] | None = None
-    """Present if the server sends log messages."""
-
-    prompts: ServerCapabilitiesPrompts | None = None
-    """Present if the server has prompts."""
-
-    resources: ServerCapabilitiesResources | None = None
-    """Present if the server has resources."""
-
-    tasks: ServerCapabilitiesTasks | None = None
-    """Present if clients may run requests as tasks."""
-
-    tools: ServerCapabilitiesTools | None = None
-    """Present if the server has tools."""
-
-
-class URLElicitationRequiredError(Model):
-    """JSON-RPC error -32042: the user must visit a URL before the request can succeed."""
-
-    error: URLElicitationRequiredErrorError
-    """Error with the URLs to visit; retry the request after the user has visited all of them."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    id: RequestId | None = None
-    """Id of the failed request; absent if it could not be read."""
-
-
-class CreateMessageResult(Model):
-    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before the
-    server gets it.
-    """
-
-    content: (
-        TextContent
-        | ImageContent
-        | AudioContent
-        | ToolUseContent
-        | ToolResultContent
-        | list[SamplingMessageContentBlock]
-    )
-    """The model's output: one content block or a list of blocks, including tool calls."""
-
-    model: str
-    """Name of the model that the client used."""
-
-    role: Role
-    """Role of the message, normally `assistant`."""
-
-    stop_reason: str | None = None
-    """Reason why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a value of the provider;
-    absent if unknown.
-    """
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ElicitRequestFormParamsRequestedSchema(Model):
-    """JSON Schema of a form: an object without nested objects."""
-
-    properties: dict[str, PrimitiveSchemaDefinition]
-    """Form fields by name."""
-
-    type: Literal["object"] = "object"
-    """JSON type of the answer, always `object`."""
-
-    schema_: Annotated[str | None, Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect."""
-
-    required: list[str] | None = None
-    """Names of the required fields; absent means none."""
-
-
-class InitializeRequest(Model):
-    """Open a connection: the client proposes a protocol revision and declares its capabilities. Send it before
-    every other request.
-    """
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["initialize"] = "initialize"
-    """Name of the method on the wire."""
-
-    params: InitializeRequestParams
-    """Proposed revision, and capabilities, name and version of the client."""
-
-
-class InitializeResult(Model):
-    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the server."""
-
-    capabilities: ServerCapabilities
-    """Optional features of the server; features that are absent stay unused."""
-
-    protocol_version: str
-    """Revision that the server chose; a client that does not support it disconnects."""
-
-    server_info: Implementation
-    """Name and version of the server program."""
-
-    instructions: str | None = None
-    """Instructions for a model about the use of the server; a client may add them to the system prompt."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class SamplingMessage(Model):
-    """One message of a conversation with a sampled model."""
-
-    content: (
-        TextContent
-        | ImageContent
-        | AudioContent
-        | ToolUseContent
-        | ToolResultContent
-        | list[SamplingMessageContentBlock]
-    )
-    """Content of the message: one content block or a list of blocks, including tool calls and tool results.
-    """
-
-    role: Role
-    """Role of the message: `user` or `assistant`."""
-
-    meta: dict[str, Json] | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-ServerResult = TypeAliasType(
-    "ServerResult",
-    Result
-    | InitializeResult
-    | ListResourcesResult
-    | ListResourceTemplatesResult
-    | ReadResourceResult
-    | ListPromptsResult
-    | GetPromptResult
-    | ListToolsResult
-    | CallToolResult
-    | GetTaskResult
-    | GetTaskPayloadResult
-    | CancelTaskResult
-    | ListTasksResult
-    | CompleteResult,
+TaskStatus = TypeAliasType(
+    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
 )
-"""Every result that a server may return."""
+"""Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
+final.
+"""
 
 
-ClientRequest = TypeAliasType(
-    "ClientRequest",
-    Annotated[
-        InitializeRequest
-        | PingRequest
-        | ListResourcesRequest
-        | ListResourceTemplatesRequest
-        | ReadResourceRequest
-        | SubscribeRequest
-        | UnsubscribeRequest
-        | ListPromptsRequest
-        | GetPromptRequest
-        | ListToolsRequest
-        | CallToolRequest
-        | GetTaskRequest
-        | GetTaskPayloadRequest
-        | CancelTaskRequest
-        | ListTasksRequest
-        | SetLevelRequest
-        | CompleteRequest,
-        Field(discriminator="method"),
-    ],
-)
-"""Every request that a client may send."""
-
-
-ClientResult = TypeAliasType(
-    "ClientResult",
-    Result
-    | GetTaskResult
-    | GetTaskPayloadResult
-    | CancelTaskResult
-    | ListTasksResult
-    | CreateMessageResult
-    | ListRootsResult
-    | ElicitResult,
-)
-"""Every result that a client may return for a server's request."""
-
-
-class CreateMessageRequestParams(Model):
-    """Parameters of `sampling/createMessage`: the conversation so far and how to continue it."""
-
-    max_tokens: Integer
-    """Maximum number of tokens to generate; the client may stop earlier."""
-
-    messages: list[SamplingMessage]
-    """Conversation to continue, oldest message first."""
-
-    include_context: Literal["allServers", "none", "thisServer"] | None = None
-    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` are deprecated and
-    require the capability `sampling.context`.
-
-    Deprecated since 2025-11-25: leave it out or send `none`.
-    """
-
-    metadata: dict[str, Json] | None = None
-    """Data for the model's provider, in a format that the provider defines."""
-
-    model_preferences: ModelPreferences | None = None
-    """Preferred model names, cost, speed and intelligence; the client may ignore them."""
-
-    stop_sequences: list[str] | None = None
-    """Texts that end generation when the model writes one of them."""
-
-    system_prompt: str | None = None
-    """Suggested system prompt; the client may change or ignore it."""
-
-    task: TaskMetadata | None = None
-    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary request.
-    """
-
-    temperature: Number | None = None
-    """Sampling temperature, on the provider's scale; absent means that the client decides."""
-
-    tool_choice: ToolChoice | None = None
-    """Whether the model may or must call tools; absent means mode `auto`. Requires the capability
-    `sampling.tools`.
-    """
-
-    tools: list[Tool] | None = None
-    """Tools that the model may call. Requires the capability `sampling.tools`; other clients reject the request.
-    """
-
-    meta: RequestMeta | None = None
-    """Metadata of the request; a `progressToken` here asks for progress notifications."""
-
-
-class ElicitRequestFormParams(Model):
-    """Parameters of `elicitation/create` in form mode: a message and the form fields. Never ask for passwords or
-    other secrets with a form.
-    """
-
-    message: str
-    """Message that explains to the user which input is needed, and why."""
-
-    requested_schema: ElicitRequestFormParamsRequestedSchema
-    """JSON Schema of the form: a flat object."""
-
-    mode: Literal["form"] | None = None
-    """Mode of the request, always `form`; absent means the same."""
-
-    task: TaskMetadata | None = None
-    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary request.
-    """
-
-    meta: RequestMeta | None = None
-    """Metadata of the request; a `progressToken` here asks for progress notifications."""
-
-
-ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestURLParams | ElicitRequestFormParams)
-"""Parameters of `elicitation/create`, in form mode or in URL mode."""
-
-
-class CreateMessageRequest(Model):
-    """Ask the client to sample a model: the model writes the next message of a conversation. The client chooses
-    the model and lets the user review the request first.
-    """
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["sampling/createMessage"] = "sampling/createMessage"
-    """Name of the method on the wire."""
-
-    params: CreateMessageRequestParams
-    """Parameters of the method."""
-
-
-class ElicitRequest(Model):
-    """Ask the client to show its user a form to fill in or a URL to visit."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["elicitation/create"] = "elicitation/create"
-    """Name of the method on the wire."""
-
-    params: ElicitRequestParams
-    """Parameters of the method."""
-
-
-ServerRequest = TypeAliasType(
-    "ServerRequest",
-    Annotated[
-        PingRequest
-        | GetTaskRequest
-        | GetTaskPayloadRequest
-        | CancelTaskRequest
-        | ListTasksRequest
-        | CreateMessageRequest
-        | ListRootsRequest
-        | ElicitRequest,
-        Field(discriminator="method"),
-    ],
-)
-"""Every request that a server may send."""
+complete(globals())
 
 __all__ = [
     "Annotations",
@@ -2712,3 +1873,71 @@ __all__ = [
     "UntitledMultiSelectEnumSchemaItems",
     "UntitledSingleSelectEnumSchema",
 ]
+
+if TYPE_CHECKING:
+    from .envelopes import (
+        BaseMetadata,
+        CallToolRequest,
+        CancelledNotification,
+        CancelTaskRequest,
+        ClientNotification,
+        ClientRequest,
+        ClientResult,
+        CompleteRequest,
+        CreateMessageRequest,
+        Cursor,
+        ElicitationCompleteNotification,
+        ElicitRequest,
+        EnumSchema,
+        Error,
+        GetPromptRequest,
+        GetTaskPayloadRequest,
+        GetTaskRequest,
+        Icons,
+        InitializedNotification,
+        InitializeRequest,
+        JSONRPCErrorResponse,
+        JSONRPCMessage,
+        JSONRPCNotification,
+        JSONRPCRequest,
+        JSONRPCResponse,
+        JSONRPCResultResponse,
+        ListPromptsRequest,
+        ListResourcesRequest,
+        ListResourceTemplatesRequest,
+        ListRootsRequest,
+        ListTasksRequest,
+        ListToolsRequest,
+        LoggingMessageNotification,
+        MultiSelectEnumSchema,
+        Notification,
+        PaginatedRequest,
+        PaginatedResult,
+        PingRequest,
+        ProgressNotification,
+        PromptListChangedNotification,
+        ReadResourceRequest,
+        RelatedTaskMetadata,
+        Request,
+        ResourceContents,
+        ResourceListChangedNotification,
+        ResourceRequestParams,
+        ResourceUpdatedNotification,
+        RootsListChangedNotification,
+        ServerNotification,
+        ServerRequest,
+        ServerResult,
+        SetLevelRequest,
+        SingleSelectEnumSchema,
+        SubscribeRequest,
+        TaskAugmentedRequestParams,
+        TaskStatusNotification,
+        ToolListChangedNotification,
+        UnsubscribeRequest,
+        URLElicitationRequiredError,
+        URLElicitationRequiredErrorError,
+        URLElicitationRequiredErrorErrorData,
+    )
+else:  # on first use
+    __getattr__ = lazy(__package__, dict.fromkeys(__all__, "envelopes"), module=__name__)
+    __dir__ = __all__.copy

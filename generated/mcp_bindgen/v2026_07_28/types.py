@@ -3,21 +3,61 @@
 # Regenerate with: mcp-bindgen generate 2026-07-28
 """Types of MCP 2026-07-28: a class or alias for each definition of the schema."""
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from __future__ import annotations
 
-from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Model, Number, complete, lazy
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
 
-class BaseMetadata(Model):
-    """The two names of tools, prompts, resources and arguments: `name` for programs, `title` for users."""
+class Annotations(Model):
+    """Hints that help a client decide how to show, rank or use content."""
 
-    name: str
-    """Identifier for programs; shown to users only if `title` is absent."""
+    audience: list[Role] | None = None
+    """Roles that the content is meant for: `user`, `assistant` or both; absent means not stated."""
 
-    title: str | None = None
-    """Display name for users; if absent, show a tool's `annotations.title`, else `name`."""
+    last_modified: str | None = None
+    """Time of the last change, in ISO 8601."""
+
+    priority: Annotated[Number | None, Field(ge=0, le=1)] = None
+    """Importance from 0 (optional) to 1 (required)."""
+
+
+class AudioContent(Model):
+    """A sound clip in a message, prompt or tool result."""
+
+    data: str
+    """Bytes of the clip, in base64."""
+
+    mime_type: str
+    """Media type of the clip, such as `audio/wav`; models support different types."""
+
+    type: Literal["audio"] = "audio"
+    """Type of the content block, always `audio`."""
+
+    annotations: Annotations | None = None
+    """Hints about the clip's audience, importance and time of the last change."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class BlobResourceContents(Model):
+    """Binary contents of a resource."""
+
+    blob: str
+    """Bytes of the resource, in base64."""
+
+    uri: str
+    """URI of the resource, or of its part, that has these contents."""
+
+    mime_type: str | None = None
+    """Media type of the bytes; absent if unknown."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class BooleanSchema(Model):
@@ -34,6 +74,135 @@ class BooleanSchema(Model):
 
     title: str | None = None
     """Label of the form field; if absent, show the property's name."""
+
+
+class CallToolRequestParams(Model):
+    """Parameters of `tools/call`: the tool's name and arguments, and on a retry the input that the server
+    requested.
+    """
+
+    name: str
+    """Name of the tool, from `tools/list`."""
+
+    arguments: dict[str, Json] | None = None
+    """Arguments by name, as the tool's `inputSchema` describes them; absent means none."""
+
+    input_responses: InputResponses | None = None
+    """On a retry, the responses to the server's `inputRequests`, under the same keys."""
+
+    request_state: str | None = None
+    """On a retry, the server's `requestState`, returned unchanged; absent if the server sent none."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
+
+
+class CallToolResult(Model):
+    """Result of `tools/call`. `isError` reports that the tool failed, so that the model can read why; an unknown
+    tool is a JSON-RPC error instead.
+    """
+
+    content: list[ContentBlock]
+    """Output for the model, as content blocks in order."""
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    is_error: Boolean | None = None
+    """True if the tool ran and failed; absent means success."""
+
+    structured_content: Json = None
+    """Output for programs, as any JSON value; valid against the tool's `outputSchema` if it has one."""
+
+    meta: ResultMetaObject | None = None
+    """Metadata; servers identify themselves under `io.modelcontextprotocol/serverInfo`."""
+
+
+class CancelledNotificationParams(Model):
+    """Parameters of `notifications/cancelled`: the request to cancel and the reason."""
+
+    request_id: RequestId
+    """Id of an earlier request of the client; from a server, always the id of a `subscriptions/listen` request.
+    """
+
+    reason: str | None = None
+    """Reason for logs or users; absent means not stated."""
+
+    meta: NotificationMetaObject | None = None
+    """Metadata; on a subscription stream it holds `io.modelcontextprotocol/subscriptionId`."""
+
+
+class ClientCapabilities(Model):
+    """Capabilities of a client, declared in the `_meta` of every request. An absent field means no support;
+    servers must not remember earlier declarations.
+    """
+
+    elicitation: ClientCapabilitiesElicitation | None = None
+    """Present if servers may ask the user for input; an empty object means forms only."""
+
+    experimental: dict[str, JSONObject] | None = None
+    """Non-standard capabilities by name, each with its settings."""
+
+    extensions: dict[str, JSONObject] | None = None
+    """Supported protocol extensions by identifier, each with its settings; an empty object means no settings.
+    """
+
+    roots: dict[str, Json] | None = None
+    """Present if the client answers `roots/list`.
+
+    Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
+    server's configuration.
+    """
+
+    sampling: ClientCapabilitiesSampling | None = None
+    """Present if servers may ask the client to sample a model.
+
+    Deprecated since 2026-07-28: call the model provider from the server.
+    """
+
+
+class ClientCapabilitiesElicitation(Model):
+    """Modes in which a client can ask its user for input; an empty object means `form` only."""
+
+    form: JSONObject | None = None
+    """Present if the client can show a form made from a schema."""
+
+    url: JSONObject | None = None
+    """Present if the client can send the user to a URL."""
+
+
+class ClientCapabilitiesSampling(Model):
+    """Details of a client's support for sampling.
+
+    Deprecated since 2026-07-28: call the model provider from the server.
+    """
+
+    context: JSONObject | None = None
+    """Present if the client supports `includeContext`; if absent, servers use `none` or omit it."""
+
+    tools: JSONObject | None = None
+    """Present if sampling requests may contain `tools` and `toolChoice`; if absent, the client rejects them.
+    """
+
+
+class CompleteRequestParams(Model):
+    """Parameters of `completion/complete`: the prompt or template, the argument and its value so far."""
+
+    argument: CompleteRequestParamsArgument
+    """Name of the argument to complete, and its value so far."""
+
+    ref: Annotated[PromptReference | ResourceTemplateReference, Field(discriminator="type")]
+    """Prompt or resource template that has the argument."""
+
+    context: CompleteRequestParamsContext | None = None
+    """Values of arguments that are already complete; absent means none."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
 
 
 class CompleteRequestParamsArgument(Model):
@@ -53,6 +222,19 @@ class CompleteRequestParamsContext(Model):
     """Values already chosen, by argument or template variable."""
 
 
+class CompleteResult(Model):
+    """Result of `completion/complete`: suggestions for an argument."""
+
+    completion: CompleteResultCompletion
+    """Suggestions, and the number of all matches."""
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    meta: ResultMetaObject | None = None
+    """Metadata; servers identify themselves under `io.modelcontextprotocol/serverInfo`."""
+
+
 class CompleteResultCompletion(Model):
     """Suggestions, the most relevant first."""
 
@@ -66,8 +248,165 @@ class CompleteResultCompletion(Model):
     """Number of all matches, possibly more than `values` holds; absent if unknown."""
 
 
-Cursor = TypeAliasType("Cursor", str)
-"""Opaque position in a paginated list; only the server that issued it can interpret it."""
+class CreateMessageRequest(Model):
+    """Ask the client to sample a model: the model writes the next message. The request is an entry of
+    `inputRequests` and has no id. Sampling is deprecated in this revision.
+
+    Deprecated since 2026-07-28: call the model provider from the server.
+    """
+
+    method: Literal["sampling/createMessage"] = "sampling/createMessage"
+    """Name of the method on the wire."""
+
+    params: CreateMessageRequestParams
+    """Parameters of the method."""
+
+
+class CreateMessageRequestParams(Model):
+    """Parameters of `sampling/createMessage`: the conversation so far and how to continue it.
+
+    Deprecated since 2026-07-28: call the model provider from the server.
+    """
+
+    max_tokens: Integer
+    """Maximum number of tokens to generate; the client may stop earlier."""
+
+    messages: list[SamplingMessage]
+    """Conversation to continue, oldest message first."""
+
+    include_context: Literal["allServers", "none", "thisServer"] | None = None
+    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` are deprecated and
+    require the capability `sampling.context`.
+
+    Deprecated since 2025-11-25: leave it out or send `none`.
+    """
+
+    metadata: JSONObject | None = None
+    """Data for the model's provider, in a format that the provider defines."""
+
+    model_preferences: ModelPreferences | None = None
+    """Preferred model names, cost, speed and intelligence; the client may ignore them."""
+
+    stop_sequences: list[str] | None = None
+    """Texts that end generation when the model writes one of them."""
+
+    system_prompt: str | None = None
+    """Suggested system prompt; the client may change or ignore it."""
+
+    temperature: Number | None = None
+    """Sampling temperature, on the provider's scale; absent means that the client decides."""
+
+    tool_choice: ToolChoice | None = None
+    """Whether the model may or must call tools; absent means mode `auto`. Requires the capability
+    `sampling.tools`.
+    """
+
+    tools: list[Tool] | None = None
+    """Tools that the model may call. Requires the capability `sampling.tools`; other clients reject the request.
+    """
+
+
+class CreateMessageResult(Model):
+    """The message that the model wrote, returned in the `inputResponses` of a retried request. Sampling is
+    deprecated in this revision.
+
+    Deprecated since 2026-07-28: call the model provider from the server.
+    """
+
+    content: (
+        TextContent
+        | ImageContent
+        | AudioContent
+        | ToolUseContent
+        | ToolResultContent
+        | list[SamplingMessageContentBlock]
+    )
+    """The model's output: one content block or a list of blocks, including tool calls."""
+
+    model: str
+    """Name of the model that the client used."""
+
+    role: Role
+    """Role of the message, normally `assistant`."""
+
+    stop_reason: str | None = None
+    """Reason why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a value of the provider;
+    absent if unknown.
+    """
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class DiscoverResult(Model):
+    """Result of `server/discover`: protocol versions, capabilities and instructions of the server."""
+
+    cache_scope: Literal["private", "public"] = "private"
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """
+
+    capabilities: ServerCapabilities
+    """Capabilities of the server."""
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`."""
+
+    supported_versions: list[str]
+    """Protocol revisions that the server supports; the client chooses one for its later requests."""
+
+    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """
+
+    instructions: str | None = None
+    """Instructions for a model about the use of the server, suitable for a system prompt; absent means none.
+    """
+
+    meta: ResultMetaObject | None = None
+    """Metadata; servers identify themselves under `io.modelcontextprotocol/serverInfo`."""
+
+
+class ElicitRequest(Model):
+    """Ask the client to show its user a form to fill in or a URL to visit. The request is an entry of
+    `inputRequests` and has no id.
+    """
+
+    method: Literal["elicitation/create"] = "elicitation/create"
+    """Name of the method on the wire."""
+
+    params: ElicitRequestParams
+    """Parameters of the method."""
+
+
+class ElicitRequestFormParams(Model):
+    """Parameters of `elicitation/create` in form mode: a message and the form fields. Never ask for passwords or
+    other secrets with a form.
+    """
+
+    message: str
+    """Message that explains to the user which input is needed, and why."""
+
+    requested_schema: ElicitRequestFormParamsRequestedSchema
+    """JSON Schema of the form: a flat object."""
+
+    mode: Literal["form"] | None = None
+    """Mode of the request, always `form`; absent means the same."""
+
+
+class ElicitRequestFormParamsRequestedSchema(Model):
+    """JSON Schema of a form: an object without nested objects."""
+
+    properties: dict[str, PrimitiveSchemaDefinition]
+    """Form fields by name."""
+
+    type: Literal["object"] = "object"
+    """JSON type of the answer, always `object`."""
+
+    schema_: Annotated[str | None, Field(alias="$schema")] = None
+    """URI of the JSON Schema dialect."""
+
+    required: list[str] | None = None
+    """Names of the required fields; absent means none."""
 
 
 class ElicitRequestURLParams(Model):
@@ -96,30 +435,59 @@ class ElicitResult(Model):
     """Entered values by field name; only with `accept` and in form mode."""
 
 
-class Error(Model):
-    """Error of a failed request, as JSON-RPC defines it."""
+class EmbeddedResource(Model):
+    """Complete resource inside a prompt or tool result; the client decides how to show it."""
 
-    code: Integer
-    """Error code; JSON-RPC reserves -32768 to -32000, and MCP assigns -32099 to -32020 of these."""
+    resource: TextResourceContents | BlobResourceContents
+    """Contents of the resource, as text or as bytes."""
 
-    message: str
-    """Error message: one short sentence."""
+    type: Literal["resource"] = "resource"
+    """Type of the content block, always `resource`."""
 
-    data: Json = None
-    """Details as any JSON value; absent means none."""
+    annotations: Annotations | None = None
+    """Hints about the resource's audience, importance and time of the last change."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class HeaderMismatchErrorError(Model):
-    """Error object of a header mismatch."""
+class GetPromptRequestParams(Model):
+    """Parameters of `prompts/get`: the prompt's name and arguments, and on a retry the input that the server
+    requested.
+    """
 
-    code: Literal[-32020] = -32020
-    """Error code, always -32020."""
+    name: str
+    """Name of the prompt, from `prompts/list`."""
 
-    message: str
-    """Error message: one short sentence."""
+    arguments: dict[str, str] | None = None
+    """Argument values by name; absent means none."""
 
-    data: Json = None
-    """Details as any JSON value; absent means none."""
+    input_responses: InputResponses | None = None
+    """On a retry, the responses to the server's `inputRequests`, under the same keys."""
+
+    request_state: str | None = None
+    """On a retry, the server's `requestState`, returned unchanged; absent if the server sent none."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
+
+
+class GetPromptResult(Model):
+    """Result of `prompts/get`: messages for a model."""
+
+    messages: list[PromptMessage]
+    """Messages of the prompt, in order."""
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    description: str | None = None
+    """Purpose of the prompt; absent if not stated."""
+
+    meta: ResultMetaObject | None = None
+    """Metadata; servers identify themselves under `io.modelcontextprotocol/serverInfo`."""
 
 
 class Icon(Model):
@@ -140,11 +508,23 @@ class Icon(Model):
     """Background of the icon, `light` or `dark`; absent means both."""
 
 
-class Icons(Model):
-    """Base of definitions with icons."""
+class ImageContent(Model):
+    """An image in a message, prompt or tool result."""
 
-    icons: list[Icon] | None = None
-    """Icons to choose from; a client that shows icons supports at least PNG and JPEG."""
+    data: str
+    """Bytes of the image, in base64."""
+
+    mime_type: str
+    """Media type of the image, such as `image/png`; models support different types."""
+
+    type: Literal["image"] = "image"
+    """Type of the content block, always `image`."""
+
+    annotations: Annotations | None = None
+    """Hints about the image's audience, importance and time of the last change."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class Implementation(Model):
@@ -171,64 +551,22 @@ class Implementation(Model):
     """URL of the program's website."""
 
 
-class InternalError(Model):
-    """JSON-RPC error -32603: the receiver failed while it handled the request."""
-
-    code: Literal[-32603] = -32603
-    """Always -32603."""
-
-    message: str
-    """Error message: one short sentence."""
-
-    data: Json = None
-    """Details of the failure as any JSON value; absent means none."""
-
-
-class InvalidParamsError(Model):
-    """JSON-RPC error -32602: the parameters are invalid, such as an unknown tool, prompt or resource, a missing
-    argument or a stale cursor.
+class InputRequiredResult(Model):
+    """Result that asks for input: the client answers the `inputRequests`, then sends the original request again
+    under a new id. It holds `inputRequests`, `requestState` or both.
     """
 
-    code: Literal[-32602] = -32602
-    """Always -32602."""
+    result_type: str = "input_required"
+    """Kind of result, here `input_required`."""
 
-    message: str
-    """Error message: the invalid parameter and the reason, in one short sentence."""
+    input_requests: InputRequests | None = None
+    """Requests to answer before the retry; if absent, the client may retry at once."""
 
-    data: Json = None
-    """Details of the invalid parameters as any JSON value; absent means none."""
+    request_state: str | None = None
+    """Opaque state of the server; the client returns it unchanged in the retry."""
 
-
-class InvalidRequestError(Model):
-    """JSON-RPC error -32600: the message is JSON but not a valid request, for example because `method` is
-    missing.
-    """
-
-    code: Literal[-32600] = -32600
-    """Always -32600."""
-
-    message: str
-    """Error message: the reason in one short sentence."""
-
-    data: Json = None
-    """Details of the invalid message as any JSON value; absent means none."""
-
-
-class JSONRPCNotification(Model):
-    """JSON-RPC form of every notification: it has no id and gets no response."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: str
-    """Name of the method on the wire."""
-
-    params: dict[str, Json] | None = None
-    """Parameters of the notification; the method determines their type."""
-
-
-JSONValue = TypeAliasType("JSONValue", Json)
-"""Any JSON value: an object, an array, a string, a number, a boolean or null."""
+    meta: ResultMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class LegacyTitledEnumSchema(Model):
@@ -257,33 +595,157 @@ class LegacyTitledEnumSchema(Model):
     """Label of the form field; if absent, show the property's name."""
 
 
-LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-)
-"""Severity of a log message. From lowest to highest: `debug`, `info`, `notice`, `warning`, `error`, `critical`,
-`alert`, `emergency`. Deprecated together with logging.
+class ListPromptsResult(Model):
+    """Result of `prompts/list`: one page of prompts."""
 
-Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
-"""
+    cache_scope: Literal["private", "public"] = "private"
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """
+
+    prompts: list[Prompt]
+    """Prompts on this page; the server chooses the page size."""
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: ResultMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-MetaObject = TypeAliasType("MetaObject", dict[str, Json])
-"""Contents of `_meta`: any metadata under keys such as `com.example/name`. Prefixes with `mcp` or
-`modelcontextprotocol` as the second label belong to the protocol.
-"""
+class ListResourceTemplatesResult(Model):
+    """Result of `resources/templates/list`: one page of resource templates."""
+
+    cache_scope: Literal["private", "public"] = "private"
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """
+
+    resource_templates: list[ResourceTemplate]
+    """Templates on this page; the server chooses the page size."""
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: ResultMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class MethodNotFoundError(Model):
-    """JSON-RPC error -32601: the server does not have this method, or has not declared its capability."""
+class ListResourcesResult(Model):
+    """Result of `resources/list`: one page of resources. `resources/templates/list` lists the templates."""
 
-    code: Literal[-32601] = -32601
-    """Always -32601."""
+    cache_scope: Literal["private", "public"] = "private"
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """
 
-    message: str
-    """Error message: the missing method, in one short sentence."""
+    resources: list[Resource]
+    """Resources on this page, without their contents; the server chooses the page size."""
 
-    data: Json = None
-    """Details as any JSON value; absent means none."""
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: ResultMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ListRootsRequest(Model):
+    """Ask the client for its roots: the directories and files that the server may work in. The request is an
+    entry of `inputRequests`. Deprecated together with roots.
+
+    Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
+    server's configuration.
+    """
+
+    method: Literal["roots/list"] = "roots/list"
+    """Name of the method on the wire."""
+
+    params: ListRootsRequestParams | None = None
+    """Metadata only; may be omitted."""
+
+
+class ListRootsRequestParams(Model):
+    """Parameters of `roots/list`: metadata only. Deprecated together with roots.
+
+    Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
+    server's configuration.
+    """
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ListRootsResult(Model):
+    """Result of `roots/list`: all roots of the client, returned in the `inputResponses` of a retried request.
+    Deprecated together with roots.
+
+    Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
+    server's configuration.
+    """
+
+    roots: list[Root]
+    """Directories and files that the server may work in; may be empty."""
+
+
+class ListToolsResult(Model):
+    """Result of `tools/list`: one page of tools."""
+
+    cache_scope: Literal["private", "public"] = "private"
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    tools: list[Tool]
+    """Tools on this page. A stable order keeps caches of lists and prompts valid."""
+
+    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page."""
+
+    meta: ResultMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class LoggingMessageNotificationParams(Model):
+    """Parameters of `notifications/message`: a log message and its severity. Deprecated together with logging.
+
+    Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
+    """
+
+    data: Json
+    """Logged data: text, an object or any other JSON value; never secrets."""
+
+    level: LoggingLevel
+    """Severity of the message."""
+
+    logger: str | None = None
+    """Name of the logger; absent if not stated."""
+
+    meta: NotificationMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class ModelHint(Model):
@@ -318,14 +780,19 @@ class ModelPreferences(Model):
     """Importance of a fast answer, from 0 (none) to 1 (highest)."""
 
 
-class Notification(Model):
-    """Base of all notifications: a method and its parameters. A notification gets no response."""
+class NotificationMetaObject(Model):
+    """Contents of `_meta` in a notification; keys are named as in `MetaObject`."""
 
-    method: str
-    """Name of the method on the wire."""
+    subscription_id: Annotated[RequestId | None, Field(alias="io.modelcontextprotocol/subscriptionId")] = None
+    """Id of the `subscriptions/listen` request that asked for this notification; absent outside such streams.
+    """
 
-    params: dict[str, Json] | None = None
-    """Parameters of the notification; the method determines their type."""
+
+class NotificationParams(Model):
+    """Parameters of any notification: metadata, and the members of the method."""
+
+    meta: NotificationMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class NumberSchema(Model):
@@ -350,23 +817,55 @@ class NumberSchema(Model):
     """Label of the form field; if absent, show the property's name."""
 
 
-class ParseError(Model):
-    """JSON-RPC error -32700: the message is not valid JSON."""
+class PaginatedRequestParams(Model):
+    """Parameters of a request for one page: the required `_meta`, and a cursor except for the first page."""
 
-    code: Literal[-32700] = -32700
-    """Always -32700."""
+    cursor: str | None = None
+    """The `nextCursor` of the previous page; absent for the first page."""
 
-    message: str
-    """Error message: the reason in one short sentence."""
-
-    data: Json = None
-    """Details, such as the position of the syntax error; absent means none."""
+    meta: RequestMetaObject
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-ProgressToken = TypeAliasType("ProgressToken", str | Integer)
-"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
-requests.
-"""
+class ProgressNotificationParams(Model):
+    """Parameters of `notifications/progress`: the token and the progress so far."""
+
+    progress: Number
+    """Progress so far, in any unit; increases with every notification."""
+
+    progress_token: ProgressToken
+    """The `progressToken` in the `_meta` of the request."""
+
+    message: str | None = None
+    """Description of the current step, for users."""
+
+    total: Number | None = None
+    """Value of `progress` at the end; absent if unknown."""
+
+    meta: NotificationMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class Prompt(Model):
+    """A prompt or prompt template of a server."""
+
+    name: str
+    """Identifier of the prompt, for `prompts/get`."""
+
+    arguments: list[PromptArgument] | None = None
+    """Arguments of the prompt; absent means none."""
+
+    description: str | None = None
+    """Purpose of the prompt, for users."""
+
+    icons: list[Icon] | None = None
+    """Icons for user interfaces, in several sizes or themes."""
+
+    title: str | None = None
+    """Display name for users; if absent, show `name`."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class PromptArgument(Model):
@@ -385,6 +884,16 @@ class PromptArgument(Model):
     """Display name for users; if absent, show `name`."""
 
 
+class PromptMessage(Model):
+    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
+
+    content: ContentBlock
+    """Content of the message: text, an image, audio, a resource link or an embedded resource."""
+
+    role: Role
+    """Role of the message: `user` or `assistant`."""
+
+
 class PromptReference(Model):
     """Name of a prompt, to complete one of its arguments."""
 
@@ -398,28 +907,172 @@ class PromptReference(Model):
     """Display name for users; if absent, show `name`."""
 
 
-class Request(Model):
-    """Base of all requests: a method and its parameters. A request gets a response."""
-
-    method: str
-    """Name of the method."""
-
-    params: dict[str, Json] | None = None
-    """Parameters of the method; absent if it has none."""
-
-
-RequestId = TypeAliasType("RequestId", str | Integer)
-"""Id that links a response to its request: a string or an integer."""
-
-
-class ResourceContents(Model):
-    """Base of text and binary resource contents."""
+class ReadResourceRequestParams(Model):
+    """Parameters of `resources/read`: the resource's URI, and on a retry the input that the server requested."""
 
     uri: str
-    """URI of the resource, or of its part, that has these contents."""
+    """URI of the resource; the server defines the meaning of its scheme."""
+
+    input_responses: InputResponses | None = None
+    """On a retry, the responses to the server's `inputRequests`, under the same keys."""
+
+    request_state: str | None = None
+    """On a retry, the server's `requestState`, returned unchanged; absent if the server sent none."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
+
+
+class ReadResourceResult(Model):
+    """Result of `resources/read`: contents as text or as binary data."""
+
+    cache_scope: Literal["private", "public"] = "private"
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """
+
+    contents: list[TextResourceContents | BlobResourceContents]
+    """Contents of the resource; several entries if the URI stands for a group, such as a directory."""
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """
+
+    meta: ResultMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class RequestMetaObject(Model):
+    """Metadata of every request: protocol version, and name and capabilities of the client. No session keeps
+    them between requests.
+    """
+
+    client_capabilities: Annotated[
+        ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")
+    ]
+    """Capabilities of the client for this request; required. An empty object means no optional features."""
+
+    protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]
+    """Protocol revision of the request, such as `2026-07-28`; over HTTP it equals the `MCP-Protocol-Version`
+    header.
+    """
+
+    client_info: Annotated[Implementation | None, Field(alias="io.modelcontextprotocol/clientInfo")] = None
+    """Name and version of the client program. They are unverified: use them only for display, logs and
+    debugging.
+    """
+
+    log_level: Annotated[LoggingLevel | None, Field(alias="io.modelcontextprotocol/logLevel")] = None
+    """Lowest severity of log messages to send during this request; absent means none.
+
+    Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
+    """
+
+    progress_token: ProgressToken | None = None
+    """Requests progress notifications, which repeat this token; absent means none."""
+
+
+class RequestParams(Model):
+    """Base of the parameters of requests: the metadata that makes each request self-contained."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
+
+
+class Resource(Model):
+    """Data that a client can read from a server, such as a file, a record or a log."""
+
+    name: str
+    """Identifier for programs; shown to users if `title` is absent."""
+
+    uri: str
+    """URI of the resource, for `resources/read`."""
+
+    annotations: Annotations | None = None
+    """Hints about audience, importance and time of the last change."""
+
+    description: str | None = None
+    """Description of the resource; may be shown to the model as a hint."""
+
+    icons: list[Icon] | None = None
+    """Icons for user interfaces, in several sizes or themes."""
 
     mime_type: str | None = None
     """Media type of the contents, such as `text/plain`; absent if unknown."""
+
+    size: Integer | None = None
+    """Size in bytes, before base64 encoding; absent if unknown."""
+
+    title: str | None = None
+    """Display name for users; if absent, show `name`."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ResourceLink(Model):
+    """Link to a resource, in a prompt or tool result; `resources/list` need not contain that resource."""
+
+    name: str
+    """Identifier for programs; shown to users if `title` is absent."""
+
+    type: Literal["resource_link"] = "resource_link"
+    """Type of the content block, always `resource_link`."""
+
+    uri: str
+    """URI of the resource; the client may pass it to `resources/read`."""
+
+    annotations: Annotations | None = None
+    """Hints about audience, importance and time of the last change."""
+
+    description: str | None = None
+    """Description of the resource; may be shown to the model as a hint."""
+
+    icons: list[Icon] | None = None
+    """Icons for user interfaces, in several sizes or themes."""
+
+    mime_type: str | None = None
+    """Media type of the contents, such as `text/plain`; absent if unknown."""
+
+    size: Integer | None = None
+    """Size in bytes, before base64 encoding; absent if unknown."""
+
+    title: str | None = None
+    """Display name for users; if absent, show `name`."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ResourceTemplate(Model):
+    """A group of resources with URIs of one pattern."""
+
+    name: str
+    """Identifier for programs; shown to users if `title` is absent."""
+
+    uri_template: str
+    """URI template (RFC 6570), such as `file:///{path}`."""
+
+    annotations: Annotations | None = None
+    """Hints about audience, importance and time of the last change."""
+
+    description: str | None = None
+    """Description of the resources; may be shown to the model as a hint."""
+
+    icons: list[Icon] | None = None
+    """Icons for user interfaces, in several sizes or themes."""
+
+    mime_type: str | None = None
+    """Media type of all resources of the template; absent if it differs or is unknown."""
+
+    title: str | None = None
+    """Display name for users; if absent, show `name`."""
 
     meta: MetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
@@ -435,6 +1088,16 @@ class ResourceTemplateReference(Model):
     """Resource URI, or a template such as `file:///{path}`."""
 
 
+class ResourceUpdatedNotificationParams(Model):
+    """Parameters of `notifications/resources/updated`: the changed resource."""
+
+    uri: str
+    """URI of the changed resource; it may be a part of the subscribed resource."""
+
+    meta: NotificationMetaObject | None = None
+    """Metadata, with the subscription's id under `io.modelcontextprotocol/subscriptionId`."""
+
+
 class ResultMetaObject(Model):
     """Metadata of a result, such as the name and version of the server."""
 
@@ -442,16 +1105,6 @@ class ResultMetaObject(Model):
     """Name and version of the server program. They are unverified: use them only for display, logs and
     debugging.
     """
-
-
-ResultType = TypeAliasType("ResultType", str)
-"""Kind of result: `complete` for a final result, `input_required` if the client must retry with input.
-Extensions may add values.
-"""
-
-
-Role = TypeAliasType("Role", Literal["assistant", "user"])
-"""Role in a conversation with a model: `user` or `assistant`."""
 
 
 class Root(Model):
@@ -470,6 +1123,62 @@ class Root(Model):
 
     meta: MetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class SamplingMessage(Model):
+    """One message of a conversation with a sampled model. Deprecated together with sampling: call a model
+    provider directly.
+
+    Deprecated since 2026-07-28: call the model provider from the server.
+    """
+
+    content: (
+        TextContent
+        | ImageContent
+        | AudioContent
+        | ToolUseContent
+        | ToolResultContent
+        | list[SamplingMessageContentBlock]
+    )
+    """Content of the message: one content block or a list of blocks, including tool calls and tool results.
+    """
+
+    role: Role
+    """Role of the message: `user` or `assistant`."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class ServerCapabilities(Model):
+    """Capabilities of a server, declared in the result of `server/discover`. An absent field means no support;
+    servers may declare further capabilities.
+    """
+
+    completions: JSONObject | None = None
+    """Present if the server answers `completion/complete`."""
+
+    experimental: dict[str, JSONObject] | None = None
+    """Non-standard capabilities by name, each with its settings."""
+
+    extensions: dict[str, JSONObject] | None = None
+    """Supported protocol extensions by identifier, each with its settings; an empty object means no settings.
+    """
+
+    logging: JSONObject | None = None
+    """Present if the server sends log messages during requests with a log level.
+
+    Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
+    """
+
+    prompts: ServerCapabilitiesPrompts | None = None
+    """Present if the server has prompts."""
+
+    resources: ServerCapabilitiesResources | None = None
+    """Present if the server has resources."""
+
+    tools: ServerCapabilitiesTools | None = None
+    """Present if the server has tools."""
 
 
 class ServerCapabilitiesPrompts(Model):
@@ -538,6 +1247,40 @@ class SubscriptionFilter(Model):
     """True to receive `notifications/tools/list_changed`."""
 
 
+class SubscriptionsAcknowledgedNotificationParams(Model):
+    """Parameters of `notifications/subscriptions/acknowledged`: the accepted filter."""
+
+    notifications: SubscriptionFilter
+    """Notifications that the server will deliver; requested kinds that it does not support are absent."""
+
+    meta: NotificationMetaObject | None = None
+    """Metadata, with the subscription's id under `io.modelcontextprotocol/subscriptionId`."""
+
+
+class SubscriptionsListenRequestParams(Model):
+    """Parameters of `subscriptions/listen`: the notifications to deliver."""
+
+    notifications: SubscriptionFilter
+    """Notifications to deliver; the server sends no other kinds on this stream."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
+
+
+class SubscriptionsListenResult(Model):
+    """Result of `subscriptions/listen`: the server has ended the subscription. A lost connection ends it without
+    a result.
+    """
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`."""
+
+    meta: SubscriptionsListenResultMetaObject
+    """Metadata, with the required id of the subscription."""
+
+
 class SubscriptionsListenResultMetaObject(Model):
     """Metadata of the result that ends a subscription."""
 
@@ -548,6 +1291,22 @@ class SubscriptionsListenResultMetaObject(Model):
     """Name and version of the server program. They are unverified: use them only for display, logs and
     debugging.
     """
+
+
+class TextContent(Model):
+    """Text in a message, prompt or tool result."""
+
+    text: str
+    """The text."""
+
+    type: Literal["text"] = "text"
+    """Type of the content block, always `text`."""
+
+    annotations: Annotations | None = None
+    """Hints about audience, importance and time of the last change."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class TextResourceContents(Model):
@@ -566,6 +1325,38 @@ class TextResourceContents(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
+class TitledMultiSelectEnumSchema(Model):
+    """A form field in which the user chooses several values, with labels."""
+
+    items: TitledMultiSelectEnumSchemaItems
+    """Options to choose from."""
+
+    type: Literal["array"] = "array"
+    """JSON type of the value, always `array`."""
+
+    default: list[str] | None = None
+    """Preselected values; absent means none."""
+
+    description: str | None = None
+    """Help text for the user."""
+
+    max_items: Integer | None = None
+    """Maximum number of chosen values; absent means no limit."""
+
+    min_items: Integer | None = None
+    """Minimum number of chosen values; absent means no limit."""
+
+    title: str | None = None
+    """Label of the form field; if absent, show the property's name."""
+
+
+class TitledMultiSelectEnumSchemaItems(Model):
+    """Options of a form field, with labels."""
+
+    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOf]
+    """One entry for each option, with its value and label."""
+
+
 class TitledMultiSelectEnumSchemaItemsAnyOf(Model):
     """One option of a form field with several choices."""
 
@@ -576,6 +1367,25 @@ class TitledMultiSelectEnumSchemaItemsAnyOf(Model):
     """Label of the option."""
 
 
+class TitledSingleSelectEnumSchema(Model):
+    """A form field in which the user chooses one value, with labels."""
+
+    one_of: list[TitledSingleSelectEnumSchemaOneOf]
+    """One entry for each option, with its value and label."""
+
+    type: Literal["string"] = "string"
+    """JSON type of the value, always `string`."""
+
+    default: str | None = None
+    """Preselected value; absent means none."""
+
+    description: str | None = None
+    """Help text for the user."""
+
+    title: str | None = None
+    """Label of the form field; if absent, show the property's name."""
+
+
 class TitledSingleSelectEnumSchemaOneOf(Model):
     """One option of a form field with a single choice."""
 
@@ -584,6 +1394,36 @@ class TitledSingleSelectEnumSchemaOneOf(Model):
 
     title: str
     """Label of the option."""
+
+
+class Tool(Model):
+    """A tool of a server: its name, description and schemas."""
+
+    input_schema: ToolInputSchema
+    """JSON Schema of the arguments, which are an object; all keywords of draft 2020-12 are allowed."""
+
+    name: str
+    """Identifier of the tool, unique within the server."""
+
+    annotations: ToolAnnotations | None = None
+    """Hints about the behaviour of the tool, such as whether it only reads; do not trust the hints of an
+    untrusted server.
+    """
+
+    description: str | None = None
+    """Purpose of the tool and when to use it; may be shown to the model as a hint."""
+
+    icons: list[Icon] | None = None
+    """Icons for user interfaces, in several sizes or themes."""
+
+    output_schema: ToolOutputSchema | None = None
+    """JSON Schema of `structuredContent` in the tool's results, of any type; absent means no schema."""
+
+    title: str | None = None
+    """Display name for users; if absent, show `annotations.title`, else `name`."""
+
+    meta: MetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class ToolAnnotations(Model):
@@ -649,6 +1489,32 @@ class ToolOutputSchema(Model):
         def __init__(self, *, schema_: str | None = None, **members: Json) -> None: ...
 
 
+class ToolResultContent(Model):
+    """Result of a tool call in sampling, in a message with the role `user`. Deprecated together with sampling.
+
+    Deprecated since 2026-07-28: call the model provider from the server.
+    """
+
+    content: list[ContentBlock]
+    """Result for the model: text, images, audio, resource links or embedded resources."""
+
+    tool_use_id: str
+    """The `id` of the tool call."""
+
+    type: Literal["tool_result"] = "tool_result"
+    """Type of the content block, always `tool_result`."""
+
+    is_error: Boolean | None = None
+    """True if the tool failed for the reason in `content`; absent means false."""
+
+    structured_content: Json = None
+    """Result for programs, as any JSON value that is valid against the tool's `outputSchema`; absent means none.
+    """
+
+    meta: MetaObject | None = None
+    """Metadata of the block; repeat it unchanged in later sampling requests, so that caches match."""
+
+
 class ToolUseContent(Model):
     """Tool call of the model in sampling. Deprecated together with sampling.
 
@@ -671,14 +1537,29 @@ class ToolUseContent(Model):
     """Metadata of the block; repeat it unchanged in later sampling requests, so that caches match."""
 
 
-class UnsupportedProtocolVersionErrorErrorData(Model):
-    """Requested protocol revision, and the supported revisions for a retry."""
+class UntitledMultiSelectEnumSchema(Model):
+    """A form field in which the user chooses several values, without labels."""
 
-    requested: str
-    """Revision of the request, such as `2099-01-01`."""
+    items: UntitledMultiSelectEnumSchemaItems
+    """Options to choose from."""
 
-    supported: list[str]
-    """Revisions that the server supports; retry with a revision that both sides support."""
+    type: Literal["array"] = "array"
+    """JSON type of the value, always `array`."""
+
+    default: list[str] | None = None
+    """Preselected values; absent means none."""
+
+    description: str | None = None
+    """Help text for the user."""
+
+    max_items: Integer | None = None
+    """Maximum number of chosen values; absent means no limit."""
+
+    min_items: Integer | None = None
+    """Minimum number of chosen values; absent means no limit."""
+
+    title: str | None = None
+    """Label of the form field; if absent, show the property's name."""
 
 
 class UntitledMultiSelectEnumSchemaItems(Model):
@@ -710,674 +1591,6 @@ class UntitledSingleSelectEnumSchema(Model):
     """Label of the form field; if absent, show the property's name."""
 
 
-class Annotations(Model):
-    """Hints that help a client decide how to show, rank or use content."""
-
-    audience: list[Role] | None = None
-    """Roles that the content is meant for: `user`, `assistant` or both; absent means not stated."""
-
-    last_modified: str | None = None
-    """Time of the last change, in ISO 8601."""
-
-    priority: Annotated[Number | None, Field(ge=0, le=1)] = None
-    """Importance from 0 (optional) to 1 (required)."""
-
-
-class AudioContent(Model):
-    """A sound clip in a message, prompt or tool result."""
-
-    data: str
-    """Bytes of the clip, in base64."""
-
-    mime_type: str
-    """Media type of the clip, such as `audio/wav`; models support different types."""
-
-    type: Literal["audio"] = "audio"
-    """Type of the content block, always `audio`."""
-
-    annotations: Annotations | None = None
-    """Hints about the clip's audience, importance and time of the last change."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class BlobResourceContents(Model):
-    """Binary contents of a resource."""
-
-    blob: str
-    """Bytes of the resource, in base64."""
-
-    uri: str
-    """URI of the resource, or of its part, that has these contents."""
-
-    mime_type: str | None = None
-    """Media type of the bytes; absent if unknown."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class CacheableResult(Model):
-    """Base of results that a client may cache."""
-
-    cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
-    """
-
-    result_type: str = "complete"
-    """Always `complete`: only final results can be cached."""
-
-    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
-    """
-
-    meta: ResultMetaObject | None = None
-    """Metadata; servers identify themselves under `io.modelcontextprotocol/serverInfo`."""
-
-
-class CompleteResult(Model):
-    """Result of `completion/complete`: suggestions for an argument."""
-
-    completion: CompleteResultCompletion
-    """Suggestions, and the number of all matches."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata; servers identify themselves under `io.modelcontextprotocol/serverInfo`."""
-
-
-class CompleteResultResponse(Model):
-    """JSON-RPC response to `completion/complete`."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: CompleteResult
-    """Suggestions for the argument."""
-
-
-class EmbeddedResource(Model):
-    """Complete resource inside a prompt or tool result; the client decides how to show it."""
-
-    resource: TextResourceContents | BlobResourceContents
-    """Contents of the resource, as text or as bytes."""
-
-    type: Literal["resource"] = "resource"
-    """Type of the content block, always `resource`."""
-
-    annotations: Annotations | None = None
-    """Hints about the resource's audience, importance and time of the last change."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class HeaderMismatchError(Model):
-    """JSON-RPC error -32020: HTTP headers are missing, malformed or contradict the body. The HTTP status is 400."""
-
-    error: HeaderMismatchErrorError
-    """Error with the code -32020."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    id: RequestId | None = None
-    """Id of the rejected request; absent if it could not be read."""
-
-
-class ImageContent(Model):
-    """An image in a message, prompt or tool result."""
-
-    data: str
-    """Bytes of the image, in base64."""
-
-    mime_type: str
-    """Media type of the image, such as `image/png`; models support different types."""
-
-    type: Literal["image"] = "image"
-    """Type of the content block, always `image`."""
-
-    annotations: Annotations | None = None
-    """Hints about the image's audience, importance and time of the last change."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-JSONArray = TypeAliasType("JSONArray", list[JSONValue])
-"""JSON array of any values."""
-
-
-JSONObject = TypeAliasType("JSONObject", dict[str, JSONValue])
-"""JSON object of any values."""
-
-
-class JSONRPCErrorResponse(Model):
-    """JSON-RPC response to a request that failed."""
-
-    error: Error
-    """Error code, message and optional details."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    id: RequestId | None = None
-    """Id of the failed request; absent if it could not be read."""
-
-
-class JSONRPCRequest(Model):
-    """JSON-RPC form of every request; the response has the same id."""
-
-    id: RequestId
-    """Id that the response repeats: a string or an integer, unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: str
-    """Name of the method on the wire."""
-
-    params: dict[str, Json] | None = None
-    """Parameters of the method; always present, because `_meta` is required."""
-
-
-class ListRootsRequestParams(Model):
-    """Parameters of `roots/list`: metadata only. Deprecated together with roots.
-
-    Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
-    server's configuration.
-    """
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListRootsResult(Model):
-    """Result of `roots/list`: all roots of the client, returned in the `inputResponses` of a retried request.
-    Deprecated together with roots.
-
-    Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
-    server's configuration.
-    """
-
-    roots: list[Root]
-    """Directories and files that the server may work in; may be empty."""
-
-
-class NotificationMetaObject(Model):
-    """Contents of `_meta` in a notification; keys are named as in `MetaObject`."""
-
-    subscription_id: Annotated[RequestId | None, Field(alias="io.modelcontextprotocol/subscriptionId")] = None
-    """Id of the `subscriptions/listen` request that asked for this notification; absent outside such streams.
-    """
-
-
-class NotificationParams(Model):
-    """Parameters of any notification: metadata, and the members of the method."""
-
-    meta: NotificationMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class PaginatedResult(Model):
-    """Base of paginated results: the cursor of the next page."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page. An empty string is a valid cursor."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ProgressNotificationParams(Model):
-    """Parameters of `notifications/progress`: the token and the progress so far."""
-
-    progress: Number
-    """Progress so far, in any unit; increases with every notification."""
-
-    progress_token: ProgressToken
-    """The `progressToken` in the `_meta` of the request."""
-
-    message: str | None = None
-    """Description of the current step, for users."""
-
-    total: Number | None = None
-    """Value of `progress` at the end; absent if unknown."""
-
-    meta: NotificationMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class Prompt(Model):
-    """A prompt or prompt template of a server."""
-
-    name: str
-    """Identifier of the prompt, for `prompts/get`."""
-
-    arguments: list[PromptArgument] | None = None
-    """Arguments of the prompt; absent means none."""
-
-    description: str | None = None
-    """Purpose of the prompt, for users."""
-
-    icons: list[Icon] | None = None
-    """Icons for user interfaces, in several sizes or themes."""
-
-    title: str | None = None
-    """Display name for users; if absent, show `name`."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class PromptListChangedNotification(Model):
-    """Tell the client that the server's list of prompts has changed; cached pages are stale. Sent only to
-    subscriptions with `promptsListChanged` in their filter.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
-    """Name of the method on the wire."""
-
-    params: NotificationParams | None = None
-    """Metadata only; may be omitted."""
-
-
-class ReadResourceResult(Model):
-    """Result of `resources/read`: contents as text or as binary data."""
-
-    cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
-    """
-
-    contents: list[TextResourceContents | BlobResourceContents]
-    """Contents of the resource; several entries if the URI stands for a group, such as a directory."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
-    """
-
-    meta: ResultMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class Resource(Model):
-    """Data that a client can read from a server, such as a file, a record or a log."""
-
-    name: str
-    """Identifier for programs; shown to users if `title` is absent."""
-
-    uri: str
-    """URI of the resource, for `resources/read`."""
-
-    annotations: Annotations | None = None
-    """Hints about audience, importance and time of the last change."""
-
-    description: str | None = None
-    """Description of the resource; may be shown to the model as a hint."""
-
-    icons: list[Icon] | None = None
-    """Icons for user interfaces, in several sizes or themes."""
-
-    mime_type: str | None = None
-    """Media type of the contents, such as `text/plain`; absent if unknown."""
-
-    size: Integer | None = None
-    """Size in bytes, before base64 encoding; absent if unknown."""
-
-    title: str | None = None
-    """Display name for users; if absent, show `name`."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ResourceLink(Model):
-    """Link to a resource, in a prompt or tool result; `resources/list` need not contain that resource."""
-
-    name: str
-    """Identifier for programs; shown to users if `title` is absent."""
-
-    type: Literal["resource_link"] = "resource_link"
-    """Type of the content block, always `resource_link`."""
-
-    uri: str
-    """URI of the resource; the client may pass it to `resources/read`."""
-
-    annotations: Annotations | None = None
-    """Hints about audience, importance and time of the last change."""
-
-    description: str | None = None
-    """Description of the resource; may be shown to the model as a hint."""
-
-    icons: list[Icon] | None = None
-    """Icons for user interfaces, in several sizes or themes."""
-
-    mime_type: str | None = None
-    """Media type of the contents, such as `text/plain`; absent if unknown."""
-
-    size: Integer | None = None
-    """Size in bytes, before base64 encoding; absent if unknown."""
-
-    title: str | None = None
-    """Display name for users; if absent, show `name`."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ResourceListChangedNotification(Model):
-    """Tell the client that the server's list of resources has changed. Sent only to subscriptions with
-    `resourcesListChanged` in their filter.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
-    """Name of the method on the wire."""
-
-    params: NotificationParams | None = None
-    """Parameters of the method."""
-
-
-class ResourceTemplate(Model):
-    """A group of resources with URIs of one pattern."""
-
-    name: str
-    """Identifier for programs; shown to users if `title` is absent."""
-
-    uri_template: str
-    """URI template (RFC 6570), such as `file:///{path}`."""
-
-    annotations: Annotations | None = None
-    """Hints about audience, importance and time of the last change."""
-
-    description: str | None = None
-    """Description of the resources; may be shown to the model as a hint."""
-
-    icons: list[Icon] | None = None
-    """Icons for user interfaces, in several sizes or themes."""
-
-    mime_type: str | None = None
-    """Media type of all resources of the template; absent if it differs or is unknown."""
-
-    title: str | None = None
-    """Display name for users; if absent, show `name`."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ResourceUpdatedNotificationParams(Model):
-    """Parameters of `notifications/resources/updated`: the changed resource."""
-
-    uri: str
-    """URI of the changed resource; it may be a part of the subscribed resource."""
-
-    meta: NotificationMetaObject | None = None
-    """Metadata, with the subscription's id under `io.modelcontextprotocol/subscriptionId`."""
-
-
-class Result(Model):
-    """Base of all results: metadata and the kind of result. The method determines further members."""
-
-    result_type: str = "complete"
-    """Kind of result, `complete` or `input_required`; older servers omit it, which means `complete`."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata, usually with the server's name and version; unknown keys are kept."""
-
-
-class ServerCapabilities(Model):
-    """Capabilities of a server, declared in the result of `server/discover`. An absent field means no support;
-    servers may declare further capabilities.
-    """
-
-    completions: JSONObject | None = None
-    """Present if the server answers `completion/complete`."""
-
-    experimental: dict[str, JSONObject] | None = None
-    """Non-standard capabilities by name, each with its settings."""
-
-    extensions: dict[str, JSONObject] | None = None
-    """Supported protocol extensions by identifier, each with its settings; an empty object means no settings.
-    """
-
-    logging: JSONObject | None = None
-    """Present if the server sends log messages during requests with a log level.
-
-    Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
-    """
-
-    prompts: ServerCapabilitiesPrompts | None = None
-    """Present if the server has prompts."""
-
-    resources: ServerCapabilitiesResources | None = None
-    """Present if the server has resources."""
-
-    tools: ServerCapabilitiesTools | None = None
-    """Present if the server has tools."""
-
-
-class SubscriptionsAcknowledgedNotificationParams(Model):
-    """Parameters of `notifications/subscriptions/acknowledged`: the accepted filter."""
-
-    notifications: SubscriptionFilter
-    """Notifications that the server will deliver; requested kinds that it does not support are absent."""
-
-    meta: NotificationMetaObject | None = None
-    """Metadata, with the subscription's id under `io.modelcontextprotocol/subscriptionId`."""
-
-
-class SubscriptionsListenResult(Model):
-    """Result of `subscriptions/listen`: the server has ended the subscription. A lost connection ends it without
-    a result.
-    """
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`."""
-
-    meta: SubscriptionsListenResultMetaObject
-    """Metadata, with the required id of the subscription."""
-
-
-class SubscriptionsListenResultResponse(Model):
-    """JSON-RPC response to `subscriptions/listen`, sent when the server ends the subscription."""
-
-    id: RequestId
-    """Id of the `subscriptions/listen` request, which is the subscription's id."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: SubscriptionsListenResult
-    """Metadata only; its arrival means that the subscription has ended."""
-
-
-class TextContent(Model):
-    """Text in a message, prompt or tool result."""
-
-    text: str
-    """The text."""
-
-    type: Literal["text"] = "text"
-    """Type of the content block, always `text`."""
-
-    annotations: Annotations | None = None
-    """Hints about audience, importance and time of the last change."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class TitledMultiSelectEnumSchemaItems(Model):
-    """Options of a form field, with labels."""
-
-    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOf]
-    """One entry for each option, with its value and label."""
-
-
-class TitledSingleSelectEnumSchema(Model):
-    """A form field in which the user chooses one value, with labels."""
-
-    one_of: list[TitledSingleSelectEnumSchemaOneOf]
-    """One entry for each option, with its value and label."""
-
-    type: Literal["string"] = "string"
-    """JSON type of the value, always `string`."""
-
-    default: str | None = None
-    """Preselected value; absent means none."""
-
-    description: str | None = None
-    """Help text for the user."""
-
-    title: str | None = None
-    """Label of the form field; if absent, show the property's name."""
-
-
-class Tool(Model):
-    """A tool of a server: its name, description and schemas."""
-
-    input_schema: ToolInputSchema
-    """JSON Schema of the arguments, which are an object; all keywords of draft 2020-12 are allowed."""
-
-    name: str
-    """Identifier of the tool, unique within the server."""
-
-    annotations: ToolAnnotations | None = None
-    """Hints about the behaviour of the tool, such as whether it only reads; do not trust the hints of an
-    untrusted server.
-    """
-
-    description: str | None = None
-    """Purpose of the tool and when to use it; may be shown to the model as a hint."""
-
-    icons: list[Icon] | None = None
-    """Icons for user interfaces, in several sizes or themes."""
-
-    output_schema: ToolOutputSchema | None = None
-    """JSON Schema of `structuredContent` in the tool's results, of any type; absent means no schema."""
-
-    title: str | None = None
-    """Display name for users; if absent, show `annotations.title`, else `name`."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ToolListChangedNotification(Model):
-    """Tell the client that the server's list of tools has changed. Sent only to subscriptions with
-    `toolsListChanged` in their filter.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
-    """Name of the method on the wire."""
-
-    params: NotificationParams | None = None
-    """Parameters of the method."""
-
-
-class UnsupportedProtocolVersionErrorError(Model):
-    """Error object of an unsupported protocol revision."""
-
-    code: Literal[-32022] = -32022
-    """Error code, always -32022."""
-
-    data: UnsupportedProtocolVersionErrorErrorData
-    """Requested revision and supported revisions."""
-
-    message: str
-    """Error message: one short sentence."""
-
-
-class UntitledMultiSelectEnumSchema(Model):
-    """A form field in which the user chooses several values, without labels."""
-
-    items: UntitledMultiSelectEnumSchemaItems
-    """Options to choose from."""
-
-    type: Literal["array"] = "array"
-    """JSON type of the value, always `array`."""
-
-    default: list[str] | None = None
-    """Preselected values; absent means none."""
-
-    description: str | None = None
-    """Help text for the user."""
-
-    max_items: Integer | None = None
-    """Maximum number of chosen values; absent means no limit."""
-
-    min_items: Integer | None = None
-    """Minimum number of chosen values; absent means no limit."""
-
-    title: str | None = None
-    """Label of the form field; if absent, show the property's name."""
-
-
-class CancelledNotificationParams(Model):
-    """Parameters of `notifications/cancelled`: the request to cancel and the reason."""
-
-    request_id: RequestId
-    """Id of an earlier request of the client; from a server, always the id of a `subscriptions/listen` request.
-    """
-
-    reason: str | None = None
-    """Reason for logs or users; absent means not stated."""
-
-    meta: NotificationMetaObject | None = None
-    """Metadata; on a subscription stream it holds `io.modelcontextprotocol/subscriptionId`."""
-
-
-class ClientCapabilitiesElicitation(Model):
-    """Modes in which a client can ask its user for input; an empty object means `form` only."""
-
-    form: JSONObject | None = None
-    """Present if the client can show a form made from a schema."""
-
-    url: JSONObject | None = None
-    """Present if the client can send the user to a URL."""
-
-
-class ClientCapabilitiesSampling(Model):
-    """Details of a client's support for sampling.
-
-    Deprecated since 2026-07-28: call the model provider from the server.
-    """
-
-    context: JSONObject | None = None
-    """Present if the client supports `includeContext`; if absent, servers use `none` or omit it."""
-
-    tools: JSONObject | None = None
-    """Present if sampling requests may contain `tools` and `toolChoice`; if absent, the client rejects them.
-    """
-
-
-ClientResult: TypeAlias = Result
-"""Every result that a client may return. Servers send no requests in this revision; the client's responses are
-the `inputResponses` of a retried request.
-"""
-
-
 ContentBlock = TypeAliasType(
     "ContentBlock",
     Annotated[
@@ -1390,509 +1603,52 @@ resource.
 """
 
 
-class DiscoverResult(Model):
-    """Result of `server/discover`: protocol versions, capabilities and instructions of the server."""
+ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
+"""Parameters of `elicitation/create`, in form mode or in URL mode."""
 
-    cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
-    """
 
-    capabilities: ServerCapabilities
-    """Capabilities of the server."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`."""
-
-    supported_versions: list[str]
-    """Protocol revisions that the server supports; the client chooses one for its later requests."""
-
-    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
-    """
-
-    instructions: str | None = None
-    """Instructions for a model about the use of the server, suitable for a system prompt; absent means none.
-    """
-
-    meta: ResultMetaObject | None = None
-    """Metadata; servers identify themselves under `io.modelcontextprotocol/serverInfo`."""
-
-
-class DiscoverResultResponse(Model):
-    """JSON-RPC response to `server/discover`."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: DiscoverResult
-    """Protocol versions and capabilities of the server."""
-
-
-EmptyResult: TypeAlias = Result
-"""Result without data besides `resultType` and metadata: it only confirms success."""
-
-
-class JSONRPCResultResponse(Model):
-    """JSON-RPC response to a request that succeeded."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: Result
-    """Result of the request; the method determines its type."""
-
-
-class ListPromptsResult(Model):
-    """Result of `prompts/list`: one page of prompts."""
-
-    cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
-    """
-
-    prompts: list[Prompt]
-    """Prompts on this page; the server chooses the page size."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
-    """
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListPromptsResultResponse(Model):
-    """JSON-RPC response to `prompts/list`."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: ListPromptsResult
-    """Page of prompts."""
-
-
-class ListResourceTemplatesResult(Model):
-    """Result of `resources/templates/list`: one page of resource templates."""
-
-    cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
-    """
-
-    resource_templates: list[ResourceTemplate]
-    """Templates on this page; the server chooses the page size."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
-    """
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListResourceTemplatesResultResponse(Model):
-    """JSON-RPC response to `resources/templates/list`."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: ListResourceTemplatesResult
-    """Page of resource templates."""
-
-
-class ListResourcesResult(Model):
-    """Result of `resources/list`: one page of resources. `resources/templates/list` lists the templates."""
-
-    cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
-    """
-
-    resources: list[Resource]
-    """Resources on this page, without their contents; the server chooses the page size."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
-    """
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListResourcesResultResponse(Model):
-    """JSON-RPC response to `resources/list`."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: ListResourcesResult
-    """Page of resources."""
-
-
-class ListRootsRequest(Model):
-    """Ask the client for its roots: the directories and files that the server may work in. The request is an
-    entry of `inputRequests`. Deprecated together with roots.
-
-    Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
-    server's configuration.
-    """
-
-    method: Literal["roots/list"] = "roots/list"
-    """Name of the method on the wire."""
-
-    params: ListRootsRequestParams | None = None
-    """Metadata only; may be omitted."""
-
-
-class ListToolsResult(Model):
-    """Result of `tools/list`: one page of tools."""
-
-    cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
-    """
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    tools: list[Tool]
-    """Tools on this page. A stable order keeps caches of lists and prompts valid."""
-
-    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
-    """
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListToolsResultResponse(Model):
-    """JSON-RPC response to `tools/list`."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: ListToolsResult
-    """Page of tools."""
-
-
-class LoggingMessageNotificationParams(Model):
-    """Parameters of `notifications/message`: a log message and its severity. Deprecated together with logging.
-
-    Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
-    """
-
-    data: Json
-    """Logged data: text, an object or any other JSON value; never secrets."""
-
-    level: LoggingLevel
-    """Severity of the message."""
-
-    logger: str | None = None
-    """Name of the logger; absent if not stated."""
-
-    meta: NotificationMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ProgressNotification(Model):
-    """Tell the client about the progress of a request with a `progressToken`. It arrives on the stream of the
-    request, before the response.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/progress"] = "notifications/progress"
-    """Name of the method on the wire."""
-
-    params: ProgressNotificationParams
-    """Progress token and progress so far."""
-
-
-class PromptMessage(Model):
-    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
-
-    content: ContentBlock
-    """Content of the message: text, an image, audio, a resource link or an embedded resource."""
-
-    role: Role
-    """Role of the message: `user` or `assistant`."""
-
-
-class ResourceUpdatedNotification(Model):
-    """Tell the client that a resource has changed. Sent only to subscriptions with its URI in
-    `resourceSubscriptions` of their filter.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
-    """Name of the method on the wire."""
-
-    params: ResourceUpdatedNotificationParams
-    """Parameters of the method."""
-
-
-SingleSelectEnumSchema = TypeAliasType(
-    "SingleSelectEnumSchema", UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
+InputRequest = TypeAliasType(
+    "InputRequest",
+    Annotated[CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
 )
-"""A form field in which the user chooses one value, with or without labels."""
-
-
-class SubscriptionsAcknowledgedNotification(Model):
-    """Tell the client that its subscription is open, and which notifications it delivers. It is the first
-    message of the subscription.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/subscriptions/acknowledged"] = "notifications/subscriptions/acknowledged"
-    """Name of the method on the wire."""
-
-    params: SubscriptionsAcknowledgedNotificationParams
-    """Parameters of the method."""
-
-
-class TitledMultiSelectEnumSchema(Model):
-    """A form field in which the user chooses several values, with labels."""
-
-    items: TitledMultiSelectEnumSchemaItems
-    """Options to choose from."""
-
-    type: Literal["array"] = "array"
-    """JSON type of the value, always `array`."""
-
-    default: list[str] | None = None
-    """Preselected values; absent means none."""
-
-    description: str | None = None
-    """Help text for the user."""
-
-    max_items: Integer | None = None
-    """Maximum number of chosen values; absent means no limit."""
-
-    min_items: Integer | None = None
-    """Minimum number of chosen values; absent means no limit."""
-
-    title: str | None = None
-    """Label of the form field; if absent, show the property's name."""
-
-
-class ToolResultContent(Model):
-    """Result of a tool call in sampling, in a message with the role `user`. Deprecated together with sampling.
-
-    Deprecated since 2026-07-28: call the model provider from the server.
-    """
-
-    content: list[ContentBlock]
-    """Result for the model: text, images, audio, resource links or embedded resources."""
-
-    tool_use_id: str
-    """The `id` of the tool call."""
-
-    type: Literal["tool_result"] = "tool_result"
-    """Type of the content block, always `tool_result`."""
-
-    is_error: Boolean | None = None
-    """True if the tool failed for the reason in `content`; absent means false."""
-
-    structured_content: Json = None
-    """Result for programs, as any JSON value that is valid against the tool's `outputSchema`; absent means none.
-    """
-
-    meta: MetaObject | None = None
-    """Metadata of the block; repeat it unchanged in later sampling requests, so that caches match."""
-
-
-class UnsupportedProtocolVersionError(Model):
-    """JSON-RPC error -32022: the server does not support the protocol revision of the request. The HTTP status
-    is 400.
-    """
-
-    error: UnsupportedProtocolVersionErrorError
-    """Error with the supported revisions."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    id: RequestId | None = None
-    """Id of the failed request; absent if it could not be read."""
-
-
-class CallToolResult(Model):
-    """Result of `tools/call`. `isError` reports that the tool failed, so that the model can read why; an unknown
-    tool is a JSON-RPC error instead.
-    """
-
-    content: list[ContentBlock]
-    """Output for the model, as content blocks in order."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    is_error: Boolean | None = None
-    """True if the tool ran and failed; absent means success."""
-
-    structured_content: Json = None
-    """Output for programs, as any JSON value; valid against the tool's `outputSchema` if it has one."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata; servers identify themselves under `io.modelcontextprotocol/serverInfo`."""
-
-
-class CancelledNotification(Model):
-    """Tell the server to cancel a request of the client; it may arrive too late. A server sends it only over
-    stdio, to end a `subscriptions/listen` stream.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/cancelled"] = "notifications/cancelled"
-    """Name of the method on the wire."""
-
-    params: CancelledNotificationParams
-    """Parameters of the method."""
-
-
-class ClientCapabilities(Model):
-    """Capabilities of a client, declared in the `_meta` of every request. An absent field means no support;
-    servers must not remember earlier declarations.
-    """
-
-    elicitation: ClientCapabilitiesElicitation | None = None
-    """Present if servers may ask the user for input; an empty object means forms only."""
-
-    experimental: dict[str, JSONObject] | None = None
-    """Non-standard capabilities by name, each with its settings."""
-
-    extensions: dict[str, JSONObject] | None = None
-    """Supported protocol extensions by identifier, each with its settings; an empty object means no settings.
-    """
-
-    roots: dict[str, Json] | None = None
-    """Present if the client answers `roots/list`.
-
-    Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
-    server's configuration.
-    """
-
-    sampling: ClientCapabilitiesSampling | None = None
-    """Present if servers may ask the client to sample a model.
-
-    Deprecated since 2026-07-28: call the model provider from the server.
-    """
-
-
-ClientNotification: TypeAlias = CancelledNotification
-"""Every notification that a client may send: only `notifications/cancelled`."""
-
-
-EnumSchema = TypeAliasType(
-    "EnumSchema",
-    UntitledSingleSelectEnumSchema
-    | TitledSingleSelectEnumSchema
-    | UntitledMultiSelectEnumSchema
-    | TitledMultiSelectEnumSchema
-    | LegacyTitledEnumSchema,
-)
-"""A field of an elicitation form in which the user chooses one or more of several values, with or without
-labels.
+"""Request of a server for input: a model's message, the list of roots, or the user's answer to a form or URL.
 """
 
 
-class GetPromptResult(Model):
-    """Result of `prompts/get`: messages for a model."""
-
-    messages: list[PromptMessage]
-    """Messages of the prompt, in order."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    description: str | None = None
-    """Purpose of the prompt; absent if not stated."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata; servers identify themselves under `io.modelcontextprotocol/serverInfo`."""
+InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
+"""Requests of a server for input, by keys that the server chooses. `InputResponses` uses the same keys."""
 
 
-JSONRPCMessage = TypeAliasType(
-    "JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse
+InputResponse = TypeAliasType("InputResponse", CreateMessageResult | ListRootsResult | ElicitResult)
+"""Client's response to one `InputRequest`: a model's message, the list of roots, or the user's input."""
+
+
+InputResponses = TypeAliasType("InputResponses", dict[str, InputResponse])
+"""Client's responses to a server's requests for input, under the keys of `InputRequests`."""
+
+
+JSONValue = TypeAliasType("JSONValue", Json)
+"""Any JSON value: an object, an array, a string, a number, a boolean or null."""
+
+
+JSONObject = TypeAliasType("JSONObject", dict[str, JSONValue])
+"""JSON object of any values."""
+
+
+LoggingLevel = TypeAliasType(
+    "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
 )
-"""Any message of either side: a request, a notification, a result or an error. Batches no longer exist."""
+"""Severity of a log message. From lowest to highest: `debug`, `info`, `notice`, `warning`, `error`, `critical`,
+`alert`, `emergency`. Deprecated together with logging.
+
+Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
+"""
 
 
-JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONRPCErrorResponse)
-"""Any JSON-RPC response: with a result or with an error."""
-
-
-class LoggingMessageNotification(Model):
-    """Pass a log message to the client, only during a request with `io.modelcontextprotocol/logLevel` in its
-    `_meta`. Deprecated: log to `stderr` or use OpenTelemetry.
-
-    Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
-    """
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/message"] = "notifications/message"
-    """Name of the method on the wire."""
-
-    params: LoggingMessageNotificationParams
-    """Log message, with its severity and logger."""
-
-
-class MissingRequiredClientCapabilityErrorErrorData(Model):
-    """Capabilities that the request needs and that the client has not declared."""
-
-    required_capabilities: ClientCapabilities
-    """Capabilities that the client must declare for this request."""
-
-
-MultiSelectEnumSchema = TypeAliasType(
-    "MultiSelectEnumSchema", UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-)
-"""A form field in which the user chooses several values, with or without labels."""
+MetaObject = TypeAliasType("MetaObject", dict[str, Json])
+"""Contents of `_meta`: any metadata under keys such as `com.example/name`. Prefixes with `mcp` or
+`modelcontextprotocol` as the second label belong to the protocol.
+"""
 
 
 PrimitiveSchemaDefinition = TypeAliasType(
@@ -1911,55 +1667,18 @@ flat.
 """
 
 
-class RequestMetaObject(Model):
-    """Metadata of every request: protocol version, and name and capabilities of the client. No session keeps
-    them between requests.
-    """
-
-    client_capabilities: Annotated[
-        ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")
-    ]
-    """Capabilities of the client for this request; required. An empty object means no optional features."""
-
-    protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]
-    """Protocol revision of the request, such as `2026-07-28`; over HTTP it equals the `MCP-Protocol-Version`
-    header.
-    """
-
-    client_info: Annotated[Implementation | None, Field(alias="io.modelcontextprotocol/clientInfo")] = None
-    """Name and version of the client program. They are unverified: use them only for display, logs and
-    debugging.
-    """
-
-    log_level: Annotated[LoggingLevel | None, Field(alias="io.modelcontextprotocol/logLevel")] = None
-    """Lowest severity of log messages to send during this request; absent means none.
-
-    Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
-    """
-
-    progress_token: ProgressToken | None = None
-    """Requests progress notifications, which repeat this token; absent means none."""
+ProgressToken = TypeAliasType("ProgressToken", str | Integer)
+"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
+requests.
+"""
 
 
-class RequestParams(Model):
-    """Base of the parameters of requests: the metadata that makes each request self-contained."""
-
-    meta: RequestMetaObject
-    """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
-    """
+RequestId = TypeAliasType("RequestId", str | Integer)
+"""Id that links a response to its request: a string or an integer."""
 
 
-class ResourceRequestParams(Model):
-    """Base of the parameters of requests about one resource."""
-
-    uri: str
-    """URI of the resource; the server defines the meaning of its scheme."""
-
-    meta: RequestMetaObject
-    """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
-    """
+Role = TypeAliasType("Role", Literal["assistant", "user"])
+"""Role in a conversation with a model: `user` or `assistant`."""
 
 
 SamplingMessageContentBlock = TypeAliasType(
@@ -1975,627 +1694,7 @@ Deprecated since 2026-07-28: call the model provider from the server.
 """
 
 
-ServerNotification = TypeAliasType(
-    "ServerNotification",
-    Annotated[
-        CancelledNotification
-        | ProgressNotification
-        | ResourceListChangedNotification
-        | SubscriptionsAcknowledgedNotification
-        | ResourceUpdatedNotification
-        | PromptListChangedNotification
-        | ToolListChangedNotification
-        | LoggingMessageNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Every notification that a server may send."""
-
-
-class SubscriptionsListenRequestParams(Model):
-    """Parameters of `subscriptions/listen`: the notifications to deliver."""
-
-    notifications: SubscriptionFilter
-    """Notifications to deliver; the server sends no other kinds on this stream."""
-
-    meta: RequestMetaObject
-    """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
-    """
-
-
-class CompleteRequestParams(Model):
-    """Parameters of `completion/complete`: the prompt or template, the argument and its value so far."""
-
-    argument: CompleteRequestParamsArgument
-    """Name of the argument to complete, and its value so far."""
-
-    ref: Annotated[PromptReference | ResourceTemplateReference, Field(discriminator="type")]
-    """Prompt or resource template that has the argument."""
-
-    context: CompleteRequestParamsContext | None = None
-    """Values of arguments that are already complete; absent means none."""
-
-    meta: RequestMetaObject
-    """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
-    """
-
-
-class CreateMessageResult(Model):
-    """The message that the model wrote, returned in the `inputResponses` of a retried request. Sampling is
-    deprecated in this revision.
-
-    Deprecated since 2026-07-28: call the model provider from the server.
-    """
-
-    content: (
-        TextContent
-        | ImageContent
-        | AudioContent
-        | ToolUseContent
-        | ToolResultContent
-        | list[SamplingMessageContentBlock]
-    )
-    """The model's output: one content block or a list of blocks, including tool calls."""
-
-    model: str
-    """Name of the model that the client used."""
-
-    role: Role
-    """Role of the message, normally `assistant`."""
-
-    stop_reason: str | None = None
-    """Reason why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a value of the provider;
-    absent if unknown.
-    """
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class DiscoverRequest(Model):
-    """Ask the server for its protocol versions and capabilities. Every server answers it; clients may skip it."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["server/discover"] = "server/discover"
-    """Name of the method on the wire."""
-
-    params: RequestParams
-    """Parameters of the method."""
-
-
-class ElicitRequestFormParamsRequestedSchema(Model):
-    """JSON Schema of a form: an object without nested objects."""
-
-    properties: dict[str, PrimitiveSchemaDefinition]
-    """Form fields by name."""
-
-    type: Literal["object"] = "object"
-    """JSON type of the answer, always `object`."""
-
-    schema_: Annotated[str | None, Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect."""
-
-    required: list[str] | None = None
-    """Names of the required fields; absent means none."""
-
-
-InputResponse = TypeAliasType("InputResponse", CreateMessageResult | ListRootsResult | ElicitResult)
-"""Client's response to one `InputRequest`: a model's message, the list of roots, or the user's input."""
-
-
-InputResponses = TypeAliasType("InputResponses", dict[str, InputResponse])
-"""Client's responses to a server's requests for input, under the keys of `InputRequests`."""
-
-
-class MissingRequiredClientCapabilityErrorError(Model):
-    """Error object of a missing capability."""
-
-    code: Literal[-32021] = -32021
-    """Always -32021."""
-
-    data: MissingRequiredClientCapabilityErrorErrorData
-    """Missing capabilities."""
-
-    message: str
-    """Error message: the missing capabilities, in one short sentence."""
-
-
-class PaginatedRequestParams(Model):
-    """Parameters of a request for one page: the required `_meta`, and a cursor except for the first page."""
-
-    cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
-
-    meta: RequestMetaObject
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ReadResourceRequestParams(Model):
-    """Parameters of `resources/read`: the resource's URI, and on a retry the input that the server requested."""
-
-    uri: str
-    """URI of the resource; the server defines the meaning of its scheme."""
-
-    input_responses: InputResponses | None = None
-    """On a retry, the responses to the server's `inputRequests`, under the same keys."""
-
-    request_state: str | None = None
-    """On a retry, the server's `requestState`, returned unchanged; absent if the server sent none."""
-
-    meta: RequestMetaObject
-    """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
-    """
-
-
-class SamplingMessage(Model):
-    """One message of a conversation with a sampled model. Deprecated together with sampling: call a model
-    provider directly.
-
-    Deprecated since 2026-07-28: call the model provider from the server.
-    """
-
-    content: (
-        TextContent
-        | ImageContent
-        | AudioContent
-        | ToolUseContent
-        | ToolResultContent
-        | list[SamplingMessageContentBlock]
-    )
-    """Content of the message: one content block or a list of blocks, including tool calls and tool results.
-    """
-
-    role: Role
-    """Role of the message: `user` or `assistant`."""
-
-    meta: MetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class SubscriptionsListenRequest(Model):
-    """Ask the server for a stream of change notifications. It stays open until the client cancels the request or
-    the server ends it.
-    """
-
-    id: RequestId
-    """Id of the request, and of the subscription in its notifications."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["subscriptions/listen"] = "subscriptions/listen"
-    """Name of the method on the wire."""
-
-    params: SubscriptionsListenRequestParams
-    """Parameters of the method."""
-
-
-class CallToolRequestParams(Model):
-    """Parameters of `tools/call`: the tool's name and arguments, and on a retry the input that the server
-    requested.
-    """
-
-    name: str
-    """Name of the tool, from `tools/list`."""
-
-    arguments: dict[str, Json] | None = None
-    """Arguments by name, as the tool's `inputSchema` describes them; absent means none."""
-
-    input_responses: InputResponses | None = None
-    """On a retry, the responses to the server's `inputRequests`, under the same keys."""
-
-    request_state: str | None = None
-    """On a retry, the server's `requestState`, returned unchanged; absent if the server sent none."""
-
-    meta: RequestMetaObject
-    """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
-    """
-
-
-class CompleteRequest(Model):
-    """Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user
-    types it.
-    """
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["completion/complete"] = "completion/complete"
-    """Name of the method on the wire."""
-
-    params: CompleteRequestParams
-    """Parameters of the method."""
-
-
-class CreateMessageRequestParams(Model):
-    """Parameters of `sampling/createMessage`: the conversation so far and how to continue it.
-
-    Deprecated since 2026-07-28: call the model provider from the server.
-    """
-
-    max_tokens: Integer
-    """Maximum number of tokens to generate; the client may stop earlier."""
-
-    messages: list[SamplingMessage]
-    """Conversation to continue, oldest message first."""
-
-    include_context: Literal["allServers", "none", "thisServer"] | None = None
-    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` are deprecated and
-    require the capability `sampling.context`.
-
-    Deprecated since 2025-11-25: leave it out or send `none`.
-    """
-
-    metadata: JSONObject | None = None
-    """Data for the model's provider, in a format that the provider defines."""
-
-    model_preferences: ModelPreferences | None = None
-    """Preferred model names, cost, speed and intelligence; the client may ignore them."""
-
-    stop_sequences: list[str] | None = None
-    """Texts that end generation when the model writes one of them."""
-
-    system_prompt: str | None = None
-    """Suggested system prompt; the client may change or ignore it."""
-
-    temperature: Number | None = None
-    """Sampling temperature, on the provider's scale; absent means that the client decides."""
-
-    tool_choice: ToolChoice | None = None
-    """Whether the model may or must call tools; absent means mode `auto`. Requires the capability
-    `sampling.tools`.
-    """
-
-    tools: list[Tool] | None = None
-    """Tools that the model may call. Requires the capability `sampling.tools`; other clients reject the request.
-    """
-
-
-class ElicitRequestFormParams(Model):
-    """Parameters of `elicitation/create` in form mode: a message and the form fields. Never ask for passwords or
-    other secrets with a form.
-    """
-
-    message: str
-    """Message that explains to the user which input is needed, and why."""
-
-    requested_schema: ElicitRequestFormParamsRequestedSchema
-    """JSON Schema of the form: a flat object."""
-
-    mode: Literal["form"] | None = None
-    """Mode of the request, always `form`; absent means the same."""
-
-
-ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
-"""Parameters of `elicitation/create`, in form mode or in URL mode."""
-
-
-class GetPromptRequestParams(Model):
-    """Parameters of `prompts/get`: the prompt's name and arguments, and on a retry the input that the server
-    requested.
-    """
-
-    name: str
-    """Name of the prompt, from `prompts/list`."""
-
-    arguments: dict[str, str] | None = None
-    """Argument values by name; absent means none."""
-
-    input_responses: InputResponses | None = None
-    """On a retry, the responses to the server's `inputRequests`, under the same keys."""
-
-    request_state: str | None = None
-    """On a retry, the server's `requestState`, returned unchanged; absent if the server sent none."""
-
-    meta: RequestMetaObject
-    """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
-    """
-
-
-class InputResponseRequestParams(Model):
-    """Base of parameters of requests that may be retried with input: `tools/call`, `prompts/get` and
-    `resources/read`.
-    """
-
-    input_responses: InputResponses | None = None
-    """Responses to the `inputRequests` of the previous result; absent in the first attempt."""
-
-    request_state: str | None = None
-    """The `requestState` of the previous result, unchanged; absent if there was none. Servers treat it as
-    untrusted input.
-    """
-
-    meta: RequestMetaObject
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ListPromptsRequest(Model):
-    """Ask the server for one page of its prompts."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["prompts/list"] = "prompts/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams
-    """Cursor of the page, and the required `_meta`."""
-
-
-class ListResourceTemplatesRequest(Model):
-    """Ask the server for one page of its resource templates."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["resources/templates/list"] = "resources/templates/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams
-    """Cursor of the page, and the required `_meta`."""
-
-
-class ListResourcesRequest(Model):
-    """Ask the server for one page of its resources."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["resources/list"] = "resources/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams
-    """Cursor of the page, and the required `_meta`."""
-
-
-class ListToolsRequest(Model):
-    """Ask the server for one page of its tools."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["tools/list"] = "tools/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams
-    """Cursor of the page, and the required `_meta`."""
-
-
-class MissingRequiredClientCapabilityError(Model):
-    """JSON-RPC error -32021: the request needs a capability that the client has not declared in `_meta`. The
-    HTTP status is 400.
-    """
-
-    error: MissingRequiredClientCapabilityErrorError
-    """Error with the code -32021 and the missing capabilities."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    id: RequestId | None = None
-    """Id of the failed request; absent if it could not be read."""
-
-
-class PaginatedRequest(Model):
-    """Base of requests for paginated lists. Repeat the request with each `nextCursor` until a page has none."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: str
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams
-    """Cursor of the page, and the required `_meta`."""
-
-
-class ReadResourceRequest(Model):
-    """Ask the server for the contents of a resource."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["resources/read"] = "resources/read"
-    """Name of the method on the wire."""
-
-    params: ReadResourceRequestParams
-    """Parameters of the method."""
-
-
-class CallToolRequest(Model):
-    """Ask the server to run a tool."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["tools/call"] = "tools/call"
-    """Name of the method on the wire."""
-
-    params: CallToolRequestParams
-    """Parameters of the method."""
-
-
-class CreateMessageRequest(Model):
-    """Ask the client to sample a model: the model writes the next message. The request is an entry of
-    `inputRequests` and has no id. Sampling is deprecated in this revision.
-
-    Deprecated since 2026-07-28: call the model provider from the server.
-    """
-
-    method: Literal["sampling/createMessage"] = "sampling/createMessage"
-    """Name of the method on the wire."""
-
-    params: CreateMessageRequestParams
-    """Parameters of the method."""
-
-
-class ElicitRequest(Model):
-    """Ask the client to show its user a form to fill in or a URL to visit. The request is an entry of
-    `inputRequests` and has no id.
-    """
-
-    method: Literal["elicitation/create"] = "elicitation/create"
-    """Name of the method on the wire."""
-
-    params: ElicitRequestParams
-    """Parameters of the method."""
-
-
-class GetPromptRequest(Model):
-    """Ask the server for the messages of a prompt, with arguments filled in."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["prompts/get"] = "prompts/get"
-    """Name of the method on the wire."""
-
-    params: GetPromptRequestParams
-    """Parameters of the method."""
-
-
-InputRequest = TypeAliasType(
-    "InputRequest",
-    Annotated[CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
-)
-"""Request of a server for input: a model's message, the list of roots, or the user's answer to a form or URL.
-"""
-
-
-InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
-"""Requests of a server for input, by keys that the server chooses. `InputResponses` uses the same keys."""
-
-
-class InputRequiredResult(Model):
-    """Result that asks for input: the client answers the `inputRequests`, then sends the original request again
-    under a new id. It holds `inputRequests`, `requestState` or both.
-    """
-
-    result_type: str = "input_required"
-    """Kind of result, here `input_required`."""
-
-    input_requests: InputRequests | None = None
-    """Requests to answer before the retry; if absent, the client may retry at once."""
-
-    request_state: str | None = None
-    """Opaque state of the server; the client returns it unchanged in the retry."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class ReadResourceResultResponse(Model):
-    """JSON-RPC response to `resources/read`."""
-
-    id: RequestId
-    """Id of the `resources/read` request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: InputRequiredResult | ReadResourceResult
-    """Contents of the resource, or an `InputRequiredResult` if the server needs input first."""
-
-
-ServerResult = TypeAliasType(
-    "ServerResult",
-    Result
-    | InputRequiredResult
-    | DiscoverResult
-    | ListResourcesResult
-    | ListResourceTemplatesResult
-    | ReadResourceResult
-    | SubscriptionsListenResult
-    | ListPromptsResult
-    | GetPromptResult
-    | ListToolsResult
-    | CallToolResult
-    | CompleteResult,
-)
-"""Every result that a server may return."""
-
-
-class CallToolResultResponse(Model):
-    """JSON-RPC response to `tools/call`."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: InputRequiredResult | CallToolResult
-    """Result of the call, or an `InputRequiredResult` if the server needs input first."""
-
-
-ClientRequest = TypeAliasType(
-    "ClientRequest",
-    Annotated[
-        DiscoverRequest
-        | ListResourcesRequest
-        | ListResourceTemplatesRequest
-        | ReadResourceRequest
-        | SubscriptionsListenRequest
-        | ListPromptsRequest
-        | GetPromptRequest
-        | ListToolsRequest
-        | CallToolRequest
-        | CompleteRequest,
-        Field(discriminator="method"),
-    ],
-)
-"""Every request that a client may send."""
-
-
-class GetPromptResultResponse(Model):
-    """JSON-RPC response to `prompts/get`."""
-
-    id: RequestId
-    """Id of the request."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    result: InputRequiredResult | GetPromptResult
-    """Messages of the prompt, or an `InputRequiredResult` if the server needs input first."""
-
+complete(globals())
 
 __all__ = [
     "Annotations",
@@ -2775,3 +1874,81 @@ __all__ = [
     "UntitledMultiSelectEnumSchemaItems",
     "UntitledSingleSelectEnumSchema",
 ]
+
+if TYPE_CHECKING:
+    from .envelopes import (
+        BaseMetadata,
+        CacheableResult,
+        CallToolRequest,
+        CallToolResultResponse,
+        CancelledNotification,
+        ClientNotification,
+        ClientRequest,
+        ClientResult,
+        CompleteRequest,
+        CompleteResultResponse,
+        Cursor,
+        DiscoverRequest,
+        DiscoverResultResponse,
+        EmptyResult,
+        EnumSchema,
+        Error,
+        GetPromptRequest,
+        GetPromptResultResponse,
+        HeaderMismatchError,
+        HeaderMismatchErrorError,
+        Icons,
+        InputResponseRequestParams,
+        InternalError,
+        InvalidParamsError,
+        InvalidRequestError,
+        JSONArray,
+        JSONRPCErrorResponse,
+        JSONRPCMessage,
+        JSONRPCNotification,
+        JSONRPCRequest,
+        JSONRPCResponse,
+        JSONRPCResultResponse,
+        ListPromptsRequest,
+        ListPromptsResultResponse,
+        ListResourcesRequest,
+        ListResourcesResultResponse,
+        ListResourceTemplatesRequest,
+        ListResourceTemplatesResultResponse,
+        ListToolsRequest,
+        ListToolsResultResponse,
+        LoggingMessageNotification,
+        MethodNotFoundError,
+        MissingRequiredClientCapabilityError,
+        MissingRequiredClientCapabilityErrorError,
+        MissingRequiredClientCapabilityErrorErrorData,
+        MultiSelectEnumSchema,
+        Notification,
+        PaginatedRequest,
+        PaginatedResult,
+        ParseError,
+        ProgressNotification,
+        PromptListChangedNotification,
+        ReadResourceRequest,
+        ReadResourceResultResponse,
+        Request,
+        ResourceContents,
+        ResourceListChangedNotification,
+        ResourceRequestParams,
+        ResourceUpdatedNotification,
+        Result,
+        ResultType,
+        ServerNotification,
+        ServerResult,
+        SingleSelectEnumSchema,
+        SubscriptionsAcknowledgedNotification,
+        SubscriptionsListenRequest,
+        SubscriptionsListenResultResponse,
+        ToolListChangedNotification,
+        UnsupportedProtocolVersionError,
+        UnsupportedProtocolVersionErrorError,
+        UnsupportedProtocolVersionErrorErrorData,
+    )
+else:  # on first use
+    __getattr__ = lazy(__package__, dict.fromkeys(__all__, "envelopes"), module=__name__)
+    __dir__ = __all__.copy

@@ -1,5 +1,6 @@
 from .lazy import lazy as lazy
 from .model.base import Model as Model
+from .model.base import complete as complete
 from .model.scalars import Boolean as Boolean
 from .model.scalars import Constant as Constant
 from .model.scalars import Integer as Integer

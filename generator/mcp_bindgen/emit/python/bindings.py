@@ -45,11 +45,13 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     names = {path.stem: path.relative_to(TEMPLATES).as_posix() for path in sorted(folder.glob("*.py.jinja"))}
     if not scope.protocol.methods and not scope.origin and not options.package.startswith(f"{NAMESPACE}."):
         names = {name: names[name] for name in ("__init__.py", "types.py")}
+    if not scope.envelopes:
+        names.pop("envelopes.py", None)
     header, values = options.header(model), _values(scope, options, names)
     files: dict[str, str] = {}
     for name, template in names.items():
-        if name == "types.py":
-            named, form = options.header(model, with_digest=True), types.form_of(scope, options.core)
+        if name in ("types.py", "envelopes.py"):
+            named, form = options.header(model, with_digest=name == "types.py"), types.form_of(scope, options.core)
             files[name] = types.emit(scope.protocol, named, form, options.templates, template)
         else:
             files[name] = render(template, options.templates, header=header, **values)

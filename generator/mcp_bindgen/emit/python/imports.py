@@ -39,6 +39,12 @@ def imports(caller: Callable[[], str]) -> str:
     return f"\2{caller()}\2"
 
 
+def carried(text: str) -> str:
+    """Return the imports of code without the code, for code that something else writes."""
+    lines = (f"from {one[1]} import {one[2]} as {one[3] or one[2]}" for one in _NAME.finditer(text))
+    return imports(lambda: "\n".join(lines))
+
+
 def local(text: str) -> str:
     """Return code as its module shows it, with plain names."""
     return _NAME.sub(lambda found: found[3] or found[2] or found[1], _STATEMENTS.sub("", text))

@@ -17,6 +17,7 @@ from mcp_bindgen.ir.model import Kind
 from mcp_bindgen.ir.naming import numbered, pascal, unicode_words, words
 from mcp_bindgen.spec import BadInput, DiagnosticContext
 
+ABI = "mcp_bindgen.runtime.abi"
 _DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
 _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
 _MODULES = frozenset({"core", "methods", "types"})
@@ -33,26 +34,19 @@ _TYPING = frozenset({"Literal", "Optional", "Union"})
 _LIBRARY = _TYPING | {"ConfigDict", "Model", "TypeAliasType"}
 """The names that datamodel-code-generator needs itself, so that it gives them to no class."""
 
-IMPORTED = (
-    "Boolean",
-    "Constant",
-    "ExtensionResult",
-    "Field",
-    "Integer",
-    "Json",
-    "Model",
-    "Nullable",
-    "Number",
-    "TYPE_CHECKING",
-    "TypeAlias",
-    "TypeAliasType",
-)
-"""The names that modules of types import, beside the imports of datamodel-code-generator."""
+IMPORTED = {
+    **dict.fromkeys(("TYPE_CHECKING", "Annotated", "Literal", "TypeAlias"), "typing"),
+    "Field": "pydantic",
+    "TypeAliasType": "typing_extensions",
+    **dict.fromkeys(("Boolean", "Constant", "ExtensionResult", "Integer", "Json"), ABI),
+    **dict.fromkeys(("Model", "Nullable", "Number", "complete", "lazy"), ABI),
+}
+"""Name that modules of types may import -> its module."""
 
 _CLASSES = _LIBRARY | frozenset(dir(builtins))
 """The names that no class has. A reference to a class below it is a text, which Python reads as the builtin."""
 
-CONTRACT_MODULES = _CLASSES | frozenset({*IMPORTED, "Annotated", "Client"})
+CONTRACT_MODULES = _CLASSES | frozenset({*IMPORTED, "Client"})
 """The names that the modules of a contract need: no model of it has one."""
 
 _UNUSABLE = _TYPING | _ANNOTATIONS | {"typing"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from keyword import iskeyword
 
-from mcp_bindgen.ir.model import Extension, Method, Type
+from mcp_bindgen.ir.model import Extension, Method, Type, references
 from mcp_bindgen.spec import BadInput
 
 from . import calls
@@ -70,6 +71,23 @@ class PackageScope:
     def definitions(self) -> tuple[str, ...]:
         """The names of the definitions of this package, in alphabetical order."""
         return tuple(name for name in self.protocol.definitions if self.holds(name))
+
+    @cached_property
+    def envelopes(self) -> frozenset[str]:
+        """The definitions of this package that no params, results or capabilities contain: messages, errors, bases.
+
+        Empty for a package without methods.
+        """
+        if not self.methods:
+            return frozenset()
+        types = [type for one in self.methods for type in (one.params, *one.answers) if type is not None]
+        roots: list[str] = []
+        if self.origin:
+            types += [key.type for key in self.extension.meta_keys]
+            roots += [own for _, own in (*self.extension.settings, *self.extension.extends)]
+            roots += [own for _, answers in self.extension.alternatives for own in answers]
+        roots += [name for type in types for name in references(type)]
+        return frozenset(self.definitions) - self.protocol.reach(roots).keys()
 
     def holds(self, definition: str) -> bool:
         """Return whether a definition, by name, is one of this package."""

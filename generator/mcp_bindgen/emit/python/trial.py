@@ -58,7 +58,7 @@ def _build(module: ModuleType) -> None:
     import pydantic  # takes time to load; a local name in capitals could hide a definition from pydantic
 
     members = vars(module)
-    if types := tuple(members[name] for name in members.get("__all__", ())):
+    if types := tuple(getattr(module, name) for name in members.get("__all__", ())):
         pydantic.TypeAdapter(tuple[types]).rebuild(raise_errors=True)  # type: ignore[valid-type]
     if module.__name__ == f"{_PACKAGE}.dispatcher":
         for side in ("SERVER", "CLIENT"):

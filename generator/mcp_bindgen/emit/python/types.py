@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,17 +37,15 @@ from mcp_bindgen.ir.model import (
     map_parts,
     parts,
     references,
-    renamed,
 )
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.spec import BadInput
 
 from . import naming
-from .annotations import CHECKED, annotation, optional
+from .annotations import CHECKED, optional, spelled
 from .calls import classes, takes_any
 from .environment import TEMPLATES, docstring, noticed, quoted, render
-from .imports import ABI as _ABI
-from .imports import imports, local, use
+from .imports import carried, local, use
 from .lowered import PythonProtocol
 from .lowering import lower
 from .package_scope import PackageScope
@@ -93,7 +90,7 @@ class Form:
         base: The module of their base class, `Model`.
         defaults: Whether an optional field may have a default of its own; else it is `None`.
         origin: Id of the extension with the definitions; empty for the core and for contracts.
-        core: Module of the core types, which extensions import.
+        core: Package of the core, whose types extensions import.
         results: Definitions that are results of core methods, and have a base class of their own.
     """
 
@@ -104,7 +101,7 @@ class Form:
     results: frozenset[str] = frozenset()
 
 
-PROTOCOL = Form(base=_ABI, defaults=False)
+PROTOCOL = Form(base=naming.ABI, defaults=False)
 """The types of a revision."""
 
 CONTRACT = Form(base="mcp_bindgen.app", defaults=True)
@@ -117,56 +114,74 @@ def form_of(scope: PackageScope, core: str) -> Form:
         return PROTOCOL
     answers = [Ref(name) for _, definitions in scope.extension.alternatives for name in definitions]
     results = frozenset(name for answer in answers for name in classes(scope.protocol, answer))
-    return replace(PROTOCOL, origin=scope.origin, core=f"{core}.types", results=results)
+    return replace(PROTOCOL, origin=scope.origin, core=core, results=results)
 
 
 @dataclass(frozen=True)
 class _Module:
-    """A module of types."""
+    """A module of types.
+
+    Attributes:
+        protocol: The protocol.
+        form: The purpose of the models.
+        names: The names of its definitions.
+    """
 
     protocol: PythonProtocol
     form: Form
+    names: Set[str]
 
     @cached_property
     def definitions(self) -> dict[str, Definition]:
-        """The definitions that it has."""
-        known = self.protocol.definitions.items()
-        return {name: definition for name, definition in known if definition.origin == self.form.origin}
+        """Its definitions in order: classes by name, then aliases by name, each after the aliases that it refers to."""
+        found: dict[str, Definition] = {}
+        for name in sorted(self.names, key=lambda name: (not self._is_class(name), name)):
+            self._add(name, found)
+        return found
 
-    @cached_property
-    def imported(self) -> list[str]:
-        """The definitions of the core that it imports."""
-        used = {name for definition in self.definitions.values() for name in references(definition.type)}
-        return sorted(used - self.definitions.keys())
+    def _is_class(self, name: str) -> bool:
+        return isinstance(self.protocol.definitions[name].type, Object)
+
+    def _add(self, name: str, found: dict[str, Definition]) -> None:
+        definition = self.protocol.definitions[name]
+        is_lazy = self._is_class(name) or name in self.recursive
+        for other in [] if is_lazy else sorted(references(definition.type)):
+            if other in self.names and other not in found:
+                self._add(other, found)
+        found[name] = definition
 
     @cached_property
     def own(self) -> dict[str, str]:
-        """Import -> its name in the module: private if the schema has a definition of that name."""
-        if self.form.base != PROTOCOL.base:
-            return {name: name for name in naming.IMPORTED}
-        taken = {*self.definitions, *self.imported, *self.protocol.schema_names.values()}
-        return {name: _private(name, taken) for name in naming.IMPORTED}
-
-    @property
-    def shadows(self) -> bool:
-        """Whether a definition hides `typing.Annotated` (2024-11-05 has one of that name)."""
-        return "Annotated" in (*self.definitions, *self.imported)
-
-    @cached_property
-    def recursive(self) -> dict[str, str]:
-        """Name -> expression, of its aliases that contain themselves."""
-        found = _recursive_aliases(self.protocol, self.scalars)
-        return {name: local(expression) for name, expression in found.items() if name in self.definitions}
+        """Name -> text that imports it: as a private name if the schema has a definition of that name."""
+        is_contract = self.form.base != PROTOCOL.base  # its models have no such names
+        taken = set() if is_contract else {*self.protocol.definitions, *self.protocol.schema_names.values()}
+        origins = {**naming.IMPORTED, "Model": self.form.base}
+        return {name: use(origin, name, _private(name, taken)) for name, origin in origins.items()}
 
     @cached_property
     def scalars(self) -> dict[str, str]:
         """JSON type -> its name in the module."""
         return {kind: self.own.get(name, name) for kind, name in CHECKED.items()}
 
-    @property
-    def annotated(self) -> str:
-        """The name of `typing.Annotated` there."""
-        return "typing.Annotated" if self.shadows else "Annotated"
+    def hint(self, type: Type) -> str:
+        """Return a type as an annotation."""
+        return spelled(type, self.named, self.scalars)
+
+    def named(self, definition: str) -> str:
+        """Return the name of a definition, which is imported from another module if that has it."""
+        return definition if definition in self.names else use(self.home(definition), definition)
+
+    def home(self, definition: str) -> str:
+        """Return the module with a definition of another module."""
+        if self.protocol.definitions[definition].origin == self.form.origin:
+            return ".types"
+        return f"{self.form.core}.{'envelopes' if definition in PackageScope(self.protocol).envelopes else 'types'}"
+
+    @cached_property
+    def recursive(self) -> dict[str, str]:
+        """Name -> expression, of its aliases that contain themselves."""
+        found = _recursive_aliases(self.protocol, self.hint)
+        return {name: expression for name, expression in found.items() if name in self.names}
 
 
 def emit(
@@ -176,23 +191,29 @@ def emit(
     templates: Path | None = None,
     template: str = "types.py.jinja",
 ) -> str:
-    """Return the text of `types.py`.
+    """Return the text of `types.py` or `envelopes.py`, as the name of the template says.
 
     Raises:
         BadInput: A definition has a name that is no good for a class.
     """
-    module = _Module(lower(protocol), form)
-    named = {alias: name for name, alias in module.protocol.schema_names.items() if name in module.definitions}
-    aliases = {alias: named[alias] for alias in sorted(named) if naming.is_importable(alias)}
+    lowered = lower(protocol)
+    scope = PackageScope(lowered, form.origin)
+    is_beside = template.endswith("envelopes.py.jinja")
+    module = _Module(lowered, form, scope.envelopes if is_beside else {*scope.definitions} - scope.envelopes)
+    named = {alias: name for name, alias in lowered.schema_names.items() if naming.is_importable(alias)}
+    owners = {**{name: name for name in scope.definitions}, **named}
+    envelopes = sorted(name for name, owner in owners.items() if owner in scope.envelopes)
     return render(
         template,
         templates,
         header=header,
-        title=PackageScope(module.protocol, form.origin).title,
-        body=_body(module),
-        alias_type=module.own["TypeAlias"],
-        aliases=aliases,
-        names=sorted({*module.definitions, *aliases}),
+        title=scope.title,
+        envelopes=[] if is_beside else envelopes,
+        definitions=_texts(module),
+        own=module.own,
+        has_classes=any(map(module._is_class, module.names)),
+        aliases={alias: named[alias] for alias in sorted(named) if named[alias] in module.names},
+        names=envelopes if is_beside else sorted(owners),
     )
 
 
@@ -202,41 +223,40 @@ def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
     Raises:
         BadInput: A definition has a name that is no good for a class.
     """
-    return _body(_Module(lower(protocol), form))
+    lowered = lower(protocol)
+    return "\n\n\n".join(_texts(_Module(lowered, form, lowered.definitions.keys())))
 
 
-def _body(module: _Module) -> str:
+def _texts(module: _Module) -> list[str]:
+    """Return the text of each definition, in order."""
     if not module.definitions:
-        return ""
-    late: dict[str, str] = {}
-    tree = ast.parse(local(text := _models(module)))
-    while found := dict(_quoted(tree)):
-        late |= found
-        tree = ast.parse(local(text := _models(replace(module, protocol=_without(module.protocol, late)))))
-    _check_names({*_defined(tree.body), *late}, module)
-    for name, target in late.items():
-        doc = docstring(_doc(module.definitions[name]), indent=0)
-        text += f"\n\n\n{name}: {use('typing', 'TypeAlias', module.own['TypeAlias'])} = {target}\n{doc}"
-    return imports(lambda: "\n".join(_imports(tree, module))) + text
-
-
-_ORIGINS = {
-    **dict.fromkeys(("Annotated", "Literal", "Optional", "TYPE_CHECKING", "TypeAlias", "Union"), "typing"),
-    "Field": "pydantic",
-    "TypeAliasType": "typing_extensions",
-}
-"""Name in modules of types -> its module, if that is not the runtime's."""
-
-
-def _imports(tree: ast.Module, module: _Module) -> Iterator[str]:
-    """Yield the import statements of the names that datamodel-code-generator and our templates for it have used."""
-    code = [tree, *map(ast.parse, module.recursive.values())]
-    used = {node.id for part in code for node in ast.walk(part) if isinstance(node, ast.Name)}
-    origins = dict.fromkeys(naming.IMPORTED, _ABI) | {"Model": module.form.base, **_ORIGINS}
-    origins |= dict.fromkeys(module.imported, module.form.core)
-    names = {module.own.get(name, name): f"from {origin} import {name}" for name, origin in origins.items()}
-    yield from (f"{line} as {name}" for name, line in names.items() if name in used)
-    yield from ["import typing"] if "typing" in used else []
+        return []
+    kinds = get_data_model_types(DataModelType.PydanticV2BaseModel, PythonVersion.PY_311, use_type_alias=True)
+    parser = _Parser(
+        json.dumps(_document(module)),
+        data_model_type=_DataModel,
+        data_model_root_type=_Alias,
+        data_model_field_type=kinds.field_model,
+        data_type_manager_type=kinds.data_type_manager,
+        target_python_version=PythonVersion.PY_311,
+        base_class=f"{module.form.base}.Model",
+        custom_template_dir=TEMPLATES / "types",
+        extra_template_data=_template_data(module),
+        enum_field_as_literal="all",  # type: ignore[arg-type]
+        use_standard_collections=True,
+        use_union_operator=True,
+        use_type_alias=True,
+        skip_root_model=True,
+    )
+    parser.parse_raw()
+    texts = {model.class_name: model.render() for model in parser.results}
+    for name in sorted(texts.keys() ^ module.names):
+        raise BadInput(
+            f"the definition {name!r} has the name of something that generated modules use",
+            pointer=f"/$defs/{name}",
+            fix="rename it with a patch",
+        )
+    return [texts[name] for name in module.definitions]
 
 
 class _KeptNames(FieldNameResolver):
@@ -275,39 +295,6 @@ class _Parser(JsonSchemaParser):
         return [self.parse_item(name, member, [*path, str(index)]) for index, member in enumerate(obj.anyOf)]
 
 
-def _models(module: _Module) -> str:
-    kinds = get_data_model_types(DataModelType.PydanticV2BaseModel, PythonVersion.PY_311, use_type_alias=True)
-    parser = _Parser(
-        json.dumps(_document(module)),
-        data_model_type=_DataModel,
-        data_model_root_type=_Alias,
-        data_model_field_type=kinds.field_model,
-        data_type_manager_type=kinds.data_type_manager,
-        target_python_version=PythonVersion.PY_311,
-        base_class=f"{module.form.base}.{module.own['Model']}",
-        custom_template_dir=TEMPLATES / "types",
-        extra_template_data=_template_data(module),
-        enum_field_as_literal="all",  # type: ignore[arg-type]
-        use_standard_collections=True,
-        use_union_operator=True,
-        use_type_alias=True,
-        skip_root_model=True,
-    )
-    text = parser.parse(with_import=False, format_=False, disable_future_imports=True)
-    assert isinstance(text, str)
-    return text
-
-
-def _quoted(body: ast.Module) -> Iterator[tuple[str, str]]:
-    """Return other names of classes -> the class, that stand before it in quotes: they would be texts."""
-    for statement in body.body:
-        match statement:
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(target))):
-                yield name, target
-            case _:
-                pass
-
-
 def _private(name: str, taken: Set[str]) -> str:
     """Return `name`, or where it is taken, `_name` with as many underscores behind it as make it free."""
     return _free(f"_{name}", taken) if name in taken else name
@@ -320,57 +307,21 @@ def _free(name: str, taken: Set[str]) -> str:
     return name
 
 
-def _without(protocol: PythonProtocol, aliases: Mapping[str, str]) -> PythonProtocol:
-    """Return `protocol` without other names of classes."""
-
-    definitions = {
-        name: replace(definition, type=renamed(definition.type, aliases))
-        for name, definition in protocol.definitions.items()
-        if name not in aliases
-    }
-    return replace(protocol, definitions=definitions)
-
-
-def _check_names(defined: Set[str], module: _Module) -> None:
-    """Refuse definitions that were renamed, dropped or invented on the way."""
-    for name in sorted(defined ^ module.definitions.keys()):
-        raise BadInput(
-            f"the definition {name!r} has the name of something that generated modules use",
-            pointer=f"/$defs/{name}",
-            fix="rename it with a patch",
-        )
-
-
-def _defined(statements: list[ast.stmt]) -> Iterator[str]:
-    for statement in statements:
-        match statement:
-            case (
-                ast.ClassDef(name=name)
-                | ast.Assign(targets=[ast.Name(id=name)])
-                | ast.AnnAssign(target=ast.Name(id=name))
-            ):
-                yield name
-            case ast.If(orelse=alternative):
-                yield from _defined(alternative)
-            case _:
-                pass
-
-
 # --- aliases that contain themselves -----------------------------------------------------------------------------
 
 
-def _recursive_aliases(protocol: Protocol, scalars: Mapping[str, str]) -> dict[str, str]:
+def _recursive_aliases(protocol: Protocol, hint: Callable[[Type], str]) -> dict[str, str]:
     """Name -> expression of every alias that contains itself, directly or through other definitions.
 
     In a cycle of aliases one is written out, and the rest refers to it: `JSONValue` is a union with itself inside,
-    `JSONObject` is just a `dict[str, JSONValue]`. `scalars` maps JSON types to the value types of the module.
+    `JSONObject` is just a `dict[str, JSONValue]`. `hint` writes a type.
     """
     found: dict[str, str] = {}
     for name, definition in protocol.definitions.items():
         if not isinstance(definition.type, Object) and name in protocol.reach(references(definition.type)):
             circle = _circle(protocol, name)
             if name == min(circle | {name}, key=lambda alias: _rank(protocol, alias)):
-                found[name] = annotation(_expanded(definition.type, protocol, circle, {name}), scalars, prefix="")
+                found[name] = hint(_expanded(definition.type, protocol, circle, {name}))
     return found
 
 
@@ -400,7 +351,7 @@ def _document(module: _Module) -> dict[str, Any]:
     """Return the effective schema without inline objects with Python names, in which optional fields may be `None`."""
     return {
         "$defs": {
-            # Our template writes recursive aliases; a type that refers to nothing makes them come first.
+            # Our template writes recursive aliases.
             name: {"type": "string"} if name in module.recursive else _definition(definition, module)
             for name, definition in module.definitions.items()
         }
@@ -418,10 +369,7 @@ def _definition(definition: Definition, module: _Module) -> dict[str, Any]:
     if type.extra is not None and type.extra != AnyValue():
         properties[_EXTRA] = _schema(type.extra, module)
         required.append(_EXTRA)
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
-    if definition.name in module.form.results:
-        schema["customBasePath"] = f"{_ABI}.{module.own[_RESULT]}"
-    return schema
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _is_optional(field: Field, module: _Module) -> bool:
@@ -451,51 +399,53 @@ def _has_default(field: Field, form: Form) -> bool:
 def _schema(type: Type, module: _Module) -> dict[str, Any]:
     match type:
         case AnyValue():
-            return _imported(_ABI, module.own["Json"])
+            return _written(module.own["Json"])
         case Scalar(kind):
-            return {"type": kind} if kind in ("string", "null") else _imported(_ABI, module.own[CHECKED[kind]])
+            return {"type": kind} if kind in ("string", "null") else _written(module.own[CHECKED[kind]])
         case Const(values):
             return {"enum": list(values)}
         case Array(items):
             return {"type": "array", "items": _schema(items, module)}
         case Map(values):
             return {"type": "object", "additionalProperties": _schema(values, module)}
-        case Ref(name) if name not in module.definitions:
-            return _imported(module.form.core, name)
         case Ref(name):
-            return {"$ref": f"#/$defs/{name}"}
+            return {"$ref": f"#/$defs/{name}"} if name in module.names else _written(name)
         case Union(members):
             return {"anyOf": [_schema(member, module) for member in members]}
         case Object():
             raise TypeError("an object has a name; refer to it")
 
 
-def _imported(module: str, name: str) -> dict[str, Any]:
-    return {"customTypePath": f"{module}.{name}"}
+def _written(name: str) -> dict[str, Any]:
+    """Return the schema for which datamodel-code-generator writes a name that is imported."""
+    return {"customTypePath": f"imported.{local(name)}"}
 
 
 # --- the variables of our templates -----------------------------------------------------------------------------------
 
 
 def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
-    protocol, own = module.protocol, {**module.own, "Annotated": module.annotated}
-    # Constants have quotes of their own: plain quotes around the expression would let schema text out as code.
-    recursive = {name: quoted(expression) for name, expression in module.recursive.items()}
+    protocol = module.protocol
     data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, definition in module.definitions.items():
         type = definition.type
-        data[name] = {"doc": docstring(_doc(definition)), "own": own}
+        expression = module.recursive.get(name, "")
+        written = [part for part in parts(type) if not _is_plain(part)] if isinstance(type, Object) else [type]
+        hints = [expression] if expression else map(module.hint, written)
+        data[name] = {"doc": docstring(_doc(definition)), "own": module.own, "imports": carried("".join(hints))}
         if isinstance(type, Object):
+            data[name]["base"] = module.own[_RESULT if name in module.form.results else "Model"]
             data[name]["closed"] = type.extra is None
             attributes = protocol.attributes[name]
-            takes_others = module.form.base == _ABI and takes_any(definition)
+            takes_others = module.form.base == naming.ABI and takes_any(definition)
             data[name]["others"] = _free("members", {*attributes.values()}) if takes_others else ""
             data[name]["members"] = {
                 attributes[field.wire]: _member(attributes[field.wire], field, module)
                 for field in _ordered(type, module.form)
             }
         else:
-            data[name]["recursive"] = recursive.get(name)
+            # Constants have quotes of their own: plain quotes around the expression would let schema text out as code.
+            data[name]["recursive"] = quoted(local(expression)) if expression else ""
             data[name]["class"] = isinstance(type, Ref) and isinstance(protocol.resolve(type), Object)
             data[name]["refinements"] = _refinements(type, protocol)
             data[name]["plain_doc"] = docstring(_doc(definition), indent=0)
@@ -509,7 +459,7 @@ def _doc(definition: Definition) -> str:
 
 def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
     protocol, form = module.protocol, module.form
-    hint = annotation(field.type, module.scalars, prefix="") if _is_plain(field.type) else ""
+    hint = module.hint(field.type) if _is_plain(field.type) else ""
     refinements = _refinements(field.type, protocol)
     if wire_name(attribute) != field.wire:
         refinements.append(f"alias={field.wire!r}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from functools import partial
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, ForwardRef, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, core_schema
+from typing_extensions import evaluate_forward_ref
 
 from .scalars import NULL_IS_DATA, IsConstant, Json
 
@@ -162,3 +163,22 @@ class _UnsetAsDefault:
 
     def __set__(self, model: Any, value: object) -> None:
         model.__dict__[self._name] = value
+
+
+def complete(names: Mapping[str, Any]) -> None:
+    """Resolve the references of models to definitions below them, among the names of their module.
+
+    pydantic would resolve them on first use, and then prefer the names of the function that uses the model first.
+    """
+    for model in [one for one in names.values() if isinstance(one, type) and issubclass(one, Model)]:
+        for name, field in model.model_fields.items():
+            if isinstance(field.annotation, ForwardRef):
+                hint: Any = evaluate_forward_ref(field.annotation, globals=names)
+                found = FieldInfo.from_annotated_attribute(hint, ... if field.is_required() else field.default)
+                if found.alias is None:
+                    found.alias = found.validation_alias = found.serialization_alias = wire_name(name)
+                    found.alias_priority = 1
+                model.model_fields[name] = found
+        extra: Any = model.__pydantic_extra_info__
+        if extra is not None and not extra.complete:
+            extra.annotation, extra.complete = evaluate_forward_ref(extra.annotation, globals=names), True

@@ -6,9 +6,11 @@
 the schema.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
-from mcp_bindgen.runtime.abi import Boolean, Model
+from mcp_bindgen.runtime.abi import Boolean, Model, complete
 from typing_extensions import TypeAliasType
 
 
@@ -35,24 +37,20 @@ class McpUiResourceCsp(Model):
     """Origins of scripts, styles, images and fonts; absent allows inline ones only."""
 
 
-class McpUiResourcePermissionsCamera(Model, extra="forbid"):
-    """Request for access to the camera; it has no settings."""
+class McpUiResourceMeta(Model):
+    """Display options of a page, in the `_meta` of the resource or of its contents."""
 
+    csp: McpUiResourceCsp | None = None
+    """Content security policy of the page; absent allows no external origins."""
 
-class McpUiResourcePermissionsClipboardWrite(Model, extra="forbid"):
-    """Request for write access to the clipboard; it has no settings."""
+    domain: str | None = None
+    """Dedicated origin that the page requests; the host defines the available origins."""
 
+    permissions: McpUiResourcePermissions | None = None
+    """Browser permissions that the page requests; absent means none."""
 
-class McpUiResourcePermissionsGeolocation(Model, extra="forbid"):
-    """Request for the location of the device; it has no settings."""
-
-
-class McpUiResourcePermissionsMicrophone(Model, extra="forbid"):
-    """Request for access to the microphone; it has no settings."""
-
-
-McpUiToolVisibility = TypeAliasType("McpUiToolVisibility", Literal["app", "model"])
-"""Caller of a tool: the `model`, or the page (`app`)."""
+    prefers_border: Boolean | None = None
+    """True if the host should draw a border around the page; absent means that the host decides."""
 
 
 class McpUiResourcePermissions(Model):
@@ -71,6 +69,22 @@ class McpUiResourcePermissions(Model):
     """Requests access to the microphone, if present."""
 
 
+class McpUiResourcePermissionsCamera(Model, extra="forbid"):
+    """Request for access to the camera; it has no settings."""
+
+
+class McpUiResourcePermissionsClipboardWrite(Model, extra="forbid"):
+    """Request for write access to the clipboard; it has no settings."""
+
+
+class McpUiResourcePermissionsGeolocation(Model, extra="forbid"):
+    """Request for the location of the device; it has no settings."""
+
+
+class McpUiResourcePermissionsMicrophone(Model, extra="forbid"):
+    """Request for access to the microphone; it has no settings."""
+
+
 class McpUiToolMeta(Model):
     """Page that shows a tool's results, and the allowed callers of the tool; stands in the `_meta` of the tool."""
 
@@ -81,21 +95,11 @@ class McpUiToolMeta(Model):
     """Allowed callers of the tool; absent means the model and the page."""
 
 
-class McpUiResourceMeta(Model):
-    """Display options of a page, in the `_meta` of the resource or of its contents."""
+McpUiToolVisibility = TypeAliasType("McpUiToolVisibility", Literal["app", "model"])
+"""Caller of a tool: the `model`, or the page (`app`)."""
 
-    csp: McpUiResourceCsp | None = None
-    """Content security policy of the page; absent allows no external origins."""
 
-    domain: str | None = None
-    """Dedicated origin that the page requests; the host defines the available origins."""
-
-    permissions: McpUiResourcePermissions | None = None
-    """Browser permissions that the page requests; absent means none."""
-
-    prefers_border: Boolean | None = None
-    """True if the host should draw a border around the page; absent means that the host decides."""
-
+complete(globals())
 
 __all__ = [
     "McpUiClientCapabilities",

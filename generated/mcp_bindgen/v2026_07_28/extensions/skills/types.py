@@ -6,16 +6,12 @@
 of the schema.
 """
 
-from typing import Annotated, Literal
+from __future__ import annotations
 
-from mcp_bindgen.runtime.abi import Boolean, Integer, Model
-from mcp_bindgen.v2026_07_28.types import (
-    PaginatedRequestParams,
-    RequestId,
-    RequestMetaObject,
-    Resource,
-    ResultMetaObject,
-)
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from mcp_bindgen.runtime.abi import Boolean, Integer, Model, complete, lazy
+from mcp_bindgen.v2026_07_28.types import RequestMetaObject, Resource, ResultMetaObject
 from pydantic import Field
 
 
@@ -29,132 +25,6 @@ class GetSkillRequestParams(Model):
     """Protocol version and client capabilities, required in every request, and optional keys such as
     `progressToken`.
     """
-
-
-class ListSkillsRequest(Model):
-    """Ask the server for one page of its listed skills. The server may have further skills that it does not
-    list.
-    """
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["skills/list"] = "skills/list"
-    """Name of the method on the wire."""
-
-    params: PaginatedRequestParams
-    """Parameters of the method."""
-
-
-class ReadResourceDirectoryRequestParams(Model):
-    """Parameters of `resources/directory/read`: the directory and the cursor."""
-
-    uri: str
-    """URI of the directory, without a trailing slash."""
-
-    cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
-
-    meta: RequestMetaObject
-    """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
-    """
-
-
-class ReadResourceDirectoryResult(Model):
-    """Result of `resources/directory/read`: one page of a directory, without the contents of its subdirectories."""
-
-    resources: list[Resource]
-    """Files, and subdirectories with the media type `inode/directory`."""
-
-    result_type: str = "complete"
-    """Kind of result, here `complete`; older servers omit it, which means the same."""
-
-    next_cursor: str | None = None
-    """Cursor of the next page; absent on the last page. An empty string is a valid cursor."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-class SkillFrontmatter(Model):
-    """Front matter of a skill, written by its author; further members are kept."""
-
-    description: str
-    """Purpose of the skill and when to use it, for a model that chooses skills."""
-
-    name: str
-    """Name of the skill, the last segment of its path; not unique."""
-
-
-class SkillResource(Model):
-    """One file of a skill, with the digest of its bytes."""
-
-    digest: str
-    """SHA-256 digest of the file: `sha256:` and 64 lowercase hexadecimal digits."""
-
-    size: Annotated[Integer, Field(ge=0)]
-    """Size of the file in bytes."""
-
-    uri: str
-    """URI of the file, for `resources/read`."""
-
-
-class SkillsExtensionCapability(Model):
-    """Details of a server's support for skills."""
-
-    directory_read: Boolean | None = None
-    """True if the server answers `resources/directory/read`; absent means false."""
-
-
-class GetSkillRequest(Model):
-    """Ask the server for one skill by the URI of its `SKILL.md`, listed or not."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["skills/get"] = "skills/get"
-    """Name of the method on the wire."""
-
-    params: GetSkillRequestParams
-    """Parameters of the method."""
-
-
-class ReadResourceDirectoryRequest(Model):
-    """Ask the server for the direct children of a directory. Requires a server that declares `directoryRead`."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["resources/directory/read"] = "resources/directory/read"
-    """Name of the method on the wire."""
-
-    params: ReadResourceDirectoryRequestParams
-    """Parameters of the method."""
-
-
-class Skill(Model):
-    """One skill: a directory with a `SKILL.md`, which tells a model how to do a task, and further files."""
-
-    frontmatter: SkillFrontmatter
-    """YAML front matter of `SKILL.md` as JSON, complete and unchanged."""
-
-    resources: list[SkillResource] | Literal["dynamic"]
-    """All files of the skill with their digests, including `SKILL.md`; `dynamic` if the contents have no stable
-    digests.
-    """
-
-    uri: str
-    """URI of the skill's `SKILL.md`; without the last segment it is the URI of the skill's directory."""
 
 
 class GetSkillResult(Model):
@@ -204,6 +74,84 @@ class ListSkillsResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
+class ReadResourceDirectoryRequestParams(Model):
+    """Parameters of `resources/directory/read`: the directory and the cursor."""
+
+    uri: str
+    """URI of the directory, without a trailing slash."""
+
+    cursor: str | None = None
+    """The `nextCursor` of the previous page; absent for the first page."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
+
+
+class ReadResourceDirectoryResult(Model):
+    """Result of `resources/directory/read`: one page of a directory, without the contents of its subdirectories."""
+
+    resources: list[Resource]
+    """Files, and subdirectories with the media type `inode/directory`."""
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page. An empty string is a valid cursor."""
+
+    meta: ResultMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+
+class Skill(Model):
+    """One skill: a directory with a `SKILL.md`, which tells a model how to do a task, and further files."""
+
+    frontmatter: SkillFrontmatter
+    """YAML front matter of `SKILL.md` as JSON, complete and unchanged."""
+
+    resources: list[SkillResource] | Literal["dynamic"]
+    """All files of the skill with their digests, including `SKILL.md`; `dynamic` if the contents have no stable
+    digests.
+    """
+
+    uri: str
+    """URI of the skill's `SKILL.md`; without the last segment it is the URI of the skill's directory."""
+
+
+class SkillFrontmatter(Model):
+    """Front matter of a skill, written by its author; further members are kept."""
+
+    description: str
+    """Purpose of the skill and when to use it, for a model that chooses skills."""
+
+    name: str
+    """Name of the skill, the last segment of its path; not unique."""
+
+
+class SkillResource(Model):
+    """One file of a skill, with the digest of its bytes."""
+
+    digest: str
+    """SHA-256 digest of the file: `sha256:` and 64 lowercase hexadecimal digits."""
+
+    size: Annotated[Integer, Field(ge=0)]
+    """Size of the file in bytes."""
+
+    uri: str
+    """URI of the file, for `resources/read`."""
+
+
+class SkillsExtensionCapability(Model):
+    """Details of a server's support for skills."""
+
+    directory_read: Boolean | None = None
+    """True if the server answers `resources/directory/read`; absent means false."""
+
+
+complete(globals())
+
 __all__ = [
     "GetSkillRequest",
     "GetSkillRequestParams",
@@ -218,3 +166,9 @@ __all__ = [
     "SkillResource",
     "SkillsExtensionCapability",
 ]
+
+if TYPE_CHECKING:
+    from .envelopes import GetSkillRequest, ListSkillsRequest, ReadResourceDirectoryRequest
+else:  # on first use
+    __getattr__ = lazy(__package__, dict.fromkeys(__all__, "envelopes"), module=__name__)
+    __dir__ = __all__.copy

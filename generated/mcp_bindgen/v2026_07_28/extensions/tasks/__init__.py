@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from mcp_bindgen.runtime.abi import lazy, require
 
 if TYPE_CHECKING:
-    from . import dispatcher, meta, methods, types
+    from . import dispatcher, envelopes, meta, methods, types
     from .client import Client
     from .extension import EXTENSION
     from .server import Context, Server
 
-__all__ = ["EXTENSION", "Client", "Context", "Server", "dispatcher", "meta", "methods", "types"]
+__all__ = ["EXTENSION", "Client", "Context", "Server", "dispatcher", "envelopes", "meta", "methods", "types"]
 
 require(6, __name__, "mcp-bindgen generate 2026-07-28 --extension tasks")
 
@@ -34,6 +34,7 @@ if not TYPE_CHECKING:
             "Context": "server",
             "Server": "server",
             "dispatcher": "dispatcher",
+            "envelopes": "envelopes",
             "meta": "meta",
             "methods": "methods",
             "types": "types",

@@ -6,15 +6,16 @@
 the schema.
 """
 
-from typing import Annotated, Literal
+from __future__ import annotations
 
-from mcp_bindgen.runtime.abi import ExtensionResult, Integer, Json, Model
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from mcp_bindgen.runtime.abi import ExtensionResult, Integer, Json, Model, complete, lazy
+from mcp_bindgen.v2026_07_28.envelopes import Error
 from mcp_bindgen.v2026_07_28.types import (
-    Error,
     InputRequests,
     JSONObject,
     NotificationMetaObject,
-    RequestId,
     RequestMetaObject,
     ResultMetaObject,
 )
@@ -44,8 +45,8 @@ class CancelTaskResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class CancelledTask(Model):
-    """Cancelled task."""
+class CreateTaskResult(ExtensionResult):
+    """Result of a request that runs as a task. Fetch the final result with `tasks/get`."""
 
     created_at: str
     """Time when the task was created, in ISO 8601."""
@@ -53,7 +54,10 @@ class CancelledTask(Model):
     last_updated_at: str
     """Time of the task's last change, in ISO 8601."""
 
-    status: Literal["cancelled"] = "cancelled"
+    result_type: Literal["task"] = "task"
+    """Kind of result, always `task`: the final result follows later."""
+
+    status: TaskStatus
     """Status of the task; `completed`, `failed` and `cancelled` are final."""
 
     task_id: str
@@ -69,63 +73,8 @@ class CancelledTask(Model):
     status_message: str | None = None
     """Message for users about the status, such as the progress."""
 
-
-class CompletedTask(Model):
-    """Completed task with its result, which may report a failure of the tool."""
-
-    created_at: str
-    """Time when the task was created, in ISO 8601."""
-
-    last_updated_at: str
-    """Time of the task's last change, in ISO 8601."""
-
-    result: dict[str, Json]
-    """Result of the original request, such as a `CallToolResult` for `tools/call`."""
-
-    status: Literal["completed"] = "completed"
-    """Status of the task; `completed`, `failed` and `cancelled` are final."""
-
-    task_id: str
-    """Id of the task. It must be unguessable: every client with the id has access to the task."""
-
-    ttl_ms: Integer | None
-    """Time in milliseconds that the task is kept after its creation; null means without limit."""
-
-    poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
-    """
-
-    status_message: str | None = None
-    """Message for users about the status, such as the progress."""
-
-
-class FailedTask(Model):
-    """Failed task with its JSON-RPC error."""
-
-    created_at: str
-    """Time when the task was created, in ISO 8601."""
-
-    error: Error
-    """JSON-RPC error that ended the request; a failure of the tool itself is in `result`."""
-
-    last_updated_at: str
-    """Time of the task's last change, in ISO 8601."""
-
-    status: Literal["failed"] = "failed"
-    """Status of the task; `completed`, `failed` and `cancelled` are final."""
-
-    task_id: str
-    """Id of the task. It must be unguessable: every client with the id has access to the task."""
-
-    ttl_ms: Integer | None
-    """Time in milliseconds that the task is kept after its creation; null means without limit."""
-
-    poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
-    """
-
-    status_message: str | None = None
-    """Message for users about the status, such as the progress."""
+    meta: ResultMetaObject | None = None
+    """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
 class GetTaskRequestParams(Model):
@@ -309,43 +258,6 @@ class GetTaskResultWorkingTask(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class InputRequiredTask(Model):
-    """Task that waits for input."""
-
-    created_at: str
-    """Time when the task was created, in ISO 8601."""
-
-    input_requests: InputRequests
-    """Server's requests for input, by keys that are unique within the task; respond with `tasks/update`."""
-
-    last_updated_at: str
-    """Time of the task's last change, in ISO 8601."""
-
-    status: Literal["input_required"] = "input_required"
-    """Status of the task; `completed`, `failed` and `cancelled` are final."""
-
-    task_id: str
-    """Id of the task. It must be unguessable: every client with the id has access to the task."""
-
-    ttl_ms: Integer | None
-    """Time in milliseconds that the task is kept after its creation; null means without limit."""
-
-    poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
-    """
-
-    status_message: str | None = None
-    """Message for users about the status, such as the progress."""
-
-
-TaskStatus = TypeAliasType(
-    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
-)
-"""Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
-final.
-"""
-
-
 class TaskStatusNotificationParamsCancelledTask(Model):
     """Notification about a cancelled task."""
 
@@ -500,22 +412,11 @@ class TaskStatusNotificationParamsWorkingTask(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class TaskSubscriptionAcknowledgedNotifications(Model):
-    """Tasks that the subscription will report."""
-
-    task_ids: list[str] | None = None
-    """Ids of the tasks."""
-
-
 class TaskSubscriptionNotifications(Model):
     """Tasks that a subscription reports: further members of `SubscriptionFilter`."""
 
     task_ids: list[str] | None = None
     """Ids of the tasks."""
-
-
-TasksExtensionCapability = TypeAliasType("TasksExtensionCapability", dict[str, Json])
-"""Settings of the extension; there are none."""
 
 
 class UpdateTaskRequestParams(Model):
@@ -545,106 +446,6 @@ class UpdateTaskResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-class WorkingTask(Model):
-    """Running task."""
-
-    created_at: str
-    """Time when the task was created, in ISO 8601."""
-
-    last_updated_at: str
-    """Time of the task's last change, in ISO 8601."""
-
-    status: Literal["working"] = "working"
-    """Status of the task; `completed`, `failed` and `cancelled` are final."""
-
-    task_id: str
-    """Id of the task. It must be unguessable: every client with the id has access to the task."""
-
-    ttl_ms: Integer | None
-    """Time in milliseconds that the task is kept after its creation; null means without limit."""
-
-    poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
-    """
-
-    status_message: str | None = None
-    """Message for users about the status, such as the progress."""
-
-
-class CancelTaskRequest(Model):
-    """Ask the server to cancel a task. The task may still complete or fail."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["tasks/cancel"] = "tasks/cancel"
-    """Name of the method on the wire."""
-
-    params: CancelTaskRequestParams
-    """Parameters of the method."""
-
-
-class CreateTaskResult(ExtensionResult):
-    """Result of a request that runs as a task. Fetch the final result with `tasks/get`."""
-
-    created_at: str
-    """Time when the task was created, in ISO 8601."""
-
-    last_updated_at: str
-    """Time of the task's last change, in ISO 8601."""
-
-    result_type: Literal["task"] = "task"
-    """Kind of result, always `task`: the final result follows later."""
-
-    status: TaskStatus
-    """Status of the task; `completed`, `failed` and `cancelled` are final."""
-
-    task_id: str
-    """Id of the task. It must be unguessable: every client with the id has access to the task."""
-
-    ttl_ms: Integer | None
-    """Time in milliseconds that the task is kept after its creation; null means without limit."""
-
-    poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
-    """
-
-    status_message: str | None = None
-    """Message for users about the status, such as the progress."""
-
-    meta: ResultMetaObject | None = None
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-
-DetailedTask = TypeAliasType(
-    "DetailedTask",
-    Annotated[
-        WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask,
-        Field(discriminator="status"),
-    ],
-)
-"""State of a task, with its requests for input, result or error."""
-
-
-class GetTaskRequest(Model):
-    """Ask the server for the state of a task."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["tasks/get"] = "tasks/get"
-    """Name of the method on the wire."""
-
-    params: GetTaskRequestParams
-    """Parameters of the method."""
-
-
 GetTaskResult = TypeAliasType(
     "GetTaskResult",
     Annotated[
@@ -659,30 +460,12 @@ GetTaskResult = TypeAliasType(
 """Result of `tasks/get`: the current state of the task."""
 
 
-class Task(Model):
-    """Base of the states of a task."""
-
-    created_at: str
-    """Time when the task was created, in ISO 8601."""
-
-    last_updated_at: str
-    """Time of the task's last change, in ISO 8601."""
-
-    status: TaskStatus
-    """Status of the task; `completed`, `failed` and `cancelled` are final."""
-
-    task_id: str
-    """Id of the task. It must be unguessable: every client with the id has access to the task."""
-
-    ttl_ms: Integer | None
-    """Time in milliseconds that the task is kept after its creation; null means without limit."""
-
-    poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
-    """
-
-    status_message: str | None = None
-    """Message for users about the status, such as the progress."""
+TaskStatus = TypeAliasType(
+    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
+)
+"""Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
+final.
+"""
 
 
 TaskStatusNotificationParams = TypeAliasType(
@@ -699,34 +482,11 @@ TaskStatusNotificationParams = TypeAliasType(
 """Parameters of `notifications/tasks`: the complete state of the task."""
 
 
-class UpdateTaskRequest(Model):
-    """Send input that a task has requested."""
-
-    id: RequestId
-    """Id of the request, repeated in its response; unique among the sender's open requests."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["tasks/update"] = "tasks/update"
-    """Name of the method on the wire."""
-
-    params: UpdateTaskRequestParams
-    """Parameters of the method."""
+TasksExtensionCapability = TypeAliasType("TasksExtensionCapability", dict[str, Json])
+"""Settings of the extension; there are none."""
 
 
-class TaskStatusNotification(Model):
-    """Tell a subscribed client that the state of a task has changed."""
-
-    jsonrpc: Literal["2.0"] = "2.0"
-    """The JSON-RPC version, always `2.0`."""
-
-    method: Literal["notifications/tasks"] = "notifications/tasks"
-    """Name of the method on the wire."""
-
-    params: TaskStatusNotificationParams
-    """Parameters of the method."""
-
+complete(globals())
 
 __all__ = [
     "CancelTaskRequest",
@@ -763,3 +523,22 @@ __all__ = [
     "UpdateTaskResult",
     "WorkingTask",
 ]
+
+if TYPE_CHECKING:
+    from .envelopes import (
+        CancelledTask,
+        CancelTaskRequest,
+        CompletedTask,
+        DetailedTask,
+        FailedTask,
+        GetTaskRequest,
+        InputRequiredTask,
+        Task,
+        TaskStatusNotification,
+        TaskSubscriptionAcknowledgedNotifications,
+        UpdateTaskRequest,
+        WorkingTask,
+    )
+else:  # on first use
+    __getattr__ = lazy(__package__, dict.fromkeys(__all__, "envelopes"), module=__name__)
+    __dir__ = __all__.copy
