@@ -55,7 +55,7 @@ def typed(revision: str, entry: dict[str, Any]) -> tuple[Any, Any]:
         method = bindings.methods.METHODS[message["method"]]
         return message.get("params", {}), method.params
     if "error" in message:
-        return message["error"], getattr(bindings.types, "Error", None) or bindings.types.JSONRPCErrorError
+        return message["error"], getattr(bindings.types, "Error", None) or bindings.types.JSONRPCErrorObject
     other = "server" if sender == "client" else "client"
     method = bindings.methods.METHODS[asked[revision, other, message["id"]]]
     kinds = (method.result, *method.alternatives)

@@ -289,6 +289,14 @@ def test_extract_inline_objects_extracts_nested_objects() -> None:
     assert (left, moved) == (record(a=ref("XA")), {"XA": record(b=ref("XAB")), "XAB": record(c=STRING)})
 
 
+def test_extract_inline_objects_writes_words_that_a_parent_and_its_member_share_once_unless_the_name_is_taken() -> None:
+    failed = record(error=record(data=INLINE))
+    before = build_state({"ParseError": failed})
+    assert after("extract_inline_objects", before).inline_names == {"ParseErrorObject", "ParseErrorData"}
+    before = build_state({"ParseError": failed, "ParseErrorObject": INLINE})
+    assert after("extract_inline_objects", before).inline_names == {"ParseErrorError", "ParseErrorErrorData"}
+
+
 def test_extract_inline_objects_leaves_definitions_and_dictionaries() -> None:
     for schema in [
         INLINE,
@@ -1147,6 +1155,9 @@ def test_names_of_stubs_packages_constants_and_arguments() -> None:
     assert model_names.inline_name("Tool", "inputSchema") == "ToolInputSchema"
     assert model_names.inline_name("Tool", "_meta") == "ToolMeta"
     assert model_names.inline_name("Tool", "$") == "ToolValue"
+    assert model_names.inline_name("ParseError", "errorData") == "ParseErrorData"
+    assert model_names.inline_name("ParseError", "error", "Object") == "ParseErrorObject"
+    assert model_names.inline_name("ListToolsResult", "tools") == "ListToolsResultTools"
     assert naming.argument("id") == "id"
     assert naming.argument("copy_") == "copy"
     assert naming.argument("class_") == "class_"

@@ -143,7 +143,7 @@ class InitializedNotification(Model):
 class JSONRPCError(Model):
     """JSON-RPC response to a request that failed."""
 
-    error: JSONRPCErrorError
+    error: JSONRPCErrorObject
     """Error code, message and optional details."""
 
     id: RequestId
@@ -153,7 +153,7 @@ class JSONRPCError(Model):
     """The JSON-RPC version, always `2.0`."""
 
 
-class JSONRPCErrorError(Model):
+class JSONRPCErrorObject(Model):
     """Error of a failed request: a code for programs and a message for users."""
 
     code: Integer
@@ -588,7 +588,7 @@ __all__ = [
     "InitializeRequest",
     "InitializedNotification",
     "JSONRPCError",
-    "JSONRPCErrorError",
+    "JSONRPCErrorObject",
     "JSONRPCMessage",
     "JSONRPCNotification",
     "JSONRPCNotificationParams",

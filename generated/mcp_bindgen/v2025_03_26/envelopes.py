@@ -134,7 +134,7 @@ class InitializedNotification(Model):
 class JSONRPCError(Model):
     """JSON-RPC response to a request that failed."""
 
-    error: JSONRPCErrorError
+    error: JSONRPCErrorObject
     """Error code, message and optional details."""
 
     id: RequestId
@@ -144,7 +144,7 @@ class JSONRPCError(Model):
     """The JSON-RPC version, always `2.0`."""
 
 
-class JSONRPCErrorError(Model):
+class JSONRPCErrorObject(Model):
     """Error of a failed request: a code for programs and a message for users."""
 
     code: Integer
@@ -596,7 +596,7 @@ __all__ = [
     "JSONRPCBatchRequest",
     "JSONRPCBatchResponse",
     "JSONRPCError",
-    "JSONRPCErrorError",
+    "JSONRPCErrorObject",
     "JSONRPCMessage",
     "JSONRPCNotification",
     "JSONRPCNotificationParams",

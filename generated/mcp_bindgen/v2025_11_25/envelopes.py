@@ -710,7 +710,7 @@ class ToolListChangedNotification(Model):
 class URLElicitationRequiredError(Model):
     """JSON-RPC error -32042: the user must visit a URL before the request can succeed."""
 
-    error: URLElicitationRequiredErrorError
+    error: URLElicitationRequiredErrorObject
     """Error with the URLs to visit; retry the request after the user has visited all of them."""
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -720,20 +720,7 @@ class URLElicitationRequiredError(Model):
     """Id of the failed request; absent if it could not be read."""
 
 
-class URLElicitationRequiredErrorError(Model):
-    """Error object of a request that requires visits to URLs."""
-
-    code: Literal[-32042] = -32042
-    """Error code, always -32042."""
-
-    data: URLElicitationRequiredErrorErrorData
-    """Elicitations to complete."""
-
-    message: str
-    """Error message: one short sentence."""
-
-
-class URLElicitationRequiredErrorErrorData(Model):
+class URLElicitationRequiredErrorData(Model):
     """Elicitations that the user must complete before the client retries the request."""
 
     elicitations: list[ElicitRequestURLParams]
@@ -742,6 +729,19 @@ class URLElicitationRequiredErrorErrorData(Model):
     if TYPE_CHECKING:  # the schema allows any other member
 
         def __init__(self, *, elicitations: list[ElicitRequestURLParams], **members: Json) -> None: ...
+
+
+class URLElicitationRequiredErrorObject(Model):
+    """Error object of a request that requires visits to URLs."""
+
+    code: Literal[-32042] = -32042
+    """Error code, always -32042."""
+
+    data: URLElicitationRequiredErrorData
+    """Elicitations to complete."""
+
+    message: str
+    """Error message: one short sentence."""
 
 
 class UnsubscribeRequest(Model):
@@ -969,7 +969,7 @@ __all__ = [
     "TaskStatusNotification",
     "ToolListChangedNotification",
     "URLElicitationRequiredError",
-    "URLElicitationRequiredErrorError",
-    "URLElicitationRequiredErrorErrorData",
+    "URLElicitationRequiredErrorData",
+    "URLElicitationRequiredErrorObject",
     "UnsubscribeRequest",
 ]

@@ -1865,8 +1865,8 @@ __all__ = [
     "ToolResultContent",
     "ToolUseContent",
     "URLElicitationRequiredError",
-    "URLElicitationRequiredErrorError",
-    "URLElicitationRequiredErrorErrorData",
+    "URLElicitationRequiredErrorData",
+    "URLElicitationRequiredErrorObject",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
     "UntitledMultiSelectEnumSchema",
@@ -1935,8 +1935,8 @@ if TYPE_CHECKING:
         ToolListChangedNotification,
         UnsubscribeRequest,
         URLElicitationRequiredError,
-        URLElicitationRequiredErrorError,
-        URLElicitationRequiredErrorErrorData,
+        URLElicitationRequiredErrorData,
+        URLElicitationRequiredErrorObject,
     )
 else:  # on first use
     __getattr__ = lazy(__package__, dict.fromkeys(__all__, "envelopes"), module=__name__)

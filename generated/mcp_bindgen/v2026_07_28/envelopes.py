@@ -229,7 +229,7 @@ class GetPromptResultResponse(Model):
 class HeaderMismatchError(Model):
     """JSON-RPC error -32020: HTTP headers are missing, malformed or contradict the body. The HTTP status is 400."""
 
-    error: HeaderMismatchErrorError
+    error: HeaderMismatchErrorObject
     """Error with the code -32020."""
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -239,7 +239,7 @@ class HeaderMismatchError(Model):
     """Id of the rejected request; absent if it could not be read."""
 
 
-class HeaderMismatchErrorError(Model):
+class HeaderMismatchErrorObject(Model):
     """Error object of a header mismatch."""
 
     code: Literal[-32020] = -32020
@@ -525,7 +525,7 @@ class MissingRequiredClientCapabilityError(Model):
     HTTP status is 400.
     """
 
-    error: MissingRequiredClientCapabilityErrorError
+    error: MissingRequiredClientCapabilityErrorObject
     """Error with the code -32021 and the missing capabilities."""
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -535,24 +535,24 @@ class MissingRequiredClientCapabilityError(Model):
     """Id of the failed request; absent if it could not be read."""
 
 
-class MissingRequiredClientCapabilityErrorError(Model):
+class MissingRequiredClientCapabilityErrorData(Model):
+    """Capabilities that the request needs and that the client has not declared."""
+
+    required_capabilities: ClientCapabilities
+    """Capabilities that the client must declare for this request."""
+
+
+class MissingRequiredClientCapabilityErrorObject(Model):
     """Error object of a missing capability."""
 
     code: Literal[-32021] = -32021
     """Always -32021."""
 
-    data: MissingRequiredClientCapabilityErrorErrorData
+    data: MissingRequiredClientCapabilityErrorData
     """Missing capabilities."""
 
     message: str
     """Error message: the missing capabilities, in one short sentence."""
-
-
-class MissingRequiredClientCapabilityErrorErrorData(Model):
-    """Capabilities that the request needs and that the client has not declared."""
-
-    required_capabilities: ClientCapabilities
-    """Capabilities that the client must declare for this request."""
 
 
 class Notification(Model):
@@ -807,7 +807,7 @@ class UnsupportedProtocolVersionError(Model):
     is 400.
     """
 
-    error: UnsupportedProtocolVersionErrorError
+    error: UnsupportedProtocolVersionErrorObject
     """Error with the supported revisions."""
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -817,20 +817,7 @@ class UnsupportedProtocolVersionError(Model):
     """Id of the failed request; absent if it could not be read."""
 
 
-class UnsupportedProtocolVersionErrorError(Model):
-    """Error object of an unsupported protocol revision."""
-
-    code: Literal[-32022] = -32022
-    """Error code, always -32022."""
-
-    data: UnsupportedProtocolVersionErrorErrorData
-    """Requested revision and supported revisions."""
-
-    message: str
-    """Error message: one short sentence."""
-
-
-class UnsupportedProtocolVersionErrorErrorData(Model):
+class UnsupportedProtocolVersionErrorData(Model):
     """Requested protocol revision, and the supported revisions for a retry."""
 
     requested: str
@@ -838,6 +825,19 @@ class UnsupportedProtocolVersionErrorErrorData(Model):
 
     supported: list[str]
     """Revisions that the server supports; retry with a revision that both sides support."""
+
+
+class UnsupportedProtocolVersionErrorObject(Model):
+    """Error object of an unsupported protocol revision."""
+
+    code: Literal[-32022] = -32022
+    """Error code, always -32022."""
+
+    data: UnsupportedProtocolVersionErrorData
+    """Requested revision and supported revisions."""
+
+    message: str
+    """Error message: one short sentence."""
 
 
 ClientNotification: TypeAlias = CancelledNotification
@@ -979,7 +979,7 @@ __all__ = [
     "GetPromptRequest",
     "GetPromptResultResponse",
     "HeaderMismatchError",
-    "HeaderMismatchErrorError",
+    "HeaderMismatchErrorObject",
     "Icons",
     "InputResponseRequestParams",
     "InternalError",
@@ -1003,8 +1003,8 @@ __all__ = [
     "LoggingMessageNotification",
     "MethodNotFoundError",
     "MissingRequiredClientCapabilityError",
-    "MissingRequiredClientCapabilityErrorError",
-    "MissingRequiredClientCapabilityErrorErrorData",
+    "MissingRequiredClientCapabilityErrorData",
+    "MissingRequiredClientCapabilityErrorObject",
     "MultiSelectEnumSchema",
     "Notification",
     "PaginatedRequest",
@@ -1029,6 +1029,6 @@ __all__ = [
     "SubscriptionsListenResultResponse",
     "ToolListChangedNotification",
     "UnsupportedProtocolVersionError",
-    "UnsupportedProtocolVersionErrorError",
-    "UnsupportedProtocolVersionErrorErrorData",
+    "UnsupportedProtocolVersionErrorData",
+    "UnsupportedProtocolVersionErrorObject",
 ]

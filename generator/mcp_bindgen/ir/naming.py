@@ -39,9 +39,18 @@ def class_name(name: str, suffix: str = "") -> str:
     return (text if text.isidentifier() and (suffix or text[0].isupper()) else f"Entry{text}") + suffix
 
 
-def inline_name(parent: str, member: str) -> str:
-    """Return the name of the definition made of an inline type at `member` of `parent`."""
-    return parent + (pascal(member) or "Value")
+def inline_name(parent: str, member: str, otherwise: str = "Value") -> str:
+    """Return the name of the definition made of an inline type at `member` of `parent`.
+
+    Words that end `parent` and begin `member` are written once; `otherwise` stands for a member without further words.
+    """
+    first, last = words(parent), words(member)
+    shared = max(size for size in range(len(last) + 1) if _lower(first[len(first) - size :]) == _lower(last[:size]))
+    return parent + ("".join(map(pascal, last[shared:])) or otherwise)
+
+
+def _lower(found: list[str]) -> list[str]:
+    return [word.lower() for word in found]
 
 
 def numbered(name: str, is_taken: Callable[[str], bool]) -> str:

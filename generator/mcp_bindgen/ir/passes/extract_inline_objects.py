@@ -1,4 +1,4 @@
-"""Make a definition of each inline object, named `{Parent}{Property}`."""
+"""Make a definition of each inline object, named `{Parent}{Property}` with shared words once."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class _Extraction:
         self.taken, self.context = taken, context
         self.found: dict[str, Schema] = {}
         self.tops: dict[str, str] = {}
+        self.stems: dict[str, str] = {}
 
     def definition(self, name: str, schema: Schema, here: str) -> Schema:
         """Return `schema`, which stays where it is, with everything inline below it moved out."""
@@ -73,12 +74,17 @@ class _Extraction:
         return schema
 
     def move(self, parent: str, member: str, schema: Schema, here: str) -> Schema:
-        name = naming.inline_name(parent, member)
+        stem = self.stems.get(parent, parent)
+        name = naming.inline_name(stem, member, "Object")
+        if name in self.taken:
+            name = f"{parent}{naming.pascal(member) or 'Value'}"
         if name in self.taken:
             fix = "rename one of them with a patch"
             name = numbered_name(self.context, "an inline object", name, self.taken.__contains__, here, fix)
         self.taken.add(name)
         self.context.moved(name, here)
         self.tops[name] = self.tops.get(parent, parent)
+        if name == f"{stem}Object":
+            self.stems[name] = stem
         self.found[name] = self.definition(name, schema, join("/$defs", name))
         return {"$ref": reference(name)}
