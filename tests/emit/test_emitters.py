@@ -196,17 +196,6 @@ def test_a_custom_template_replaces_the_default_template(site: Path, tmp_path: P
     assert not with_template("errors.py.jinja", text + "# more\n").stdout.endswith("(unchanged)\n")
 
 
-def test_the_template_on_the_page_states_its_imports(site: Path, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "emitters.md").read_text("utf-8")
-    (template,) = re.findall(r"^```jinja\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert with_template("errors.py.jinja", template).returncode == 0
-    lines = (tmp_path / "out" / "acme" / "errors.py").read_text("utf-8").splitlines()
-    assert [line for line in lines if "import" in line] == [
-        "from collections.abc import Set",
-        "from typing import Final",
-    ]
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "says"),

@@ -430,7 +430,7 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
     for name, definition in module.definitions.items():
         type = definition.type
         expression = module.recursive.get(name, "")
-        written = [part for part in parts(type) if not _is_plain(part)] if isinstance(type, Object) else [type]
+        written = [part for part in parts(type) if part != AnyValue()] if isinstance(type, Object) else [type]
         hints = [expression] if expression else map(module.hint, written)
         data[name] = {"doc": docstring(_doc(definition)), "own": module.own, "imports": carried("".join(hints))}
         if isinstance(type, Object):
