@@ -29,6 +29,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFound, Stored, ToolError
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.protocol.request_scope import LEVELS
 from mcp_bindgen.runtime.session.endpoint import all_servers, lifespans
 from tests.app.serving import client_of, served
 from tests.harness.checked_connections import STATEFUL, STATELESS, bindings, connected, refused, until
@@ -166,6 +167,16 @@ def client(revision: str) -> Any:
 
 
 # --- entries built from function signatures -------------------------------------------------------------------
+
+
+def test_log_levels_are_completed_by_severity() -> None:
+    app = App("levels")
+
+    @app.prompt
+    def explain(level: v2025_11_25.types.LoggingLevel) -> str:
+        return level
+
+    assert app.document()["prompts"][0]["arguments"] == [{"name": "level", "required": True, "enum": [*LEVELS]}]
 
 
 @pytest.mark.full

@@ -589,6 +589,19 @@ def default(property: Schema, required: str = "a", **stated: object) -> object:
     return type.fields[0].default
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [(["c", "b", "a"], ("a", "b", "c")), (["d", "c", "a"], ("a", "c", "d")), (["x", "y"], ("x", "y"))],
+)
+def test_order_constants_sorts_the_values_of_an_enumeration_as_stated(
+    values: list[str], expected: tuple[str, ...]
+) -> None:
+    first = build_state({"X": {"enum": values}, "Y": {"enum": values}}, orders={"X": ["a", "b", "c"]})
+    state = after("order_constants", after("read_definitions", first))
+    assert state.definitions["X"].type == Const(expected)
+    assert state.definitions["Y"].type == Const(tuple(values))
+
+
 def test_fill_defaults_takes_the_constants_of_required_fields() -> None:
     assert default(const("x")) == "x"
     assert default(const("x"), a="y") == "x"

@@ -15,8 +15,9 @@ import pytest
 from mcp_bindgen.emit.python.calls import sends
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.ir import Protocol, build
-from mcp_bindgen.ir.model import Field, Object, Ref
+from mcp_bindgen.ir.model import Const, Field, Object, Ref
 from mcp_bindgen.runtime import Client, Context
+from mcp_bindgen.runtime.protocol.request_scope import LEVELS
 from mcp_bindgen.spec import BadInput, Store
 
 STORE = Store()
@@ -60,7 +61,7 @@ def makes_a_difference(revision: str, table: str, key: str) -> bool:
 
 
 def test_the_tables_are_exactly_the_tables_that_the_generator_reads() -> None:
-    names = {*TABLES, "behaviour", "deprecations", "handshake", "introductions", "shortcuts", "transports"}
+    names = {*TABLES, "behaviour", "deprecations", "handshake", "introductions", "orders", "shortcuts", "transports"}
     assert set(STORE.semantics) == names
 
 
@@ -150,6 +151,19 @@ def fields(whole: Protocol) -> Iterator[tuple[str, Field]]:
     for name, definition in whole.definitions.items():
         if isinstance(definition.type, Object):
             yield from ((name, field) for field in definition.type.fields)
+
+
+def test_orders_have_the_values_of_an_enumeration_in_an_order_that_no_schema_has() -> None:
+    orders = STORE.semantics["orders"]
+    assert orders
+    for name, order in orders.items():
+        wholes = [whole for whole in protocols() if name in whole.definitions]
+        schemas = [STORE.effective(whole.revision).definitions[name]["enum"] for whole in wholes]
+        assert schemas
+        assert order not in schemas
+        assert all(sorted(order) == sorted(values) for values in schemas)
+        assert all(whole.definitions[name].type == Const(tuple(order)) for whole in wholes)
+    assert tuple(orders["LoggingLevel"]) == LEVELS
 
 
 def test_defaults_fill_a_required_field() -> None:

@@ -1639,7 +1639,7 @@ EmptyResult: TypeAlias = Result
 
 
 LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
+    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
 """Severity of a log message, as in syslog. From lowest to highest: `debug`, `info`, `notice`, `warning`,
 `error`, `critical`, `alert`, `emergency`.

@@ -1636,7 +1636,7 @@ JSONObject = TypeAliasType("JSONObject", dict[str, JSONValue])
 
 
 LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
+    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
 """Severity of a log message. From lowest to highest: `debug`, `info`, `notice`, `warning`, `error`, `critical`,
 `alert`, `emergency`. Deprecated together with logging.

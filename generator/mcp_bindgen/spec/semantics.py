@@ -39,6 +39,7 @@ _VALUES = {
     "introductions": TEXTS,
     "lifecycle": TEXT,
     "shared": TEXT,
+    "orders": TEXTS,
     "shortcuts": TEXT,
     "names": TEXT,
     "defaults": JSON,
@@ -69,6 +70,7 @@ _HEAD: tuple[_Keys, _Keys] = (
 """Keys of `[extension]`."""
 
 _CORES = frozenset({"unions", "shared", "shortcuts", "transports", "behaviour", "utilities", "batches", "implied"}) | {
+    "orders",
     "trace_context",
     "truncated",
     "handshake",

@@ -19,6 +19,7 @@ from .link_results import link_results
 from .merge_inline_objects import merge_inline_objects
 from .name_open_params import name_open_params
 from .name_refinements import name_refinements
+from .order_constants import order_constants
 from .read_definitions import read_definitions
 from .recognise_free import recognise_free
 from .restore_unions import restore_unions
@@ -35,6 +36,7 @@ PASSES: tuple[Callable[[BuildState], BuildState], ...] = (
     # from JSON Schema to types
     read_definitions,
     # on types
+    order_constants,
     name_open_params,
     merge_inline_objects,
     recognise_free,
