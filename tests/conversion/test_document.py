@@ -126,6 +126,23 @@ def test_models_with_extensions_round_trip() -> None:
     check_round_trip(model)
 
 
+@pytest.mark.parametrize("revision", STORE.pins)
+def test_the_model_has_the_order_that_its_page_states(revision: str) -> None:
+    protocol = build(STORE.effective(revision))
+    codes = [error.code for error in protocol.errors]
+    assert codes == sorted(codes)
+    for found in (
+        list(protocol.definitions),
+        [method.name for method in protocol.methods],
+        *([field.wire for field in protocol.fields_of(one.type)] for one in protocol.definitions.values()),
+    ):
+        assert found == sorted(found)
+    union = protocol.definitions["ClientRequest"].type
+    stated = STORE.effective(revision).definitions["ClientRequest"]["anyOf"]
+    assert isinstance(union, m.Union)
+    assert [one["$ref"].rpartition("/")[2] for one in stated] == m.references(union)
+
+
 @pytest.mark.full
 @given(random_models)
 @settings(max_examples=examples(20, 600), deadline=None, suppress_health_check=[HealthCheck.too_slow])

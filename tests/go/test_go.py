@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -13,10 +14,12 @@ from mcp_bindgen.vectors import vector_files
 from mcp_bindgen.vectors.run import run as run_vectors
 from mcp_bindgen.vectors.testee import Testee
 from tests.go.packages import DRAFT, packages, program, run
-from tests.harness.commands import ROOT, inside
+from tests.harness.commands import ROOT, inside, save
 from tests.harness.effort import cases
 from tests.harness.json_instances import Instances
 from tests.harness.pages import blocks
+from tests.harness.schema_damage import damaged
+from tests.harness.small_schemas import draft
 
 pytestmark = pytest.mark.full
 REVISIONS = list(Store().pins)
@@ -55,6 +58,15 @@ def test_limits_of_drafts_are_checked() -> None:
             answer = testee.parse(request)
             assert answer.status == status, (document, answer)
             assert status == "rejected" or json.loads(answer.text) == document
+
+
+def test_packages_of_damaged_schemas_are_formatted_and_compile(tmp_path: Path) -> None:
+    for seed in range(8):
+        schema = save(tmp_path / f"{seed}.json", damaged(draft(), Random(seed)))
+        generate("--schema", schema, "--revision", "draft", "--package", f"p{seed}", out=tmp_path)
+    (tmp_path / "go.mod").write_text("module example.com/acme\n\ngo 1.19\n", "utf-8")
+    assert run("gofmt", "-l", ".", folder=tmp_path) == ""
+    assert run("go", "build", "./...", folder=tmp_path) == ""
 
 
 def test_an_error_names_the_place_and_the_reason() -> None:

@@ -35,4 +35,4 @@ def extended(protocol: Protocol) -> Protocol:
             assert isinstance(more, Object)
             fields = sorted((*known.fields, *more.fields), key=lambda field: field.wire)
             definitions[core] = replace(definitions[core], type=replace(known, fields=tuple(fields)))
-    return replace(protocol, definitions=definitions, methods=methods)
+    return replace(protocol, definitions=dict(sorted(definitions.items())), methods=methods)

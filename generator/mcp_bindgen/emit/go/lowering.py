@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.model import (
@@ -25,8 +26,6 @@ from mcp_bindgen.ir.model import (
     Union,
 )
 from mcp_bindgen.ir.naming import numbered, unicode_words
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.pointer import join
 
 from ..extended import extended
 
@@ -37,14 +36,11 @@ _OWN = ("Method", "MethodNamed", "Methods", "New", "Null", "Revision", "Stateles
 """The names of a package that are not definitions."""
 
 
-@dataclass(frozen=True)
-class GoField:
-    """Field of a struct: a member of an object, or an alternative of a union."""
+class Row(NamedTuple):
+    """Field of a struct, or a constant: description, and the cells of its line."""
 
-    name: str
-    type: str
-    tag: str
-    doc: str = ""
+    doc: str
+    cells: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -56,15 +52,17 @@ class GoType:
         doc: The description.
         type: The underlying type; empty for a struct.
         fields: Fields of a struct.
-        constants: Name, type and value of each constant.
+        constants: The values of the type, if only these are allowed.
+        limits: Tag with the limits of a type that is no struct.
         is_alias: True for another name of a type that exists.
     """
 
     name: str
     doc: str
     type: str = ""
-    fields: tuple[GoField, ...] = ()
-    constants: tuple[tuple[str, str, str], ...] = ()
+    fields: tuple[Row, ...] = ()
+    constants: tuple[Row, ...] = ()
+    limits: str = ""
     is_alias: bool = False
 
 
@@ -77,18 +75,20 @@ class Package:
         names: Definition -> name of its type.
         types: The types, each inline one after the definition that it belongs to.
         methods: Constant and method; the types of its params and results are references.
-        errors: Constant, code and description.
+        names_of_methods: The constants of methods.
+        errors: The constants of error codes.
     """
 
     protocol: Protocol
     names: dict[str, str] = field(default_factory=dict[str, str])
     types: list[GoType] = field(default_factory=list[GoType])
     methods: list[tuple[str, Method]] = field(default_factory=list[tuple[str, Method]])
-    errors: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
+    names_of_methods: list[Row] = field(default_factory=list[Row])
+    errors: list[Row] = field(default_factory=list[Row])
 
 
 def lower(protocol: Protocol) -> Package:
-    """Return the Go view of a protocol; raise `BadInput` if a member cannot be in the tag of a field."""
+    """Return the Go view of a protocol."""
     package = Package(extended(protocol))
     protocol, scope = package.protocol, _Scope(_OWN)
     for name in protocol.definitions:
@@ -99,8 +99,9 @@ def lower(protocol: Protocol) -> Package:
     for method in protocol.methods:
         name = scope.name(f"Method_{method.definition.removesuffix(method.kind.capitalize()) or method.kind}")
         package.methods.append((name, method))
+        package.names_of_methods.append(Row(doc(method), (name, f"= {json.dumps(method.name)}")))
     for error in protocol.errors:
-        package.errors.append((scope.name(f"Code_{error.name}"), error.code, error.doc))
+        package.errors.append(Row(error.doc, (scope.name(f"Code_{error.name}"), f"= {error.code}")))
     return package
 
 
@@ -139,17 +140,20 @@ class _Writer:
                     others = "json.RawMessage" if isinstance(extra, AnyValue) else self.type(extra, f"{name}Extra")
                     words = "" if members else "The members."
                     words = "The other members." if members else words
-                    tags = " ".join(('json:"-"', *self._limits(extra)))
-                    members.append(GoField(scope.name("Extra"), f"map[string]{others}", tags, words))
+                    tag = _tag('json:"-"', *self._limits(extra))
+                    members.append(Row(words, (scope.name("Extra"), f"map[string]{others}", tag)))
                 found = GoType(name, text, fields=tuple(members))
             case Union(members=alternatives):
                 scope = _Scope(("MarshalJSON", "UnmarshalJSON"))
                 found = GoType(name, text, fields=tuple(self._alternative(name, scope, one) for one in alternatives))
             case Const(values) if all(isinstance(value, str) for value in values):
-                named = ((self._scope.name(f"{name}_{value}"), name, f"= {json.dumps(value)}") for value in values)
-                found = GoType(name, text, "string", constants=tuple(named))
+                names = [self._scope.name(f"{name}_{value}") for value in values]
+                rows = (
+                    Row("", (one, name, f"= {json.dumps(value)}")) for one, value in zip(names, values, strict=True)
+                )
+                found = GoType(name, text, "string", constants=tuple(rows))
             case Array() | Map():
-                found = GoType(name, text, self.type(type, name))
+                found = GoType(name, text, self.type(type, name), limits=_tag(*self._limits(type)))
             case _:
                 found = GoType(name, text, self.type(type, name), is_alias=True)
         self._types.insert(place, found)
@@ -177,8 +181,10 @@ class _Writer:
     def _item(self, type: Type, place: str) -> str:
         return "any" if isinstance(type, AnyValue) else self.type(type, f"{place}Item")
 
-    def _field(self, owner: str, scope: _Scope, member: Field) -> GoField:
-        name, type, options = scope.name(member.wire), member.type, "" if member.required else ",omitempty"
+    def _field(self, owner: str, scope: _Scope, member: Field) -> Row:
+        name, type = scope.name(member.wire), member.type
+        options = "," if member.wire[-1:] in ("-", ",") else ""
+        options = options if member.required else ",omitempty"
         rest = tuple(one for one in type.members if one != Scalar("null")) if isinstance(type, Union) else ()
         is_nullable = member.required and isinstance(type, Union) and len(rest) < len(type.members)
         if is_nullable:
@@ -187,14 +193,11 @@ class _Writer:
         text = _CONSTANTS.get(constant.__class__) or self.type(type, f"{owner}{name}")
         has_nil = isinstance(self._protocol.resolve(type), AnyValue | Array | Map) or text == "json.RawMessage"
         text = f"*{text}" if (is_nullable or not member.required) and not has_nil else text
-        if re.search(r'[",\\`\x00-\x1f]', member.wire):
-            fix = "rename the member with a patch"
-            raise BadInput(f"Go has no JSON tag for {member.wire!r}", pointer=join("/$defs", owner), fix=fix)
-        tags = [f'json:"{member.wire}{options}"', *self._limits(type)]
+        tags = [f"json:{json.dumps(member.wire + options, ensure_ascii=False)}", *self._limits(type)]
         tags += [f"const:{json.dumps(json.dumps(constant))}"] if constant.__class__ in _CONSTANTS else []
-        return GoField(name, text, " ".join(tags), doc(member))
+        return Row(doc(member), (name, text, _tag(*tags)))
 
-    def _alternative(self, owner: str, scope: _Scope, type: Type) -> GoField:
+    def _alternative(self, owner: str, scope: _Scope, type: Type) -> Row:
         kinds = {"integer": "Integer", "number": "Number", "boolean": "Bool", "null": "Null", "string": "String"}
         match type:
             case Ref(name):
@@ -205,18 +208,24 @@ class _Writer:
                 wanted = {"Array": "List", "Map": "Object", "AnyValue": "Any"}.get(type.__class__.__name__, "Value")
         name = scope.name(wanted)
         if isinstance(type, Scalar) and type.kind == "integer":  # ids may have any size
-            return GoField(name, "*json.Number", 'type:"integer"')
+            return Row("", (name, "*json.Number", _tag('type:"integer"', *self._limits(type))))
         text = self.type(type, f"{owner}{name}")
         has_nil = isinstance(self._protocol.resolve(type), AnyValue | Array | Map)
-        return GoField(name, text if has_nil else f"*{text}", " ".join(self._limits(type)))
+        return Row("", (name, text if has_nil else f"*{text}", _tag(*self._limits(type))))
 
-    def _limits(self, type: Type) -> Iterator[str]:
-        """Yield tags with the constraints of a type and the types inside of it, by JSON Schema keyword."""
+    def _limits(self, type: Type, *, is_inner: bool = False) -> Iterator[str]:
+        """Yield tags with the constraints of a type and of scalars inside of it; arrays with any inside have a name."""
         found = self._protocol.resolve(type)
-        for keyword, limit in found.constraints if isinstance(found, Scalar | Array) else ():
+        for keyword, limit in found.constraints if isinstance(found, Scalar if is_inner else Scalar | Array) else ():
             yield f"{keyword}:{json.dumps(str(limit))}"
         if isinstance(found, Array | Map):
-            yield from self._limits(found.items if isinstance(found, Array) else found.values)
+            yield from self._limits(found.items if isinstance(found, Array) else found.values, is_inner=True)
+
+
+def _tag(*parts: str) -> str:
+    """Return the tag of a field; a raw string of Go has no backtick."""
+    text = " ".join(parts)
+    return json.dumps(text) if "`" in text else text and f"`{text}`"
 
 
 def doc(one: Definition | Field | Method) -> str:
@@ -232,20 +241,17 @@ def comment(text: str, indent: str = "") -> str:
     return "".join(f"{indent}// {line}".rstrip() + "\n" for line in lines)
 
 
-def field_lines(fields: Iterable[GoField]) -> Iterator[tuple[str, str]]:
-    """Yield description and line of each field; gofmt aligns the lines between descriptions."""
-    groups: list[list[GoField]] = []
-    for one in fields:
-        groups += [[]] if one.doc or not groups else []
-        groups[-1].append(one)
-    for group in groups:
-        rows = [(one.name, one.type, f"`{one.tag}`" if one.tag else "") for one in group]
-        yield from zip((one.doc for one in group), aligned(rows), strict=True)
+def lines(rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
+    """Return description and line of each row; gofmt aligns the lines between descriptions."""
+    groups: list[list[Row]] = []
+    for row in rows:
+        groups += [[]] if row.doc or not groups else []
+        groups[-1].append(row)
+    return ((row.doc, line) for group in groups for row, line in zip(group, _aligned(group), strict=True))
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of cells as lines whose columns gofmt leaves as they are."""
-    cells = [[cell for cell in row if cell] for row in rows]
+def _aligned(rows: Iterable[Row]) -> list[str]:
+    cells = [[cell for cell in row.cells if cell] for row in rows]
     for column in range(max(map(len, cells), default=1) - 1):
         for has_next, run in groupby(cells, lambda row: len(row) > column + 1):  # noqa: B023 - runs at once
             group = list(run) if has_next else []

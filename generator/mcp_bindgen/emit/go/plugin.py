@@ -38,10 +38,8 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
     values = {
         **vars(lowering.lower(model.protocol)),
         "comment": lowering.comment,
-        "doc": lowering.doc,
         "text": json.dumps,
-        "field_lines": lowering.field_lines,
-        "aligned": lowering.aligned,
+        "lines": lowering.lines,
         "package": options.package.rpartition("/")[2],
         "import_path": settings.import_path,
     }
