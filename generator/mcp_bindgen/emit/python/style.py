@@ -33,9 +33,9 @@ def style_files(files: Mapping[str, str]) -> dict[str, str]:
         SyntaxError: A file is not Python; its `filename` is the name.
     """
     texts = {name: resolved(text) for name, text in files.items()}
-    size, processes = sum(map(len, texts.values())), os.cpu_count() or 1
+    size, processes = sum(map(len, texts.values())), min(os.cpu_count() or 1, len(texts))
     # A copy of a process with several threads may wait for a lock for ever.
-    if size < _LARGE or processes == 1 or sys.platform != "linux" or threading.active_count() > 1:
+    if size < _LARGE or processes < 2 or sys.platform != "linux" or threading.active_count() > 1:
         return dict(zip(texts, map(_formatted, texts, texts.values()), strict=True))
     import_module("black")  # once, before the copies
     by_size = sorted(texts, key=lambda name: -len(texts[name]))
