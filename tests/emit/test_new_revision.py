@@ -559,7 +559,7 @@ def test_a_missing_semantics_file_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("language", "changed", "shown"),
     [
-        ("python", {"types.py"}, '    """Words.\n\n    Deprecated by its schema: Use title.\n    """'),
+        ("python", {"types.py"}, 'Field(deprecated="`zone` is deprecated by its schema: Use title")'),
         ("typescript", {"types.ts", "validators.ts"}, "   * Words.\n   * @deprecated by its schema: Use title\n"),
     ],
 )

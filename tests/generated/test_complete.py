@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import TypeAdapter
 
-from mcp_bindgen.runtime.model.base import wire_name
+from mcp_bindgen.runtime.model.base import Model, wire_fields, wire_name
 
 ROOT = Path(__file__).parents[2]
 METHODS = {"2024-11-05": 24, "2025-03-26": 24, "2025-06-18": 25, "2025-11-25": 31, "2026-07-28": 21}
@@ -227,6 +228,57 @@ def test_no_docstring_states_only_the_kind_of_a_message(revision: str) -> None:
     for name in ("types", "server", "client", "methods"):
         text = Path(module(revision, name).__file__).read_text("utf-8")
         assert re.search(r'"""(Request|Notification|Result)(, sent by (the \w+|either side))?\.?"""', text) is None
+
+
+@every_revision
+def test_docstrings_have_attributes_and_no_wire_names(revision: str) -> None:
+    folder = Path(module(revision, "types").__file__).parent
+    parts = ["types", *(f"extensions.{file.parent.name}.types" for file in folder.glob("extensions/*/types.py"))]
+    values = [value for part in parts for value in vars(module(revision, part)).values()]
+    models = [value for value in values if isinstance(value, type) and issubclass(value, Model)]
+    names = {wire: name for model in models for wire, name in wire_fields(model).items() if wire != name}
+    assert names["nextCursor"] == "next_cursor"
+    checked = 0
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            match node:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    words = {word for span in re.findall(r"`([\w$.]+)`", text) for word in span.split(".")}
+                    assert not words & names.keys() - {"list"}, (file, text)
+                    checked += len(words)
+                case _:
+                    pass
+    assert checked > 100
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_deprecations_are_stated_once_for_type_checkers(revision: str) -> None:
+    types, notices = module(revision, "types"), 0
+    text = Path(types.__file__).read_text("utf-8")
+    for fact in tomllib.loads((ROOT / "schema" / "semantics.toml").read_text("utf-8"))["deprecations"]:
+        notice = f"since {fact['since']}: {fact['instead']}"
+        for name, _, wire in (one.partition(".") for one in fact["definitions"] if fact["since"] <= revision):
+            found, notices = getattr(types, name), notices + 1
+            if wire:
+                attribute = wire_fields(found)[wire]
+                assert found.model_fields[attribute].deprecated == f"`{attribute}` is deprecated {notice}"
+                assert found.model_json_schema()["properties"][wire]["deprecated"] is True
+            elif hasattr(found, "model_fields"):
+                assert found.__deprecated__ == notice
+                assert "eprecated" not in str(found.__doc__)
+            else:
+                assert f"Deprecated {notice}." in " ".join(text.split())
+    assert notices >= (22 if revision == "2026-07-28" else 2)
+
+
+def test_deprecated_calls_and_handlers_are_marked() -> None:
+    for role, names in {
+        module("2026-07-28", "server").Context: {"create_message", "list_roots", "notify_logging_message"},
+        module("2026-07-28", "client").Client: {"on_create_message", "on_list_roots", "on_logging_message"},
+        module("2026-07-28", "server").Server: set[str](),
+        module("2025-11-25", "server").Context: set[str](),
+    }.items():
+        assert {name for name, value in vars(role).items() if hasattr(value, "__deprecated__")} == names
 
 
 @every_revision

@@ -5,13 +5,17 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import pydoc
+from inspect import signature
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError, model_validator
 
+from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import types as stateless
+from tests.typing import everyday
 
 
 def test_constants_are_optional_in_constructors_but_required_on_the_wire() -> None:
@@ -85,6 +89,91 @@ def test_errors_name_the_location_and_the_union_tag() -> None:
     with pytest.raises(ValidationError) as caught:
         mcp.CallToolResult.model_validate_json('{"content": [{"type": "text"}]}')
     assert [error["loc"] for error in caught.value.errors()] == [("content", 0, "text", "text")]
+
+
+def test_errors_of_constructors_name_the_field_and_the_wire_name() -> None:
+    with pytest.raises(ValidationError) as caught:
+        mcp.Tool(name=1, input_schema={"type": "array"}, meta=3)  # type: ignore[arg-type]  # pyright: ignore
+    assert [(error["loc"], error["type"], error["msg"]) for error in caught.value.errors()] == [
+        (
+            ("input_schema", "type"),
+            "literal_error",
+            "Input should be 'object' (`input_schema` is `inputSchema` in JSON)",
+        ),
+        (("name",), "string_type", "Input should be a valid string"),
+        (("meta",), "dict_type", "Input should be a valid dictionary (`meta` is `_meta` in JSON)"),
+    ]
+    with pytest.raises(ValidationError) as caught:
+        mcp.Tool.model_validate_json('{"name": "t"}')
+    assert [error["loc"] for error in caught.value.errors()] == [("inputSchema",)]
+
+
+def test_errors_of_a_user_validator_have_no_field() -> None:
+    class Even(mcp.Icon):
+        @model_validator(mode="after")
+        def check(self) -> Even:
+            raise ValueError("odd {src}")
+
+    with pytest.raises(ValidationError, match=r"odd \{src\}"):
+        Even(src="data:,")
+
+
+def test_signatures_have_python_names_and_types_before_and_after_first_use() -> None:
+    class Mine(mcp.Tool):
+        members: int = 0
+
+    before = str(signature(Mine))
+    assert not Mine.__pydantic_complete__
+    assert Mine(name="t", input_schema=mcp.ToolInputSchema()).members == 0
+    assert Mine.__pydantic_complete__
+    assert str(signature(Mine)) == before
+    for part in (
+        "(*, input_schema: ",
+        ".ToolInputSchema, name: str, ",
+        "meta: dict[str, ",
+        "| None = None",
+        "**members_",
+    ):
+        assert part in before
+    assert "inputSchema" not in pydoc.render_doc(mcp.Tool, renderer=pydoc.plaintext).split("Methods inherited")[0]
+
+
+def test_a_json_schema_has_the_docstrings_of_fields_of_all_bases() -> None:
+    class Mine(mcp.Tool):
+        other: int
+        """A field of the user."""
+
+    found = Mine.model_json_schema()
+    texts = {name: member.get("description") for name, member in found["properties"].items()}
+    assert texts["other"] == "A field of the user."
+    assert texts["_meta"] == "Metadata for the protocol and for extensions; unknown keys are kept."
+    assert None not in texts.values()
+    assert "description" in found["$defs"]["Icon"]["properties"]["src"]
+    assert "description" in Mine.model_json_schema(by_alias=False)["properties"]["input_schema"]
+
+
+def test_a_json_schema_without_source_has_no_descriptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nowhere(Model):
+        name: str
+        """Unknown."""
+
+    monkeypatch.setattr(Nowhere, "__module__", "builtins")
+    assert "description" not in Nowhere.model_json_schema()["properties"]["name"]
+
+
+def test_everyday_code_works_at_run_time() -> None:
+    made = everyday.main()
+    assert len(made) > 20
+    for one in made:
+        assert type(one).model_validate_json(one.model_dump_json()) == one
+
+
+def test_deprecated_classes_and_fields_give_no_warning_at_run_time() -> None:
+    params: Any = {"messages": [], "maxTokens": 1, "includeContext": "thisServer"}
+    read = stateless.CreateMessageRequestParams.model_validate_json(json.dumps(params))
+    assert read.include_context == "thisServer"
+    assert stateless.CreateMessageRequestParams(messages=[], max_tokens=1).include_context is None
+    assert stateless.ClientCapabilities(sampling=stateless.ClientCapabilitiesSampling()).sampling is not None
 
 
 def test_ids_keep_their_type() -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.harness.type_checkers import strict_cache
 
 ROOT = Path(__file__).parents[2]
-FILES = [ROOT / "tests" / "typing" / name for name in ("good.py", "bad.py")]
+FILES = [ROOT / "tests" / "typing" / name for name in ("good.py", "everyday.py", "bad.py", "deprecated.py")]
 SOURCES = [ROOT / name for name in ("generator", "runtime", "generated")]
 MISTAKE = "# error: "
 
@@ -40,7 +40,14 @@ def run(*command: str, **environment: str) -> str:
 
 def mypy(cache: Path) -> dict[Path, set[int]]:
     """Return the lines of each file that `mypy --strict` reports."""
-    options = ["--strict", "--config-file=", "--explicit-package-bases", "--no-error-summary", "--hide-error-context"]
+    options = [
+        "--strict",
+        "--enable-error-code=deprecated",
+        "--config-file=",
+        "--explicit-package-bases",
+        "--no-error-summary",
+        "--hide-error-context",
+    ]
     printed = run("mypy", *options, strict_cache(cache), *map(str, FILES), MYPYPATH=os.pathsep.join(map(str, SOURCES)))
     found: defaultdict[Path, set[int]] = defaultdict(set)
     for line in printed.splitlines():
@@ -69,8 +76,10 @@ def pyright(folder: Path) -> dict[Path, set[int]]:
 
 
 def test_mistakes_are_marked_in_bad_code_only() -> None:
-    assert [file.name for file in marked()] == ["bad.py"]
-    assert len(marked()[FILES[1]]) >= 40
+    counts = {file.name: len(lines) for file, lines in marked().items()}
+    assert counts.keys() == {"bad.py", "deprecated.py"}
+    assert counts["bad.py"] >= 40
+    assert counts["deprecated.py"] >= 11
 
 
 @pytest.mark.full

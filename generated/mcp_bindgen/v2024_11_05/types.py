@@ -43,12 +43,12 @@ class CallToolRequestParams(Model):
     """Name of the tool, from `tools/list`."""
 
     arguments: dict[str, Json] | None = None
-    """Arguments by name, as the tool's `inputSchema` describes them; absent means none."""
+    """Arguments by name, as the tool's `input_schema` describes them; absent means none."""
 
 
 class CallToolResult(Model):
-    """Result of `tools/call`. `isError` reports that the tool failed, so that the model can read why; an unknown
-    tool is a JSON-RPC error instead.
+    """Result of `tools/call`. `is_error` reports that the tool failed, so that the model can read why; an
+    unknown tool is a JSON-RPC error instead.
     """
 
     content: list[CallToolResultContent]
@@ -181,7 +181,8 @@ class CreateMessageResult(Model):
     """Role of the message, normally `assistant`."""
 
     stop_reason: str | None = None
-    """Reason why generation ended, such as `endTurn`, `stopSequence` or `maxTokens`; absent if unknown."""
+    """Reason why generation ended, such as `"endTurn"`, `"stopSequence"` or `"maxTokens"`; absent if unknown.
+    """
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
@@ -298,7 +299,7 @@ class ListPromptsRequestParams(Model):
     """Parameters of `prompts/list`: a cursor, except for the first page."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
 
 class ListPromptsResult(Model):
@@ -318,7 +319,7 @@ class ListResourceTemplatesRequestParams(Model):
     """Parameters of `resources/templates/list`: a cursor, except for the first page."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
 
 class ListResourceTemplatesResult(Model):
@@ -338,7 +339,7 @@ class ListResourcesRequestParams(Model):
     """Parameters of `resources/list`: a cursor, except for the first page."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
 
 class ListResourcesResult(Model):
@@ -379,7 +380,7 @@ class ListToolsRequestParams(Model):
     """Parameters of `tools/list`: a cursor, except for the first page."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
 
 class ListToolsResult(Model):
@@ -452,7 +453,7 @@ class ProgressNotificationParams(Model):
     """Progress so far, in any unit; increases with every notification."""
 
     progress_token: ProgressToken
-    """The `progressToken` in the `_meta` of the request."""
+    """The `progress_token` in the `meta` of the request."""
 
     total: Number | None = None
     """Value of `progress` at the end; absent if unknown."""
@@ -743,6 +744,16 @@ class Tool(Model):
     description: str | None = None
     """Purpose of the tool and when to use it; may be shown to the model as a hint."""
 
+    if TYPE_CHECKING:  # a JSON Schema may be a dictionary
+
+        def __init__(
+            self,
+            *,
+            input_schema: ToolInputSchema | dict[str, Json],
+            name: str,
+            description: str | None = None,
+        ) -> None: ...
+
 
 class ToolInputSchema(Model):
     """JSON Schema of a tool's arguments, which are an object."""
@@ -755,6 +766,17 @@ class ToolInputSchema(Model):
 
     required: list[str] | None = None
     """Names of the required arguments; absent means none."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(
+            self,
+            *,
+            type: Literal["object"] = "object",
+            properties: dict[str, dict[str, Json] | Boolean] | None = None,
+            required: list[str] | None = None,
+            **members: Json,
+        ) -> None: ...
 
 
 class ToolListChangedNotificationParams(Model):

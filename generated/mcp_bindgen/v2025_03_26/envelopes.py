@@ -305,7 +305,7 @@ class NotificationParams(Model):
 
 
 class PaginatedRequest(Model):
-    """Base of requests for paginated lists. Repeat the request with each `nextCursor` until a page has none."""
+    """Base of requests for paginated lists. Repeat the request with each `next_cursor` until a page has none."""
 
     method: str
     """Name of the method on the wire."""
@@ -318,7 +318,7 @@ class PaginatedRequestParams(Model):
     """Parameters of a request for one page: a cursor, except for the first page."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
 
 class PaginatedResult(Model):
@@ -344,7 +344,7 @@ class PingRequest(Model):
 
 
 class ProgressNotification(Model):
-    """Tell the sender of a request with a `progressToken` about its progress. Clients and servers may send it,
+    """Tell the sender of a request with a `progress_token` about its progress. Clients and servers may send it,
     until they send the response.
     """
 

@@ -78,7 +78,7 @@ class Client(BaseClient):
         Needs the capability `prompts` of the server.
 
         Args:
-            cursor: The `nextCursor` of the previous page; absent for the first page.
+            cursor: The `next_cursor` of the previous page; absent for the first page.
         """
         return await self.call(methods.LIST_PROMPTS, types.ListPromptsRequestParams(cursor=cursor))
 
@@ -94,7 +94,7 @@ class Client(BaseClient):
         Needs the capability `resources` of the server.
 
         Args:
-            cursor: The `nextCursor` of the previous page; absent for the first page.
+            cursor: The `next_cursor` of the previous page; absent for the first page.
         """
         return await self.call(methods.LIST_RESOURCES, types.ListResourcesRequestParams(cursor=cursor))
 
@@ -131,7 +131,7 @@ class Client(BaseClient):
         Needs the capability `resources` of the server.
 
         Args:
-            cursor: The `nextCursor` of the previous page; absent for the first page.
+            cursor: The `next_cursor` of the previous page; absent for the first page.
         """
         return await self.call(
             methods.LIST_RESOURCE_TEMPLATES, types.ListResourceTemplatesRequestParams(cursor=cursor)
@@ -160,7 +160,7 @@ class Client(BaseClient):
 
         Args:
             name: Name of the tool, from `tools/list`.
-            arguments: Arguments by name, as the tool's `inputSchema` describes them; absent means none.
+            arguments: Arguments by name, as the tool's `input_schema` describes them; absent means none.
         """
         return await self.call(methods.CALL_TOOL, types.CallToolRequestParams(name=name, arguments=arguments))
 
@@ -170,7 +170,7 @@ class Client(BaseClient):
         Needs the capability `tools` of the server.
 
         Args:
-            cursor: The `nextCursor` of the previous page; absent for the first page.
+            cursor: The `next_cursor` of the previous page; absent for the first page.
         """
         return await self.call(methods.LIST_TOOLS, types.ListToolsRequestParams(cursor=cursor))
 
@@ -184,7 +184,7 @@ class Client(BaseClient):
         """Send `notifications/roots/list_changed`: tell the server that the client's roots have changed, so that
         the server sends `roots/list` again.
 
-        Needs the capability `roots.listChanged` of the client.
+        Needs the capability `roots.list_changed` of the client.
 
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.

@@ -97,8 +97,8 @@ PROGRESS: Final[Notification[types.ProgressNotificationParams]] = Notification(
     sender="both",
     params=types.ProgressNotificationParams,
 )
-"""Tell the sender of a request with a `progressToken` about its progress. Clients and servers may send it, until
-they send the response. The runtime sends it when a handler reports progress.
+"""Tell the sender of a request with a `progress_token` about its progress. Clients and servers may send it,
+until they send the response. The runtime sends it when a handler reports progress.
 """
 
 PROMPT_LIST_CHANGED: Final[Notification[types.PromptListChangedNotificationParams]] = Notification(

@@ -117,7 +117,7 @@ class Context(BaseContext):
         """Send `notifications/prompts/list_changed`: tell the client that the server's list of prompts has
         changed, so that the client lists them again. No subscription is needed.
 
-        Needs the capability `prompts.listChanged` of the server.
+        Needs the capability `prompts.list_changed` of the server.
 
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
@@ -128,7 +128,7 @@ class Context(BaseContext):
         """Send `notifications/resources/list_changed`: tell the client that the server's list of resources has
         changed, so that the client lists them again.
 
-        Needs the capability `resources.listChanged` of the server.
+        Needs the capability `resources.list_changed` of the server.
 
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
@@ -152,7 +152,7 @@ class Context(BaseContext):
         """Send `notifications/tools/list_changed`: tell the client that the server's list of tools has changed,
         so that the client lists them again.
 
-        Needs the capability `tools.listChanged` of the server.
+        Needs the capability `tools.list_changed` of the server.
 
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.

@@ -83,12 +83,12 @@ class CallToolRequestParams(Model):
     """Name of the tool, from `tools/list`."""
 
     arguments: dict[str, Json] | None = None
-    """Arguments by name, as the tool's `inputSchema` describes them; absent means none."""
+    """Arguments by name, as the tool's `input_schema` describes them; absent means none."""
 
 
 class CallToolResult(Model):
-    """Result of `tools/call`. `isError` reports that the tool failed, so that the model can read why; an unknown
-    tool is a JSON-RPC error instead.
+    """Result of `tools/call`. `is_error` reports that the tool failed, so that the model can read why; an
+    unknown tool is a JSON-RPC error instead.
     """
 
     content: list[ContentBlock]
@@ -98,7 +98,7 @@ class CallToolResult(Model):
     """True if the tool ran and failed; absent means success."""
 
     structured_content: dict[str, Json] | None = None
-    """Output for programs, as a JSON object; valid against the tool's `outputSchema` if it has one."""
+    """Output for programs, as a JSON object; valid against the tool's `output_schema` if it has one."""
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
@@ -237,7 +237,8 @@ class CreateMessageResult(Model):
     """Role of the message, normally `assistant`."""
 
     stop_reason: str | None = None
-    """Reason why generation ended, such as `endTurn`, `stopSequence` or `maxTokens`; absent if unknown."""
+    """Reason why generation ended, such as `"endTurn"`, `"stopSequence"` or `"maxTokens"`; absent if unknown.
+    """
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
@@ -252,6 +253,15 @@ class ElicitRequestParams(Model):
     requested_schema: ElicitRequestParamsRequestedSchema
     """JSON Schema of the form: a flat object."""
 
+    if TYPE_CHECKING:  # a JSON Schema may be a dictionary
+
+        def __init__(
+            self,
+            *,
+            message: str,
+            requested_schema: ElicitRequestParamsRequestedSchema | dict[str, Json],
+        ) -> None: ...
+
 
 class ElicitRequestParamsRequestedSchema(Model):
     """JSON Schema of a form: an object without nested objects."""
@@ -264,6 +274,17 @@ class ElicitRequestParamsRequestedSchema(Model):
 
     required: list[str] | None = None
     """Names of the required fields; absent means none."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(
+            self,
+            *,
+            properties: dict[str, PrimitiveSchemaDefinition],
+            type: Literal["object"] = "object",
+            required: list[str] | None = None,
+            **members: Json,
+        ) -> None: ...
 
 
 class ElicitResult(Model):
@@ -419,7 +440,7 @@ class ListPromptsRequestParams(Model):
     """Parameters of `prompts/list`: a cursor, except for the first page."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
 
 class ListPromptsResult(Model):
@@ -439,7 +460,7 @@ class ListResourceTemplatesRequestParams(Model):
     """Parameters of `resources/templates/list`: a cursor, except for the first page."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
 
 class ListResourceTemplatesResult(Model):
@@ -459,7 +480,7 @@ class ListResourcesRequestParams(Model):
     """Parameters of `resources/list`: a cursor, except for the first page."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
 
 class ListResourcesResult(Model):
@@ -500,7 +521,7 @@ class ListToolsRequestParams(Model):
     """Parameters of `tools/list`: a cursor, except for the first page."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
 
 class ListToolsResult(Model):
@@ -592,7 +613,7 @@ class ProgressNotificationParams(Model):
     """Progress so far, in any unit; increases with every notification."""
 
     progress_token: ProgressToken
-    """The `progressToken` in the `_meta` of the request."""
+    """The `progress_token` in the `meta` of the request."""
 
     message: str | None = None
     """Description of the current step, for users."""
@@ -985,7 +1006,7 @@ class Tool(Model):
     """Purpose of the tool and when to use it; may be shown to the model as a hint."""
 
     output_schema: ToolOutputSchema | None = None
-    """JSON Schema of `structuredContent` in the tool's results, which is an object; absent means no schema.
+    """JSON Schema of `structured_content` in the tool's results, which is an object; absent means no schema.
     """
 
     title: str | None = None
@@ -993,6 +1014,20 @@ class Tool(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # a JSON Schema may be a dictionary
+
+        def __init__(
+            self,
+            *,
+            input_schema: ToolInputSchema | dict[str, Json],
+            name: str,
+            annotations: ToolAnnotations | None = None,
+            description: str | None = None,
+            output_schema: ToolOutputSchema | None | dict[str, Json] = None,
+            title: str | None = None,
+            meta: dict[str, Json] | None = None,
+        ) -> None: ...
 
 
 class ToolAnnotations(Model):
@@ -1032,6 +1067,17 @@ class ToolInputSchema(Model):
     required: list[str] | None = None
     """Names of the required arguments; absent means none."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(
+            self,
+            *,
+            type: Literal["object"] = "object",
+            properties: dict[str, dict[str, Json] | Boolean] | None = None,
+            required: list[str] | None = None,
+            **members: Json,
+        ) -> None: ...
+
 
 class ToolListChangedNotificationParams(Model):
     """Parameters of `notifications/tools/list_changed`: metadata only."""
@@ -1045,7 +1091,7 @@ class ToolListChangedNotificationParams(Model):
 
 
 class ToolOutputSchema(Model):
-    """JSON Schema of `structuredContent` in a tool's results, which is an object."""
+    """JSON Schema of `structured_content` in a tool's results, which is an object."""
 
     type: Literal["object"] = "object"
     """JSON type of the output, always `object`."""
@@ -1055,6 +1101,17 @@ class ToolOutputSchema(Model):
 
     required: list[str] | None = None
     """Names of the required members; absent means none."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(
+            self,
+            *,
+            type: Literal["object"] = "object",
+            properties: dict[str, dict[str, Json] | Boolean] | None = None,
+            required: list[str] | None = None,
+            **members: Json,
+        ) -> None: ...
 
 
 class UnsubscribeRequestParams(Model):

@@ -26,7 +26,7 @@ UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 """
 
 MISSING_REQUIRED_CLIENT_CAPABILITY: Final = -32021
-"""JSON-RPC error -32021: the request needs a capability that the client has not declared in `_meta`. The HTTP
+"""JSON-RPC error -32021: the request needs a capability that the client has not declared in `meta`. The HTTP
 status is 400.
 """
 

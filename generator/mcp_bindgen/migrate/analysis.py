@@ -25,7 +25,7 @@ from .repeats import Asked, repeats
 from .result import Change, Edit, EditKind, Place, Use
 
 _FINAL = re.compile(r'Cannot override final attribute "(\w+)" \(previously declared in base class "(\w+)"\)')
-_MARKED = re.compile(r"function [\w.]+\.(\w+)\.(\w+) is deprecated")
+_MARKED = re.compile(r"function [\w.]+\.(\w+)\.(\w+) is deprecated: $")
 _TARGET = r'(?: to| for| in call to) "(?P<function>\w+)"(?: of "(?P<owner>[\w.]+)")?'
 _SUPER = r'(?:with|in) supertype "(?:[\w.]+\.)?(?P<owner>\w+)"'
 _BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
@@ -130,7 +130,7 @@ class Analysis:
                 uses[Use(modules[path].header(handler.node), handler.name, change)] = None
         for one in checked.diagnostics:
             is_known = (one.file, one.line, one.offset) in wrong or (one.file, _plain(one)) in self._before
-            if one.file in modules and not is_known:
+            if one.file in modules and not is_known and one.code != "deprecated":
                 uses |= dict.fromkeys(_Reader(self.changes, modules[one.file], one, self._package, bases).uses())
         for module in modules.values():
             uses |= dict.fromkeys(self._quoted(module, bases) if package in module.raw else ())

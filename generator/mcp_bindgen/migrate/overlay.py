@@ -116,14 +116,15 @@ def _functions(node: ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFuncti
 
 
 def mark(node: ast.ClassDef, names: Collection[str], decorator: str) -> None:
-    """Mark methods of a class; one with overloads keeps its implementation only, which any argument fits."""
+    """Mark methods of a class, in place of deprecations; one with overloads keeps only its implementation."""
     overloads = [
         one for one in _functions(node) if one.name in names and "overload" in map(ast.unparse, one.decorator_list)
     ]
     node.body = [one for one in node.body if one not in overloads]
     for function in _functions(node):
         if function.name in names:
-            function.decorator_list.append(ast.parse(f"_marks.{decorator}", mode="eval").body)
+            others = [one for one in function.decorator_list if not ast.unparse(one).startswith("deprecated(")]
+            function.decorator_list = [*others, ast.parse(f"_marks.{decorator}", mode="eval").body]
 
 
 def _inherited(names: set[str]) -> list[ast.stmt]:

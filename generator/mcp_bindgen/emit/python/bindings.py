@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from mcp_bindgen.conversion.document import Model
-from mcp_bindgen.ir.model import MetaKey
+from mcp_bindgen.ir.model import MetaKey, references
 from mcp_bindgen.runtime.abi import GENERATION
 from mcp_bindgen.spec import BadInput
 
@@ -20,6 +20,12 @@ from .package_scope import PackageScope, engine_of
 from .style import style_files
 
 _JSON_RPC = range(-32768, -32599)  # codes that JSON-RPC itself defines (section 5.1)
+
+_QUIET = '# pyright: reportDeprecated=false\n# mypy: disable-error-code="deprecated"'
+"""Comments that let modules use what they deprecate themselves; type checkers still report uses elsewhere."""
+
+_QUIET_FILES = frozenset({"client.py", "methods.py", "server.py"})
+"""The files that mention definitions, beside `types.py`."""
 
 
 _PUBLIC = {
@@ -48,13 +54,17 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     if not scope.envelopes:
         names.pop("envelopes.py", None)
     header, values = options.header(model), _values(scope, options, names)
+    mentioned = {name for one in scope.definitions for name in (one, *references(scope.protocol.definitions[one].type))}
+    quiet = f"\n{_QUIET}" if any(scope.protocol.definitions[name].deprecated for name in mentioned) else ""
     files: dict[str, str] = {}
     for name, template in names.items():
         if name in ("types.py", "envelopes.py"):
-            named, form = options.header(model, with_digest=name == "types.py"), types.form_of(scope, options.core)
+            named = options.header(model, with_digest=name == "types.py") + quiet
+            form = types.form_of(scope, options.core)
             files[name] = types.emit(scope.protocol, named, form, options.templates, template)
         else:
-            files[name] = render(template, options.templates, header=header, **values)
+            top = header + quiet if name in _QUIET_FILES else header
+            files[name] = render(template, options.templates, header=top, **values)
     return {**_styled(files, options.templates), "py.typed": f"{header}\n"}
 
 
@@ -98,7 +108,7 @@ def _meta_constants(scope: PackageScope) -> Iterator[tuple[str, MetaKey]]:
 def _about(key: MetaKey) -> str:
     """Return the description of a key of `_meta`, with the definitions that may have it."""
     places = " and ".join(f"`{definition}`" for definition in key.on)
-    return f"The member `{key.key}` of `_meta`" + (f" of {places}." if places else ".")
+    return f"The member `{key.key}` of `meta`" + (f" of {places}." if places else ".")
 
 
 def _engine(scope: PackageScope, base: str) -> str:

@@ -172,11 +172,19 @@ def questions(protocol: Protocol) -> Iterator[tuple[Method, tuple[str, ...]]]:
 def takes_any(definition: Definition) -> bool:
     """Return whether a constructor takes members without a name as keywords.
 
-    Inline objects such as a JSON Schema declare this. Elsewhere, and in extensions, whose
+    Inline objects declare this, or are JSON Schemas. Elsewhere, and in extensions, whose
     schemas often open everything, a constructor keeps finding mistyped names.
     """
     extra = definition.type.extra if isinstance(definition.type, Object) else None
-    return definition.inline and not definition.origin and isinstance(extra, AnyValue) and not extra.implied
+    if definition.origin or not definition.inline or not isinstance(extra, AnyValue):
+        return False
+    return not extra.implied or is_json_schema(definition)
+
+
+def is_json_schema(definition: Definition) -> bool:
+    """Return whether an inline object is a JSON Schema: it names its dialect, or describes objects."""
+    fields = definition.type.fields if isinstance(definition.type, Object) and definition.inline else ()
+    return any(field.wire == "$schema" or (field.wire, field.type) == ("type", Const(("object",))) for field in fields)
 
 
 def classes(protocol: Protocol, type: Type | None) -> Iterator[str]:

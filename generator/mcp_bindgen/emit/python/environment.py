@@ -31,7 +31,7 @@ def docstring(text: str, indent: int = 4) -> str:
 
 
 def noticed(doc: str, deprecated: str) -> str:
-    """Return a description with the notice that its subject is deprecated, if there is one."""
+    """Return a description with the notice that its subject, which no decorator can mark, is deprecated."""
     return f"{doc}\n\nDeprecated {deprecated}." if deprecated else doc
 
 

@@ -7,11 +7,12 @@ reading, else the second one gets a number and a diagnostic is recorded.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from mcp_bindgen.ir.model import ErrorCode, Field, Method, Object, Protocol
+from mcp_bindgen.ir.model import Definition, ErrorCode, Field, Method, Object, Protocol, Ref, Type
 from mcp_bindgen.ir.naming import numbered, pascal
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.pointer import join
@@ -123,23 +124,47 @@ def _positional(protocol: PythonProtocol, method: Method) -> Iterator[str]:
         yield field.wire
 
 
-_MEMBER = re.compile(r"`(params\.)?([^`]+)`")
+_WORD = re.compile(r"[a-z]+")
+_MEMBERS = re.compile(r"(?<!`)`([\w$]+(?:\.[\w$]+)*)`")
+"""Names in backticks, joined by dots: a member, a path of members, or a class and its member."""
 
 
 def spell_members(protocol: PythonProtocol) -> PythonProtocol:
-    """Write the attributes of params and results in texts for handlers, instead of their wire names."""
+    """Write attributes in documentation, instead of wire names; keys with a vendor and examples in JSON stay."""
+    anywhere = {
+        wire: name
+        for attributes in protocol.attributes.values()
+        for wire, name in attributes.items()
+        if not _WORD.fullmatch(wire)  # `list` and `from` are words of prose, too
+    }
 
-    def spelled(method: Method) -> Method:
+    def spelled(text: str, *types: Type | None) -> str:
+        own = ChainMap(*(dict(protocol.attributes.get(protocol.class_of(type) or "", {})) for type in types), anywhere)
+
         def attribute(found: re.Match[str]) -> str:
-            prefix, wire = found[1] or "", found[2]
-            try:
-                return f"`{prefix}{protocol.attribute(method.params if prefix else method.result, wire)}`"
-            except KeyError:
-                return found[0]
+            words = found[1].split(".")
+            names = protocol.attributes.get(words[0], own)
+            return "`{}`".format(".".join(names.get(word, anywhere.get(word, word)) for word in words))
 
-        return replace(method, handling=_MEMBER.sub(attribute, method.handling))
+        return _MEMBERS.sub(attribute, text)
 
-    return replace(protocol, methods=tuple(map(spelled, protocol.methods)))
+    def definition(one: Definition) -> Definition:
+        type, itself = one.type, Ref(one.name)
+        if isinstance(type, Object):
+            fields = tuple(replace(field, doc=spelled(field.doc, itself)) for field in type.fields)
+            type = replace(type, fields=fields)
+        return replace(one, doc=spelled(one.doc, itself), type=type)
+
+    def method(one: Method) -> Method:
+        doc, handling = (spelled(text, one.params, one.result) for text in (one.doc, one.handling))
+        return replace(one, doc=doc, handling=handling)
+
+    return replace(
+        protocol,
+        definitions={name: definition(one) for name, one in protocol.definitions.items()},
+        methods=tuple(map(method, protocol.methods)),
+        errors=tuple(replace(one, doc=spelled(one.doc)) for one in protocol.errors),
+    )
 
 
 _Named = tuple[str, str, Method | ErrorCode]

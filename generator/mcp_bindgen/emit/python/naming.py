@@ -37,7 +37,7 @@ _LIBRARY = _TYPING | {"ConfigDict", "Model", "TypeAliasType"}
 IMPORTED = {
     **dict.fromkeys(("TYPE_CHECKING", "Annotated", "Literal", "TypeAlias"), "typing"),
     "Field": "pydantic",
-    "TypeAliasType": "typing_extensions",
+    **dict.fromkeys(("TypeAliasType", "deprecated"), "typing_extensions"),
     **dict.fromkeys(("Boolean", "Constant", "ExtensionResult", "Integer", "Json"), ABI),
     **dict.fromkeys(("Model", "Nullable", "Number", "complete", "lazy"), ABI),
 }
@@ -157,7 +157,9 @@ def stub(definition: str, kind: Kind) -> str:
     Only the stub of a request is a name of its own; the stub of a notification follows `on_` or `notify_`.
     """
     name = snake(definition.removesuffix(kind.capitalize())) or kind
-    return _free(name, inherited() | _ANNOTATIONS | _MODULES | {"overload"}) if kind == "request" else name
+    return (
+        _free(name, inherited() | _ANNOTATIONS | _MODULES | {"deprecated", "overload"}) if kind == "request" else name
+    )
 
 
 def handler(stub: str) -> str:

@@ -126,13 +126,18 @@ def _handler_doc(method: Method, receiver: Sender) -> str:
     place = " inside of a result, which is no message of its own" if method.carrier == "embedded" else ""
     facts = [f"called for `{method.name}`{place}"]
     if capability.startswith(f"{receiver}.") and method.kind == "request":
-        facts.append(f"overriding it declares the capability `{capability.removeprefix(f'{receiver}.')}`")
+        facts.append(f"overriding it declares the capability `{_path(capability)}`")
     if method.origin:
         facts.append(_declared(method))
         if method.setting:
-            facts.append(f"overriding it declares the setting `{method.setting}`")
+            facts.append(f"overriding it declares the setting `{naming.field(method.setting)}`")
     about = "; ".join(facts)
-    return noticed(f"{handler_summary(method)}\n\n{about[0].upper()}{about[1:]}.", method.deprecated)
+    return f"{handler_summary(method)}\n\n{about[0].upper()}{about[1:]}."
+
+
+def _path(capability: str) -> str:
+    """Return the attributes that lead to a capability of a side: `client.tasks.list` -> `tasks.list_`."""
+    return ".".join(map(naming.field, capability.split(".")[1:]))
 
 
 def _declared(method: Method) -> str:
@@ -170,15 +175,14 @@ def _call_doc(scope: PackageScope, method: Method, sender: Sender, arguments: tu
     lines = [f"Send `{method.name}`: {_continued(method.doc)}" if method.doc else f"Send `{method.name}`."]
     capability = method.capability(sender)
     if capability is not None:
-        owner, _, path = capability.partition(".")
-        lines.append(f"Needs the capability `{path}` of the {owner}.")
+        lines.append(f"Needs the capability `{_path(capability)}` of the {capability.partition('.')[0]}.")
     if method.origin:
-        sentence = _declared(method) + (f", with `{method.setting}`" if method.setting else "")
+        sentence = _declared(method) + (f", with `{naming.field(method.setting)}`" if method.setting else "")
         lines.append(f"{sentence[0].upper()}{sentence[1:]}.")
     fields = scope.protocol.fields_of(method.params)
     docs = {scope.protocol.attribute(method.params, one.wire): noticed(one.doc, one.deprecated) for one in fields}
     lines.append(arguments_section({argument.name: docs.get(argument.attribute, "") for argument in arguments}))
-    return noticed("\n\n".join(filter(None, lines)), method.deprecated)
+    return "\n\n".join(filter(None, lines))
 
 
 def _arguments(protocol: PythonProtocol, method: Method, fields: tuple[Field, ...]) -> Iterator[Argument]:

@@ -43,7 +43,7 @@ from mcp_bindgen.spec import BadInput
 
 from . import naming
 from .annotations import CHECKED, optional, spelled
-from .calls import classes, takes_any
+from .calls import classes, is_json_schema, takes_any
 from .environment import TEMPLATES, docstring, noticed, quoted, render
 from .imports import carried, local, use
 from .lowered import PythonProtocol
@@ -435,6 +435,7 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
         data[name] = {"doc": docstring(_doc(definition)), "own": module.own, "imports": carried("".join(hints))}
         if isinstance(type, Object):
             data[name]["base"] = module.own[_RESULT if name in module.form.results else "Model"]
+            data[name]["deprecated"] = quoted(definition.deprecated) if definition.deprecated else ""
             data[name]["closed"] = type.extra is None
             attributes = protocol.attributes[name]
             takes_others = module.form.base == naming.ABI and takes_any(definition)
@@ -454,7 +455,8 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
 
 def _doc(definition: Definition) -> str:
     """Return the words for a definition; without any, its name in words."""
-    return noticed(definition.doc or f"`{definition.name}` of the protocol.", definition.deprecated)
+    doc = definition.doc or f"`{definition.name}` of the protocol."
+    return doc if isinstance(definition.type, Object) else noticed(doc, definition.deprecated)
 
 
 def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
@@ -463,6 +465,8 @@ def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
     refinements = _refinements(field.type, protocol)
     if wire_name(attribute) != field.wire:
         refinements.append(f"alias={field.wire!r}")
+    if field.deprecated:
+        refinements.append(f"deprecated={quoted(f'`{attribute}` is deprecated {field.deprecated}')}")
     return {
         "hint": optional(hint) if hint and _is_optional(field, module) else hint,
         "required": field.required,
@@ -473,7 +477,9 @@ def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
         and protocol.accepts_null(field.type)
         and protocol.resolve(field.type) != AnyValue(),
         "refinements": refinements,
-        "doc": docstring(doc) if (doc := noticed(field.doc, field.deprecated)) else "",
+        "takes_dict": form.base == naming.ABI
+        and any(is_json_schema(protocol.definitions[name]) for name in references(field.type)),
+        "doc": docstring(field.doc) if field.doc else "",
     }
 
 

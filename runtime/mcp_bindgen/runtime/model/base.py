@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from functools import partial
+from inspect import Signature
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, ForwardRef, NamedTuple, cast
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, core_schema
 from typing_extensions import evaluate_forward_ref
@@ -46,6 +47,15 @@ def wire_fields(kind: Any) -> dict[str, str]:
     return {field.alias or wire_name(name): name for name, field in fields_of(kind).items()}
 
 
+class _Signature:
+    """Signature with Python names, also before pydantic builds the class."""
+
+    def __get__(self, model: Model | None, kind: type[Model]) -> Signature:
+        from .introspection import signature
+
+        return signature(kind)
+
+
 class Model(BaseModel):
     """A JSON object of the protocol.
 
@@ -69,8 +79,9 @@ class Model(BaseModel):
         protected_namespaces=(),
     )
 
-    if not TYPE_CHECKING:  # type checkers would take it for a field
+    if not TYPE_CHECKING:  # type checkers would take the first for a field, and know the second otherwise
         __pydantic_extra__: dict[str, Json]
+        __signature__ = _Signature()
     __constructor_defaults__: ClassVar[dict[str, Any]] = {}
     __defaults_are_required__: ClassVar[bool] = True
 
@@ -83,7 +94,12 @@ class Model(BaseModel):
         __tracebackhide__ = True
         validate = self.__pydantic_validator__.validate_python  # builds the class, if this is its first use
         defaults = self.__constructor_defaults__
-        validate({**defaults, **data} if defaults else data, self_instance=self, by_alias=True, by_name=True)
+        try:
+            validate({**defaults, **data} if defaults else data, self_instance=self, by_alias=True, by_name=True)
+        except ValidationError as error:
+            from .introspection import in_python  # these imports are for people, not for the first message
+
+            raise in_python(error, wire_fields(type(self))) from None
 
     # Tells pydantic that this constructor only validates, so it need not be called for objects that come from JSON.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -100,6 +116,26 @@ class Model(BaseModel):
         """Yield the fields with their values; an unset field has its default."""
         for name, value in super().__iter__():
             yield name, value.default if value.__class__ is _Unset else value
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        """Undo what pydantic has just added: a signature with wire names, and warnings when deprecated fields are read.
+
+        The runtime reads the fields that a peer has sent, so deprecations are for type checkers and JSON Schemas only.
+        """
+        del cls.__signature__
+        for name, field in cls.__pydantic_fields__.items():
+            if field.deprecated is not None:
+                setattr(cls, name, _UnsetAsDefault(name))
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Add the docstrings of fields as descriptions."""
+        from .introspection import described
+
+        return described(cls, handler(schema), handler)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:

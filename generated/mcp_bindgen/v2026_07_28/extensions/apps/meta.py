@@ -2,7 +2,7 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""Keys of `_meta` and settings of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28."""
+"""Keys of `meta` and settings of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28."""
 
 from typing import Final, TypeAlias
 
@@ -11,10 +11,10 @@ from mcp_bindgen.extension_abi import MetaKey
 from . import types
 
 TOOL_UI: Final[MetaKey[types.McpUiToolMeta]] = MetaKey("ui", types.McpUiToolMeta)
-"""The member `ui` of `_meta` of `Tool`."""
+"""The member `ui` of `meta` of `Tool`."""
 
 RESOURCE_UI: Final[MetaKey[types.McpUiResourceMeta]] = MetaKey("ui", types.McpUiResourceMeta)
-"""The member `ui` of `_meta` of `Resource` and `TextResourceContents` and `BlobResourceContents`."""
+"""The member `ui` of `meta` of `Resource` and `TextResourceContents` and `BlobResourceContents`."""
 
 ClientSettings: TypeAlias = types.McpUiClientCapabilities
 """Settings of a client: the value at the id of the extension, in `capabilities.extensions`."""

@@ -38,7 +38,7 @@ class McpUiResourceCsp(Model):
 
 
 class McpUiResourceMeta(Model):
-    """Display options of a page, in the `_meta` of the resource or of its contents."""
+    """Display options of a page, in the `meta` of the resource or of its contents."""
 
     csp: McpUiResourceCsp | None = None
     """Content security policy of the page; absent allows no external origins."""
@@ -86,7 +86,7 @@ class McpUiResourcePermissionsMicrophone(Model, extra="forbid"):
 
 
 class McpUiToolMeta(Model):
-    """Page that shows a tool's results, and the allowed callers of the tool; stands in the `_meta` of the tool."""
+    """Page that shows a tool's results, and the allowed callers of the tool; stands in the `meta` of the tool."""
 
     resource_uri: str | None = None
     """URI of the page, with the scheme `ui://`; absent for a tool that only pages call."""

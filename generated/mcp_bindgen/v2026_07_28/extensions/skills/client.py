@@ -26,15 +26,15 @@ class Client(client.Client):
         self, uri: str, *, cursor: str | None = None, meta: Mapping[str, Json] | None = None
     ) -> types.ReadResourceDirectoryResult:
         """Send `resources/directory/read`: ask the server for the direct children of a directory. Requires a
-        server that declares `directoryRead`.
+        server that declares `directory_read`.
 
-        The server must have declared the extension `io.modelcontextprotocol/skills`, with `directoryRead`.
+        The server must have declared the extension `io.modelcontextprotocol/skills`, with `directory_read`.
 
         Args:
             uri: URI of the directory, without a trailing slash.
-            cursor: The `nextCursor` of the previous page; absent for the first page.
+            cursor: The `next_cursor` of the previous page; absent for the first page.
             meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progressToken`.
+                as `progress_token`.
         """
         return await self.call(
             methods.READ_RESOURCE_DIRECTORY,
@@ -51,7 +51,7 @@ class Client(client.Client):
         Args:
             uri: URI of the skill's `SKILL.md`.
             meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progressToken`.
+                as `progress_token`.
         """
         return await self.call(
             methods.GET_SKILL,
@@ -67,7 +67,7 @@ class Client(client.Client):
         The server must have declared the extension `io.modelcontextprotocol/skills`.
 
         Args:
-            cursor: The `nextCursor` of the previous page; absent for the first page.
+            cursor: The `next_cursor` of the previous page; absent for the first page.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
         return await self.call(

@@ -51,7 +51,7 @@ class ListSkillsRequest(Model):
 
 
 class ReadResourceDirectoryRequest(Model):
-    """Ask the server for the direct children of a directory. Requires a server that declares `directoryRead`."""
+    """Ask the server for the direct children of a directory. Requires a server that declares `directory_read`."""
 
     id: RequestId
     """Id of the request, repeated in its response; unique among the sender's open requests."""

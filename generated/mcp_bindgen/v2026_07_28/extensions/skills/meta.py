@@ -2,7 +2,7 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Keys of `_meta` and settings of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28."""
+"""Keys of `meta` and settings of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28."""
 
 from typing import TypeAlias
 

@@ -22,7 +22,7 @@ READ_RESOURCE_DIRECTORY: Final[
     declared_by="server",
     setting="directoryRead",
 )
-"""Ask the server for the direct children of a directory. Requires a server that declares `directoryRead`."""
+"""Ask the server for the direct children of a directory. Requires a server that declares `directory_read`."""
 
 GET_SKILL: Final[RequestMethod[types.GetSkillRequestParams, types.GetSkillResult]] = RequestMethod(
     "skills/get",

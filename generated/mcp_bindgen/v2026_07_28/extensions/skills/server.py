@@ -35,7 +35,7 @@ class Server(server.Server):
         directory.
 
         Called for `resources/directory/read`; the server must have declared the extension
-        `io.modelcontextprotocol/skills`; overriding it declares the setting `directoryRead`.
+        `io.modelcontextprotocol/skills`; overriding it declares the setting `directory_read`.
         """
         raise MethodNotFound(methods.READ_RESOURCE_DIRECTORY.name)
 

@@ -23,7 +23,7 @@ class GetSkillRequestParams(Model):
 
     meta: RequestMetaObject
     """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
+    `progress_token`.
     """
 
 
@@ -81,11 +81,11 @@ class ReadResourceDirectoryRequestParams(Model):
     """URI of the directory, without a trailing slash."""
 
     cursor: str | None = None
-    """The `nextCursor` of the previous page; absent for the first page."""
+    """The `next_cursor` of the previous page; absent for the first page."""
 
     meta: RequestMetaObject
     """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
+    `progress_token`.
     """
 
 

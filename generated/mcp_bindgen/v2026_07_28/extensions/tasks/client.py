@@ -33,7 +33,7 @@ class Client(ClientEngine, client.Client):
         Args:
             task_id: Id of the task. It must be unguessable: every client with the id has access to the task.
             meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progressToken`.
+                as `progress_token`.
         """
         return await self.call(
             methods.CANCEL_TASK,
@@ -48,7 +48,7 @@ class Client(ClientEngine, client.Client):
         Args:
             task_id: Id of the task. It must be unguessable: every client with the id has access to the task.
             meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progressToken`.
+                as `progress_token`.
         """
         return await self.call(
             methods.GET_TASK,
@@ -64,10 +64,10 @@ class Client(ClientEngine, client.Client):
 
         Args:
             task_id: Id of the task. It must be unguessable: every client with the id has access to the task.
-            input_responses: Responses to the server's `inputRequests`, under the same keys. Further responses
-                may follow; the server ignores unknown keys.
+            input_responses: Responses to the server's `input_requests`, under the same keys. Further
+                responses may follow; the server ignores unknown keys.
             meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progressToken`.
+                as `progress_token`.
         """
         return await self.call(
             methods.UPDATE_TASK,

@@ -31,7 +31,7 @@ class CancelTaskRequestParams(Model):
 
     meta: RequestMetaObject
     """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
+    `progress_token`.
     """
 
 
@@ -85,7 +85,7 @@ class GetTaskRequestParams(Model):
 
     meta: RequestMetaObject
     """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
+    `progress_token`.
     """
 
 
@@ -423,7 +423,7 @@ class UpdateTaskRequestParams(Model):
     """Parameters of `tasks/update`: the task and the responses."""
 
     input_responses: JSONObject
-    """Responses to the server's `inputRequests`, under the same keys. Further responses may follow; the server
+    """Responses to the server's `input_requests`, under the same keys. Further responses may follow; the server
     ignores unknown keys.
     """
 
@@ -432,7 +432,7 @@ class UpdateTaskRequestParams(Model):
 
     meta: RequestMetaObject
     """Protocol version and client capabilities, required in every request, and optional keys such as
-    `progressToken`.
+    `progress_token`.
     """
 
 
