@@ -176,7 +176,7 @@ def test_log_levels_are_completed_by_severity() -> None:
     def explain(level: v2025_11_25.types.LoggingLevel) -> str:
         return level
 
-    assert app.document()["prompts"][0]["arguments"] == [{"name": "level", "required": True, "enum": [*LEVELS]}]
+    assert app.document["prompts"][0]["arguments"] == [{"name": "level", "required": True, "enum": [*LEVELS]}]
 
 
 @pytest.mark.full
