@@ -135,16 +135,17 @@ class _Module:
     def definitions(self) -> dict[str, Definition]:
         """Its definitions in order: classes by name, then aliases by name, each after the aliases that it refers to."""
         found: dict[str, Definition] = {}
-        for name in sorted(self.names, key=lambda name: (not self._is_class(name), name)):
+        for name in sorted(self.names, key=lambda name: (not self.is_class(name), name)):
             self._add(name, found)
         return found
 
-    def _is_class(self, name: str) -> bool:
+    def is_class(self, name: str) -> bool:
+        """Return whether a definition is a class, by name; all others are aliases."""
         return isinstance(self.protocol.definitions[name].type, Object)
 
     def _add(self, name: str, found: dict[str, Definition]) -> None:
         definition = self.protocol.definitions[name]
-        is_lazy = self._is_class(name) or name in self.recursive
+        is_lazy = self.is_class(name) or name in self.recursive
         for other in [] if is_lazy else sorted(references(definition.type)):
             if other in self.names and other not in found:
                 self._add(other, found)
@@ -154,7 +155,7 @@ class _Module:
     def own(self) -> dict[str, str]:
         """Name -> text that imports it: as a private name if the schema has a definition of that name."""
         is_contract = self.form.base != PROTOCOL.base  # its models have no such names
-        taken = set() if is_contract else {*self.protocol.definitions, *self.protocol.schema_names.values()}
+        taken = set[str]() if is_contract else {*self.protocol.definitions, *self.protocol.schema_names.values()}
         origins = {**naming.IMPORTED, "Model": self.form.base}
         return {name: use(origin, name, _private(name, taken)) for name, origin in origins.items()}
 
@@ -211,7 +212,7 @@ def emit(
         envelopes=[] if is_beside else envelopes,
         definitions=_texts(module),
         own=module.own,
-        has_classes=any(map(module._is_class, module.names)),
+        has_classes=any(map(module.is_class, module.names)),
         aliases={alias: named[alias] for alias in sorted(named) if named[alias] in module.names},
         names=envelopes if is_beside else sorted(owners),
     )
