@@ -135,7 +135,7 @@ def test_signatures_have_python_names_and_types_before_and_after_first_use() -> 
         "**members_",
     ):
         assert part in before
-    assert "inputSchema" not in pydoc.render_doc(mcp.Tool, renderer=pydoc.plaintext).split("Methods inherited")[0]
+    assert "inputSchema" not in pydoc.plain(pydoc.render_doc(mcp.Tool)).split("Methods inherited")[0]
 
 
 def test_a_json_schema_has_the_docstrings_of_fields_of_all_bases() -> None:
