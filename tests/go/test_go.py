@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from mcp_bindgen.emit.go.plugin import EMITTER
 from mcp_bindgen.spec import Store
 from mcp_bindgen.vectors import vector_files
 from mcp_bindgen.vectors.run import run as run_vectors
@@ -125,6 +126,11 @@ def test_settings_give_a_module_and_other_names(tmp_path: Path, monkeypatch: pyt
     assert "[]ToolSpec " in types
     assert "\npackage v20251125\n" in types
     run("go", "vet", ".", folder=package)
+
+
+def test_the_page_lists_the_templates() -> None:
+    page = (ROOT / "docs" / "how-to" / "go.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `([\w.]+jinja)` \|", page, re.M)) == set(EMITTER.templates)
 
 
 @pytest.mark.parametrize("name", ["mcp-go", "Mcp", "a/type", "1mcp", "a//b", "../a", ""])
