@@ -4,6 +4,9 @@ The suite selects a scenario by environment variables: `MCP_CONFORMANCE_SCENARIO
 below, `MCP_CONFORMANCE_PROTOCOL_VERSION` the revision to speak, and `MCP_CONFORMANCE_CONTEXT` may hold more, as JSON.
 """
 
+# The suite tests deprecated methods, too.
+# pyright: reportDeprecated=false
+
 from __future__ import annotations
 
 import json

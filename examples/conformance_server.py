@@ -6,6 +6,9 @@ serves http://127.0.0.1:8000/mcp. It is one class, typed by 2026-07-28; other re
 resources and prompts are in `conformance_features/`.
 """
 
+# The suite tests deprecated methods, too.
+# pyright: reportDeprecated=false
+
 from __future__ import annotations
 
 import argparse

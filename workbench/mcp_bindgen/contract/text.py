@@ -63,7 +63,7 @@ def write(document: Any, path: Path | None = None) -> str:
         )
         yaml.width = 110
         yaml.sort_base_mapping_type_on_output = False
-        yaml.representer.ignore_aliases = lambda data: True
+        yaml.representer.ignore_aliases = _never_an_alias
         yaml.dump(document, buffer)
         text = buffer.getvalue()
     else:
@@ -116,7 +116,7 @@ def _yaml(text: str) -> Any:
     yaml: Any = YAML(typ="safe", pure=True)
     # Dates and bytes are not JSON: they are read as text.
     for tag in ("timestamp", "binary"):
-        yaml.constructor.add_constructor(f"tag:yaml.org,2002:{tag}", lambda loader, node: loader.construct_scalar(node))
+        yaml.constructor.add_constructor(f"tag:yaml.org,2002:{tag}", _as_written)
     try:
         _check_depth(yaml.parse(text))
         node = yaml.compose(text)
@@ -181,6 +181,14 @@ def _children(node: Any) -> list[Any]:
     if str(node.tag).endswith((":int", ":float")) and len(node.value) > _MAX_NUMBER_CHARS:
         raise BadInput(f"has a number with too many digits{_at(node.start_mark)}", fix="use a smaller one")
     return []
+
+
+def _as_written(loader: Any, node: Any) -> Any:
+    return loader.construct_scalar(node)
+
+
+def _never_an_alias(data: object) -> bool:
+    return True
 
 
 def _line(error: Any) -> str:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.model import (
@@ -30,7 +30,7 @@ from mcp_bindgen.ir.naming import numbered, unicode_words
 from ..extended import extended
 
 _SCALARS = {"string": "string", "integer": "int64", "number": "json.Number", "boolean": "bool", "null": "Null"}
-_CONSTANTS: dict[type, str] = {str: "string", bool: "bool", int: "int64"}
+_CONSTANTS: dict[type[Any], str] = {str: "string", bool: "bool", int: "int64"}
 _INITIALISMS = frozenset(("api", "html", "http", "id", "json", "mime", "rpc", "sdk", "ttl", "ui", "uri", "url"))
 _OWN = ("Method", "MethodNamed", "Methods", "New", "Null", "Revision", "Stateless", "ValidationError")
 """The names of a package that are not definitions."""
