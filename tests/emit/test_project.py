@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from mcp_bindgen.emit import Settings
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.emit.project import requests
+from mcp_bindgen.emit.python.settings import PythonSettings
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.project import Configuration, PackageTable, SchemaTable, Table, find, read
 from tests.harness.commands import ROOT, inside, save, snapshot
@@ -199,7 +199,7 @@ def test_the_page_documents_every_key_and_its_example_is_read(project: Path) -> 
     file, _, _ = page.partition("\n## GitHub Actions")
     keys = set(re.findall(r"^\| `([\w.]+)` \|", file, re.MULTILINE))
     tables: dict[str, type[Table]] = {"": Configuration, "schemas.NAME.": SchemaTable, "packages.": PackageTable}
-    settings = Settings.model_fields.keys()
+    settings = PythonSettings.model_fields.keys()
     known = {f"{prefix}{key}" for prefix, table in tables.items() for key in table.model_fields}
     assert keys == (known | settings) - {"schemas", "packages"}
     example, more = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)

@@ -79,7 +79,11 @@ Package = Annotated[str | None, _package]
 SeveralPackages = Annotated[list[str] | None, _package]
 Only = Annotated[
     str | None,
-    typer.Option("--only", metavar="NAMES", help="Only what these capabilities need, such as tools,resources."),
+    typer.Option(
+        "--only",
+        metavar="NAMES",
+        help="Only what these capabilities need, such as tools,resources. `types` writes types without the runtime.",
+    ),
 ]
 ContractFile = Annotated[
     Path | None,

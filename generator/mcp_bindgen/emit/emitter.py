@@ -36,10 +36,12 @@ class Settings(Table):
 
     Attributes:
         names: Name of a definition in the schema -> its name in the language, before the language's own rules.
+        license: Text in the header of each file, such as a licence.
         formatter: Command that formats a file, from stdin to stdout. `{file}` stands for the path of the file.
     """
 
     names: Mapping[str, str] = {}
+    license: str = ""
     formatter: tuple[str, ...] = ()
 
 
@@ -56,6 +58,7 @@ class Options:
         extension: Id of the extension that the package is about; empty for the revision itself.
         core: Name of the package with the bindings of the revision; empty if the package needs none.
         templates: Folder with templates that replace templates of the emitter, or None.
+        parts: Parts of the package to write, among `Emitter.parts`; empty means the whole package.
         joins_installed: True if the files join a package of the installation, which has its own initial module.
         revisions: Name, True if stateless, and True for a draft, of all revisions that conversions are between; the
             best last.
@@ -67,6 +70,7 @@ class Options:
     extension: str = ""
     core: str = ""
     templates: Path | None = None
+    parts: tuple[str, ...] = ()
     joins_installed: bool = False
     revisions: tuple[tuple[str, bool, bool], ...] = ()
     settings: Settings = field(default_factory=Settings)
@@ -90,7 +94,8 @@ class Options:
             made, digest = f"from an extension of MCP {protocol.revision}", extension.digest
             source = f"{extension.id} {extension.version}"
         schema = f", schema {digest[:16]}" if with_digest else ""
-        return header(f"{made}{schema}. Do not edit.", self.command, source, comment=comment)
+        first = f"{made}{schema}. Do not edit."
+        return header(first, self.command, source, comment=comment, license=self.settings.license)
 
 
 Emit = Callable[[Model, Options], Mapping[str, str]]
@@ -109,6 +114,7 @@ class Emitter:
 
     Attributes:
         templates: Names of the templates that `--templates` may replace.
+        parts: Parts of a package that `--only` may ask for, beside capabilities.
         made_with: Distributions; the text depends on their versions.
         modules: Packages; the text depends on their code, beside the code of the emitter.
         record: Path in a package for a record of its inputs, so that unchanged packages are not generated again.
@@ -117,6 +123,7 @@ class Emitter:
     """
 
     templates: Collection[str] = ()
+    parts: Collection[str] = ()
     made_with: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     record: str = ""
@@ -135,6 +142,9 @@ class Emitter:
         """Raise `BadInput` if the language has no package of this name."""
         if not all(part.replace("-", "_").isidentifier() for part in name.split(".")):
             raise BadInput(f"{name!r} is not the name of a package", fix="use letters, digits, - _ and dots")
+
+    def check_options(self, options: Options) -> None:
+        """Raise `BadInput` if options do not fit together."""
 
     def package_of(self, revision: str) -> str:
         """Return the name of the package of a revision among the packages of other revisions."""

@@ -13,7 +13,7 @@ _COMMAND = "Regenerate with: "
 _MARKED = re.compile(rb"[^\w\n]{0,8}" + MARK.encode())
 
 
-def header(made: str, command: str, source: str = "", *, comment: str = "#") -> str:
+def header(made: str, command: str, source: str = "", *, comment: str = "#", license: str = "") -> str:
     """Return the comment at the top of a generated file.
 
     Python reads the file's encoding from comments in the first two lines (PEP 263), and some encodings turn prose into
@@ -24,8 +24,10 @@ def header(made: str, command: str, source: str = "", *, comment: str = "#") -> 
         command: Command that generates the file again.
         source: Name of the schema file or extension, chosen by its author.
         comment: Start of a comment line in the language of the file.
+        license: Text of the user at the end.
     """
     lines = [f"{MARK} {made}", "", *([f"From: {printable(source)}"] if source else []), _COMMAND + printable(command)]
+    lines += ["", *map(printable, license.splitlines())] if license else []
     return "\n".join(f"{comment} {line}".strip() for line in lines)
 
 

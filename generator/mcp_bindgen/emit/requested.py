@@ -42,7 +42,7 @@ class Request:
         schema: Source of a schema file to generate from, instead of a known revision.
         name: Name of the revision in `schema`.
         semantics: File in the form of `semantics.toml`: more facts for `schema`, or the facts of the extension.
-        only: Capabilities to restrict the package to; empty means everything.
+        only: Capabilities, and parts of the emitter, to restrict the package to; empty means everything.
         folder: Another `schema/` folder.
         strict: True to refuse a schema file that breaks a rule.
         extensions: Extensions of the revisions to generate instead of them: names, or sources of schema files.
@@ -106,7 +106,7 @@ def targets(request: Request) -> list[Target]:
     }
     texts = {option: value.as_posix() if isinstance(value, Path) else value for option, value in options.items()}
     words += [word for option, text in texts.items() if text for word in (option, text)]
-    command = shlex.join(["mcp-bindgen", "generate", *(words if request.settings == writer.settings() else ())])
+    command = shlex.join(["mcp-bindgen", "generate", *([] if request.settings.model_fields_set else words)])
     if sources.STDIN in (request.schema, *request.extensions):
         command += "  # with the schema file as standard input"
     core = writer.core_of(source.revision) if extension is not None else ""
@@ -117,9 +117,12 @@ def targets(request: Request) -> list[Target]:
         core,
         templates and base / templates,
         settings=request.settings,
+        parts=tuple(name for name in request.only if name in writer.parts),
     )
+    writer.check_options(given)
+    capabilities = tuple(name for name in request.only if name not in writer.parts)
     folder = writer.folder_of(base / out, package)
-    target = Bindings(writer, folder, given, source, request.only, extension, model, base=base)
+    target = Bindings(writer, folder, given, source, capabilities, extension, model, base=base)
     _check_names(target, join(request.place, "names"))
     return [target]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from inspect import getsource
 from pathlib import Path
 
 from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.ir.model import MetaKey, references
 from mcp_bindgen.runtime.abi import GENERATION
+from mcp_bindgen.runtime.model import base, introspection, scalars
 from mcp_bindgen.spec import BadInput
 
 from ..emitter import Options
@@ -17,6 +19,7 @@ from .environment import TEMPLATES, render
 from .installation import NAMESPACE
 from .lowering import lower
 from .package_scope import PackageScope, engine_of
+from .settings import PythonSettings
 from .style import style_files
 
 _JSON_RPC = range(-32768, -32599)  # codes that JSON-RPC itself defines (section 5.1)
@@ -47,7 +50,7 @@ def emit(model: Model, options: Options) -> dict[str, str]:
         BadInput: A name of the schema cannot be used in Python, or a template of the user is wrong.
     """
     scope = PackageScope(lower(model.protocol), options.extension, options.core)
-    folder = TEMPLATES / "extension" if scope.origin else TEMPLATES
+    folder = TEMPLATES / ("types_only" if options.parts else "extension" if scope.origin else "")
     names = {path.stem: path.relative_to(TEMPLATES).as_posix() for path in sorted(folder.glob("*.py.jinja"))}
     if not scope.protocol.methods and not scope.origin and not options.package.startswith(f"{NAMESPACE}."):
         names = {name: names[name] for name in ("__init__.py", "types.py")}
@@ -60,7 +63,7 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     for name, template in names.items():
         if name in ("types.py", "envelopes.py"):
             named = options.header(model, with_digest=name == "types.py") + quiet
-            form = types.form_of(scope, options.core)
+            form = types.form_of(scope, options)
             files[name] = types.emit(scope.protocol, named, form, options.templates, template)
         else:
             top = header + quiet if name in _QUIET_FILES else header
@@ -92,6 +95,8 @@ def _values(scope: PackageScope, options: Options, files: Iterable[str]) -> dict
         "handlers": partial(stubs.handlers, scope),
         "questions": list(stubs.questions(scope)),
         "engine": partial(_engine, scope),
+        "settings": options.settings_as(PythonSettings),
+        "source": {one.__name__.rpartition(".")[2]: getsource(one) for one in (base, introspection, scalars)},
         "meta_constants": partial(_meta_constants, scope),
         "about": _about,
     }

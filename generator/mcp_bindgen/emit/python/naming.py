@@ -36,7 +36,7 @@ _LIBRARY = _TYPING | {"ConfigDict", "Model", "TypeAliasType"}
 
 IMPORTED = {
     **dict.fromkeys(("TYPE_CHECKING", "Annotated", "Literal", "TypeAlias"), "typing"),
-    "Field": "pydantic",
+    **dict.fromkeys(("Field", "MISSING"), "pydantic"),
     **dict.fromkeys(("TypeAliasType", "deprecated"), "typing_extensions"),
     **dict.fromkeys(("Boolean", "Constant", "ExtensionResult", "Integer", "Json"), ABI),
     **dict.fromkeys(("Model", "Nullable", "Number", "complete", "lazy"), ABI),

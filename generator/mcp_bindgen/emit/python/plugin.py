@@ -10,11 +10,12 @@ from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.spec import BadInput, Diagnostic, Store
 
-from ..emitter import Emitter, Options, Target
+from ..emitter import Emitter, Options, Settings, Target
 from . import naming
 from .installation import NAMESPACE, installed
 from .lowering import lower
 from .package_scope import engine_of
+from .settings import PythonSettings
 
 
 def emit(model: Model, options: Options) -> Mapping[str, str]:
@@ -32,11 +33,13 @@ class PythonEmitter(Emitter):
 
     templates = frozenset(
         path.relative_to(_TEMPLATES).as_posix()
-        for pattern in ("*.jinja", "extension/*.jinja")
+        for pattern in ("*.jinja", "extension/*.jinja", "types_only/*.jinja")
         for path in _TEMPLATES.glob(pattern)
     )
+    parts = frozenset({"types"})
     made_with = ("black", "datamodel-code-generator", "jinja2", "pydantic")
     modules = ("mcp_bindgen.runtime",)
+    settings = PythonSettings
     formats = "*.py"
     record = "__pycache__/mcp-bindgen.json"
 
@@ -44,6 +47,13 @@ class PythonEmitter(Emitter):
         """Raise `BadInput` if Python cannot import a package of this name."""
         if not all(part.isidentifier() and not iskeyword(part) for part in name.split(".")):
             raise BadInput(f"{name!r} is not the name of a package", fix="use letters, digits, _ and dots, no keywords")
+
+    def check_options(self, options: Options) -> None:
+        """Raise `BadInput` if settings of types without the runtime are given for a whole package."""
+        settings = options.settings_as(PythonSettings)
+        own = PythonSettings.model_fields.keys() - Settings.model_fields
+        for name in sorted(own & settings.model_fields_set) if not options.parts else ():
+            raise BadInput(f"the setting {name!r} is for types without the runtime", fix='add only = ["types"]')
 
     def package_of(self, revision: str) -> str:
         """Return `v2025_11_25` for `2025-11-25`."""
@@ -61,13 +71,12 @@ class PythonEmitter(Emitter):
         """Import the files from a scratch folder; raise `BadInput` if that fails.
 
         Conversions are not imported, because they hold data only. Neither are extensions with an engine: that would
-        run code that the schema's author chose.
+        run code that the schema's author chose. A base class of the user may need the package itself.
         """
         from .trial import try_import
 
-        if not model.bridges and not any(
-            engine_of(one) for one in model.protocol.extensions if one.id == options.extension
-        ):
+        has_engine = any(engine_of(one) for one in model.protocol.extensions if one.id == options.extension)
+        if not (model.bridges or has_engine or options.settings_as(PythonSettings).base_class):
             try_import(files, options.templates)
 
     def installed(self, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from mcp_bindgen.ir.model import (
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.spec import BadInput
 
+from ..emitter import Options
 from . import naming
 from .annotations import CHECKED, optional, spelled
 from .calls import classes, is_json_schema, takes_any
@@ -49,6 +50,7 @@ from .imports import carried, local, use
 from .lowered import PythonProtocol
 from .lowering import lower
 from .package_scope import PackageScope
+from .settings import PythonSettings
 
 _EXTRA = "extra__"
 _RESULT = "ExtensionResult"
@@ -88,33 +90,41 @@ class Form:
 
     Attributes:
         base: The module of their base class, `Model`.
-        defaults: Whether an optional field may have a default of its own; else it is `None`.
+        defaults: Whether an optional field may have a default of its own, as in a contract; else it is `None`.
+        settings: Settings of types without the runtime.
         origin: Id of the extension with the definitions; empty for the core and for contracts.
         core: Package of the core, whose types extensions import.
         results: Definitions that are results of core methods, and have a base class of their own.
     """
 
     base: str
-    defaults: bool
+    defaults: bool = False
+    settings: PythonSettings = field(default_factory=PythonSettings)
     origin: str = ""
     core: str = ""
     results: frozenset[str] = frozenset()
 
 
-PROTOCOL = Form(base=naming.ABI, defaults=False)
+PROTOCOL = Form(base=naming.ABI)
 """The types of a revision."""
 
 CONTRACT = Form(base="mcp_bindgen.app", defaults=True)
 """The types of a contract."""
 
 
-def form_of(scope: PackageScope, core: str) -> Form:
-    """Return the form of the types of a part of a protocol; `core` is the package with the bindings of the revision."""
+_ALONE = ".model"
+"""Module of the base class of types without the runtime, which has all other names of the runtime that they need."""
+
+
+def form_of(scope: PackageScope, options: Options) -> Form:
+    """Return the form of the types of a package."""
+    if options.parts:
+        return Form(base=_ALONE, settings=options.settings_as(PythonSettings))
     if not scope.origin:
         return PROTOCOL
     answers = [Ref(name) for _, definitions in scope.extension.alternatives for name in definitions]
     results = frozenset(name for answer in answers for name in classes(scope.protocol, answer))
-    return replace(PROTOCOL, origin=scope.origin, core=core, results=results)
+    return replace(PROTOCOL, origin=scope.origin, core=options.core, results=results)
 
 
 @dataclass(frozen=True)
@@ -154,9 +164,11 @@ class _Module:
     @cached_property
     def own(self) -> dict[str, str]:
         """Name -> text that imports it: as a private name if the schema has a definition of that name."""
-        is_contract = self.form.base != PROTOCOL.base  # its models have no such names
+        is_contract = self.form.defaults  # its models have no such names
         taken = set[str]() if is_contract else {*self.protocol.definitions, *self.protocol.schema_names.values()}
-        origins = {**naming.IMPORTED, "Model": self.form.base}
+        values = naming.ABI if is_contract else self.form.base
+        known = {name: values if origin == naming.ABI else origin for name, origin in naming.IMPORTED.items()}
+        origins = {**known, "Model": self.form.base}
         return {name: use(origin, name, _private(name, taken)) for name, origin in origins.items()}
 
     @cached_property
@@ -177,6 +189,13 @@ class _Module:
         if self.protocol.definitions[definition].origin == self.form.origin:
             return ".types"
         return f"{self.form.core}.{'envelopes' if definition in PackageScope(self.protocol).envelopes else 'types'}"
+
+    @cached_property
+    def metadata(self) -> set[str | None]:
+        """The classes of `_meta`."""
+        types = [definition.type for definition in self.definitions.values()]
+        fields = [field for type in types if isinstance(type, Object) for field in type.fields]
+        return {self.protocol.class_of(field.type) for field in fields if field.wire == "_meta"}
 
     @cached_property
     def recursive(self) -> dict[str, str]:
@@ -200,10 +219,11 @@ def emit(
     lowered = lower(protocol)
     scope = PackageScope(lowered, form.origin)
     is_beside = template.endswith("envelopes.py.jinja")
-    module = _Module(lowered, form, scope.envelopes if is_beside else {*scope.definitions} - scope.envelopes)
+    beside = scope.envelopes if form.base != _ALONE else frozenset[str]()
+    module = _Module(lowered, form, beside if is_beside else {*scope.definitions} - beside)
     named = {alias: name for name, alias in lowered.schema_names.items() if naming.is_importable(alias)}
     owners = {**{name: name for name in scope.definitions}, **named}
-    envelopes = sorted(name for name, owner in owners.items() if owner in scope.envelopes)
+    envelopes = sorted(name for name, owner in owners.items() if owner in beside)
     return render(
         template,
         templates,
@@ -240,7 +260,7 @@ def _texts(module: _Module) -> list[str]:
         data_model_field_type=kinds.field_model,
         data_type_manager_type=kinds.data_type_manager,
         target_python_version=PythonVersion.PY_311,
-        base_class=f"{module.form.base}.Model",
+        base_class=f"{naming.ABI}.Model",
         custom_template_dir=TEMPLATES / "types",
         extra_template_data=_template_data(module),
         enum_field_as_literal="all",  # type: ignore[arg-type]
@@ -375,7 +395,8 @@ def _definition(definition: Definition, module: _Module) -> dict[str, Any]:
 
 def _is_optional(field: Field, module: _Module) -> bool:
     """Return whether `None` stands for the absence of a field, beside the values of its type."""
-    return not (field.required or module.protocol.accepts_null(field.type) or _has_default(field, module.form))
+    form, accepts_null = module.form, module.protocol.accepts_null(field.type)
+    return form.settings.absent == "None" and not (field.required or accepts_null or _has_default(field, form))
 
 
 def _is_plain(type: Type) -> bool:
@@ -387,7 +408,7 @@ def _is_plain(type: Type) -> bool:
 
 def _ordered(type: Object, form: Form) -> Iterable[Field]:
     """Return the members of an object. In types of the protocol required members are first, and `_meta` is last."""
-    if form.base != PROTOCOL.base:
+    if form.defaults:
         return type.fields
     return sorted(type.fields, key=lambda field: (field.wire == "_meta", not field.required))
 
@@ -437,9 +458,9 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
         if isinstance(type, Object):
             data[name]["base"] = module.own[_RESULT if name in module.form.results else "Model"]
             data[name]["deprecated"] = quoted(definition.deprecated) if definition.deprecated else ""
-            data[name]["closed"] = type.extra is None
+            data[name]["extra"] = _extra(definition, type, module)
             attributes = protocol.attributes[name]
-            takes_others = module.form.base == naming.ABI and takes_any(definition)
+            takes_others = not module.form.defaults and takes_any(definition)
             data[name]["others"] = _free("members", {*attributes.values()}) if takes_others else ""
             data[name]["members"] = {
                 attributes[field.wire]: _member(attributes[field.wire], field, module)
@@ -454,6 +475,15 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
     return data
 
 
+def _extra(definition: Definition, type: Object, module: _Module) -> str:
+    """Return the argument `extra` of a class; empty if it is the one of its base class."""
+    if type.extra is None:
+        return "forbid"
+    is_stated = not (isinstance(type.extra, AnyValue) and type.extra.implied)
+    is_open = is_stated or definition.name in module.metadata or is_json_schema(definition)
+    return "allow" if is_open and module.form.settings.extra != "allow" else ""
+
+
 def _doc(definition: Definition) -> str:
     """Return the words for a definition; without any, its name in words."""
     doc = definition.doc or f"`{definition.name}` of the protocol."
@@ -464,16 +494,16 @@ def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
     protocol, form = module.protocol, module.form
     hint = module.hint(field.type) if _is_plain(field.type) else ""
     refinements = _refinements(field.type, protocol)
-    if wire_name(attribute) != field.wire:
+    if (attribute if form.settings.aliases == "explicit" else wire_name(attribute)) != field.wire:
         refinements.append(f"alias={field.wire!r}")
     if field.deprecated:
         refinements.append(f"deprecated={quoted(f'`{attribute}` is deprecated {field.deprecated}')}")
     return {
         "hint": optional(hint) if hint and _is_optional(field, module) else hint,
-        "required": field.required,
-        "default": field.default,
+        "value": _value(field, module),
         "constant": form.defaults and field.required and field.default is not None,
         "nullable": not field.required
+        and form.settings.absent == "None"
         and not _has_default(field, form)
         and protocol.accepts_null(field.type)
         and protocol.resolve(field.type) != AnyValue(),
@@ -482,6 +512,14 @@ def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
         and any(is_json_schema(protocol.definitions[name]) for name in references(field.type)),
         "doc": docstring(field.doc) if field.doc else "",
     }
+
+
+def _value(field: Field, module: _Module) -> str:
+    """Return the default of a field as an expression; empty if there is none."""
+    if field.default is not None:
+        return repr(field.default)
+    absent = module.form.settings.absent
+    return "" if field.required else module.own.get(absent, absent)
 
 
 def _refinements(type: Type, protocol: PythonProtocol) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ForwardRef, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined, core_schema
+from pydantic_core import MISSING, PydanticUndefined, core_schema
 from typing_extensions import evaluate_forward_ref
 
 from .scalars import NULL_IS_DATA, IsConstant, Json
@@ -38,7 +38,7 @@ def fields_of(kind: Any) -> Mapping[str, FieldInfo]:
 
 def fields_filled_in(kind: object) -> dict[str, FieldInfo]:
     """Return the fields of a model that its constructor fills in, by their Python names."""
-    nothing = (None, PydanticUndefined)
+    nothing = (None, MISSING, PydanticUndefined)
     return {name: field for name, field in fields_of(kind).items() if field.default not in nothing}
 
 
@@ -155,7 +155,7 @@ def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
     cls.__constructor_defaults__ = constants
     for name, field in schema["schema"]["fields"].items():
         value = field["schema"]
-        if value["type"] != "default" or "default" not in value:
+        if value["type"] != "default" or value.get("default", MISSING) is MISSING:
             continue
         if name in constants:  # it is required on the wire
             field["schema"] = value["schema"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Annotated, Any, LiteralString, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 
 from pydantic import GetCoreSchemaHandler, Strict
 from pydantic_core import PydanticCustomError, PydanticKnownError, core_schema
@@ -11,7 +11,7 @@ from typing_extensions import TypeAliasType
 
 T = TypeVar("T")
 
-_NO_JSON: LiteralString = "Input should be a JSON value with finite numbers"
+_NO_JSON: Final = "Input should be a JSON value with finite numbers"
 
 
 class _Alternatives:
@@ -112,7 +112,7 @@ Boolean = Annotated[bool, Strict()]
 """`true` or `false`, and nothing that Python could take for one."""
 
 
-NULL_IS_DATA = "mcp_bindgen_null_is_data"
+NULL_IS_DATA = "null_is_data"
 """The metadata key that keeps an explicit `null` apart from absence."""
 
 
