@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import ast
-import os
-import sys
-import threading
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
-from importlib import import_module
-from multiprocessing import get_context
 
 from .environment import WIDTH
 from .imports import resolved
-
-_LARGE = 60_000
-"""Characters for which another process is worth its start."""
 
 
 def style(code: str, package: str = "") -> str:
@@ -32,16 +23,7 @@ def style_files(files: Mapping[str, str]) -> dict[str, str]:
     Raises:
         SyntaxError: A file is not Python; its `filename` is the name.
     """
-    texts = {name: resolved(text) for name, text in files.items()}
-    size, processes = sum(map(len, texts.values())), min(os.cpu_count() or 1, len(texts))
-    # A copy of a process with several threads may wait for a lock for ever.
-    if size < _LARGE or processes < 2 or sys.platform != "linux" or threading.active_count() > 1:
-        return dict(zip(texts, map(_formatted, texts, texts.values()), strict=True))
-    import_module("black")  # once, before the copies
-    by_size = sorted(texts, key=lambda name: -len(texts[name]))
-    with ProcessPoolExecutor(processes, get_context("fork")) as pool:
-        done = dict(zip(by_size, pool.map(_formatted, by_size, map(texts.__getitem__, by_size)), strict=True))
-    return {name: done[name] for name in texts}
+    return {name: _formatted(name, resolved(text)) for name, text in files.items()}
 
 
 def _formatted(name: str, text: str) -> str:
