@@ -45,7 +45,7 @@ def tools() -> list[runtime.Json]:
 
 
 def forms() -> list[runtime.Json]:
-    """Ask for input with forms of all forms."""
+    """Ask for input with forms of every kind."""
     name = mcp.StringSchema(title="Name", min_length=1)
     colour = mcp.UntitledSingleSelectEnumSchema(enum=["red", "green"])
     properties: dict[str, mcp.PrimitiveSchemaDefinition] = {"name": name, "colour": colour}

@@ -2,7 +2,7 @@
 
 from mcp_bindgen.conversion.document import Model
 
-from .emitter import BRIDGES, Bindings, Bridges, Emitter, Options, Settings, Target
+from .emitter import BRIDGES, Bindings, Emitter, Options, Settings, Target
 from .header import MARK
 from .project import wanted
 from .refresh import Update, update
@@ -15,7 +15,6 @@ __all__ = [
     "DEFAULT",
     "MARK",
     "Bindings",
-    "Bridges",
     "Emitter",
     "Model",
     "Options",

@@ -50,4 +50,4 @@ def spelled(type: Type, name: Callable[[str], str], scalars: Mapping[str, str] =
 
 def optional(text: str) -> str:
     """Return the annotation `text`, or `None`."""
-    return text if text in (JSON, "Json", "None") or text.endswith("| None") else f"{text} | None"
+    return text if text in (JSON, "None") or text.endswith("| None") else f"{text} | None"

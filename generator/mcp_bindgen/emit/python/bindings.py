@@ -59,11 +59,10 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     header, values = options.header(model), _values(scope, options, names)
     mentioned = {name for one in scope.definitions for name in (one, *references(scope.protocol.definitions[one].type))}
     quiet = f"\n{_QUIET}" if any(scope.protocol.definitions[name].deprecated for name in mentioned) else ""
-    files: dict[str, str] = {}
+    form, files = types.form_of(scope, options), dict[str, str]()
     for name, template in names.items():
         if name in ("types.py", "envelopes.py"):
             named = options.header(model, with_digest=name == "types.py") + quiet
-            form = types.form_of(scope, options)
             files[name] = types.emit(scope.protocol, named, form, options.templates, template)
         else:
             top = header + quiet if name in _QUIET_FILES else header
@@ -96,10 +95,15 @@ def _values(scope: PackageScope, options: Options, files: Iterable[str]) -> dict
         "questions": list(stubs.questions(scope)),
         "engine": partial(_engine, scope),
         "settings": options.settings_as(PythonSettings),
-        "source": {one.__name__.rpartition(".")[2]: getsource(one) for one in (base, introspection, scalars)},
+        "source": _sources() if options.parts else {},
         "meta_constants": partial(_meta_constants, scope),
         "about": _about,
     }
+
+
+def _sources() -> dict[str, str]:
+    """Return the text of the runtime's modules that types without the runtime bring with them."""
+    return {one.__name__.rpartition(".")[2]: getsource(one) for one in (base, introspection, scalars)}
 
 
 def _meta_constants(scope: PackageScope) -> Iterator[tuple[str, MetaKey]]:

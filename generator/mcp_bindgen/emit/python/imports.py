@@ -29,9 +29,9 @@ def use(module: str, name: str = "", alias: str = "") -> str:
     return f"\1{module}\1{name}\1{'' if alias == name else alias}\1"
 
 
-def abi(name: str, alias: str = "") -> str:
+def abi(name: str) -> str:
     """Return the text for a name that the runtime provides for generated code."""
-    return use(ABI, name, alias)
+    return use(ABI, name)
 
 
 def imports(caller: Callable[[], str]) -> str:
@@ -40,7 +40,7 @@ def imports(caller: Callable[[], str]) -> str:
 
 
 def carried(text: str) -> str:
-    """Return the imports of code without the code, for code that something else writes."""
+    """Return the imports of code without the code, for code that datamodel-code-generator writes."""
     lines = (f"from {one[1]} import {one[2]} as {one[3] or one[2]}" for one in _NAME.finditer(text))
     return imports(lambda: "\n".join(lines))
 

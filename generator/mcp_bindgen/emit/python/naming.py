@@ -17,7 +17,8 @@ from mcp_bindgen.ir.model import Kind
 from mcp_bindgen.ir.naming import numbered, pascal, unicode_words, words
 from mcp_bindgen.spec import BadInput, DiagnosticContext
 
-ABI = "mcp_bindgen.runtime.abi"
+from .imports import ABI
+
 _DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
 _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
 _MODULES = frozenset({"core", "methods", "types"})

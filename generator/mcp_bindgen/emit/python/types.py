@@ -46,7 +46,7 @@ from . import naming
 from .annotations import CHECKED, optional, spelled
 from .calls import classes, is_json_schema, takes_any
 from .environment import TEMPLATES, docstring, noticed, quoted, render
-from .imports import carried, local, use
+from .imports import ABI, carried, local, use
 from .lowered import PythonProtocol
 from .lowering import lower
 from .package_scope import PackageScope
@@ -105,7 +105,7 @@ class Form:
     results: frozenset[str] = frozenset()
 
 
-PROTOCOL = Form(base=naming.ABI)
+PROTOCOL = Form(base=ABI)
 """The types of a revision."""
 
 CONTRACT = Form(base="mcp_bindgen.app", defaults=True)
@@ -166,8 +166,8 @@ class _Module:
         """Name -> text that imports it: as a private name if the schema has a definition of that name."""
         is_contract = self.form.defaults  # its models have no such names
         taken = set[str]() if is_contract else {*self.protocol.definitions, *self.protocol.schema_names.values()}
-        values = naming.ABI if is_contract else self.form.base
-        known = {name: values if origin == naming.ABI else origin for name, origin in naming.IMPORTED.items()}
+        values = ABI if is_contract else self.form.base
+        known = {name: values if origin == ABI else origin for name, origin in naming.IMPORTED.items()}
         origins = {**known, "Model": self.form.base}
         return {name: use(origin, name, _private(name, taken)) for name, origin in origins.items()}
 
@@ -260,7 +260,7 @@ def _texts(module: _Module) -> list[str]:
         data_model_field_type=kinds.field_model,
         data_type_manager_type=kinds.data_type_manager,
         target_python_version=PythonVersion.PY_311,
-        base_class=f"{naming.ABI}.Model",
+        base_class=f"{ABI}.Model",
         custom_template_dir=TEMPLATES / "types",
         extra_template_data=_template_data(module),
         enum_field_as_literal="all",  # type: ignore[arg-type]
@@ -508,7 +508,7 @@ def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
         and protocol.accepts_null(field.type)
         and protocol.resolve(field.type) != AnyValue(),
         "refinements": refinements,
-        "takes_dict": form.base == naming.ABI
+        "takes_dict": not form.defaults
         and any(is_json_schema(protocol.definitions[name]) for name in references(field.type)),
         "doc": docstring(field.doc) if field.doc else "",
     }
