@@ -139,7 +139,16 @@ def test_arguments_replace_the_configuration(project: Path) -> None:
         ),
         (f"{PACKAGE}settings.python.names = {{Tool = 'Root'}}", "/names/Tool: another definition is 'Root'; choose"),
         (f"{PACKAGE}settings.python.names = {{Tool = 'A', Root = 'A'}}", "/names/Root: another definition is 'A'"),
+        (f"{PACKAGE}settings.python.names = {{Tool = 'tool'}}", "/names/Tool: no class can be named 'tool'; choose"),
+        (f"{PACKAGE}settings.python.names = {{Tool = 'None'}}", "/names/Tool: no class can be named 'None'"),
+        (
+            "[[packages]]\nname = 'a'\nrevisions = ['2026-07-28']\nextension = 'tasks'\n"
+            "settings.python.names = {Tool = 'A'}",
+            "/names/Tool: the package imports this definition from that of the revision",
+        ),
+        (f"{PACKAGE}only = ['types']\nsettings.python.base_class = 'a.class:B'", "'a.class:B' has a keyword"),
         (f"{PACKAGE}settings.python.formatter = ['nothing-of-this-name']", "'nothing-of-this-name' fails for"),
+        (f"{PACKAGE}settings.python.formatter = ['true']", "'true' fails for __init__.py: it removes our header"),
         (
             f"{PACKAGE}settings.python.formatter = ['sh', '-c', 'echo no >&2; exit 3']",
             "'sh' fails for __init__.py: no;",
@@ -154,10 +163,20 @@ def test_an_invalid_configuration_gives_a_one_line_error(project: Path, text: st
     assert done.stderr.count("\n") == 1
 
 
+def test_a_name_of_one_revision_serves_a_package_of_several(project: Path) -> None:
+    """2026-07-28 has no `InitializeRequest`."""
+    revisions = "revisions = ['2025-11-25', '2026-07-28']"
+    names = "settings.python.names = {InitializeRequest = 'Hello'}"
+    configure(project, f"[[packages]]\nname = 'a.{{revision}}'\n{revisions}\nonly = ['types', 'tools']\n{names}")
+    inside("generate", code=0)
+    found = {name: (project / "a" / name / "types.py").read_text("utf-8") for name in ("v2025_11_25", "v2026_07_28")}
+    assert ["class Hello(" in text for text in found.values()] == [True, False]
+
+
 @pytest.mark.full
 def test_settings_rename_definitions_and_format_files(project: Path) -> None:
     """The formatter adds a line with the path of the file."""
-    command = """["sh", "-c", "cat; echo \"# $1\"", "sh", "{file}"]"""
+    command = r"""["sh", "-c", "cat; echo \"# $1\"", "sh", "{file}"]"""
     names = "{Tool = 'Gadget', CallToolRequest = 'UseRequest'}"
     configure(project, f"{PACKAGE}settings.python.formatter = {command}\nsettings.python.names = {names}\n")
     inside("generate", code=0)
@@ -169,7 +188,7 @@ def test_settings_rename_definitions_and_format_files(project: Path) -> None:
     assert "class Gadget(" in types
     assert "class Tool(" not in types
     assert "list[Gadget]" in types
-    assert "\nUSE = " in methods
+    assert "\nUSE: " in methods
     assert '"tools/call"' in methods
     configure(project, f"{PACKAGE}settings.python.names = {names}\n")
     assert "-# " in inside("check", code=1).stdout

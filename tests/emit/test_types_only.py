@@ -203,6 +203,19 @@ def test_every_file_has_the_header_with_the_licence_of_the_user(tmp_path: Path) 
     assert "class Prompt(Model)" not in types
 
 
+def test_a_schema_without_methods_gives_types_only(tmp_path: Path) -> None:
+    """A definition may have the name of the builtin that modules of types call."""
+    definitions = {
+        "Book": {"type": "object", "properties": {"title": {"type": "string"}}},
+        "globals": {"type": "object"},
+    }
+    save(tmp_path / "shelf.json", {"$defs": definitions})
+    words = ("generate", "--schema", "shelf.json", "--revision", "draft", "--only", "types", "--out", ".")
+    inside(*words, "--package", "shelf", cwd=tmp_path, code=0)
+    program = "from shelf import types; print(types.Book(title='a').model_dump_json(), types.Globals())"
+    assert execute(sys.executable, "-c", program, cwd=tmp_path).stdout == '{"title":"a"} Globals()\n'
+
+
 @pytest.mark.parametrize(
     ("language", "settings", "said"),
     [

@@ -20,6 +20,7 @@ from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.conversion.source import models
 from mcp_bindgen.conversion.steps import rule_file
 from mcp_bindgen.ir import Protocol, build, slice_protocol
+from mcp_bindgen.ir.model import Definition
 from mcp_bindgen.spec import BadInput, Diagnostic, EffectiveSchema, ExtensionSchema, Store
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.project import Table
@@ -145,6 +146,10 @@ class Emitter:
 
     def check_options(self, options: Options) -> None:
         """Raise `BadInput` if options do not fit together."""
+
+    def objection(self, name: str, definition: Definition, options: Options) -> str:
+        """Return why the settings cannot give a definition this name; empty if they can."""
+        return ""
 
     def package_of(self, revision: str) -> str:
         """Return the name of the package of a revision among the packages of other revisions."""
@@ -279,7 +284,7 @@ class Target(ABC):
         if not command:
             return files
         taken = {name: text for name, text in files.items() if fnmatch(name, self.emitter.formats)}
-        return checked(files | formatted(taken, command, self.folder, self.base), self.emitter)
+        return files | formatted(taken, command, self.folder, self.base)
 
     def check_files(self, files: Mapping[str, str]) -> None:
         """Raise `BadInput` if the files cannot be used; packages of the installation are checked by its tests."""

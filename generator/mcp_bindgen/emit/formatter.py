@@ -11,6 +11,8 @@ from pathlib import Path
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import first_line
 
+from .header import is_generated
+
 _FIX = "correct `formatter` in the settings of the package"
 
 
@@ -26,7 +28,7 @@ def formatted(files: Mapping[str, str], command: Sequence[str], folder: Path, ba
         base: Working folder.
 
     Raises:
-        BadInput: The command cannot be started, or it fails.
+        BadInput: The command cannot be started, it fails, or it removes the header.
     """
     with ThreadPoolExecutor() as pool:
         texts = pool.map(partial(_format, command, folder, base), files, files.values())
@@ -37,9 +39,11 @@ def _format(command: Sequence[str], folder: Path, base: Path, name: str, text: s
     words = [word.replace("{file}", str((folder / name).absolute())) for word in command]
     try:
         done = subprocess.run(words, input=text.encode(), cwd=base, capture_output=True)  # noqa: S603 - see above
-        if done.returncode == 0:
-            return done.stdout.decode()
         reason = first_line(done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}")
+        if done.returncode == 0 and is_generated(done.stdout):
+            return done.stdout.decode().replace("\r\n", "\n")
+        if done.returncode == 0:
+            reason = "it removes our header"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
     raise BadInput(f"the formatter {command[0]!r} fails for {name}: {reason}", fix=_FIX)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from mcp_bindgen.spec.errors import locating, suggestion
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.project import Configuration, PackageTable, find, read, read_table
 
-from .emitter import Target
+from .emitter import Bindings, Target
 from .registry import DEFAULT, emitter
 from .requested import Request, targets
 
@@ -92,4 +93,18 @@ def wanted(request: Request) -> list[Target]:
             raise BadInput(
                 "there are no packages to generate", fix="add [[packages]]; see docs/reference/configuration.md"
             )
-        return [target for one in found for target in targets(one)]
+        made = [(one.place, target) for one in found for target in targets(one)]
+        _check_definitions(made)
+        return [target for _, target in made]
+
+
+def _check_definitions(made: Sequence[tuple[str, Target]]) -> None:
+    """Raise `BadInput` if settings rename a definition that no revision of their package has."""
+    known: defaultdict[str, set[str]] = defaultdict(set)
+    for place, target in made:
+        if isinstance(target, Bindings) and target.options.settings.names:
+            known[place] |= target.whole.definitions.keys()
+    for place, target in made:
+        for name in target.options.settings.names.keys() - known[place]:
+            fix = suggestion(name, known[place], "name a definition of the schema")
+            raise BadInput(f"there is no definition {name!r}", pointer=join(place, "names", name), fix=fix)

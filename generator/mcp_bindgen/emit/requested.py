@@ -223,18 +223,19 @@ def _read(base: Path, given: Readable) -> tuple[sources.Source, str]:
 
 
 def _check_names(target: Bindings, pointer: str) -> None:
-    """Raise `BadInput` if the settings rename a definition that does not exist, or give a name to several."""
+    """Raise `BadInput` if the settings give a definition a name that it cannot have, or that another one has."""
     names = target.options.settings.names
     if not names:
         return
     definitions = target.whole.definitions
-    kept = definitions.keys() - names
-    for index, (old, new) in enumerate(names.items()):
-        if old not in definitions:
-            fix = suggestion(old, definitions, "name a definition of the schema")
-            raise BadInput(f"there is no definition {old!r}", pointer=join(pointer, old), fix=fix)
-        if new in kept or new in [*names.values()][:index]:
-            raise BadInput(f"another definition is {new!r}", pointer=join(pointer, old), fix="choose another name")
+    known = {old: new for old, new in names.items() if old in definitions}
+    taken = [*(definitions.keys() - known)]
+    for old, new in known.items():
+        reason = target.emitter.objection(new, definitions[old], target.options)
+        reason = reason or (f"another definition is {new!r}" if new in taken else "")
+        if reason:
+            raise BadInput(reason, pointer=join(pointer, old), fix="choose another name, or leave it out")
+        taken.append(new)
 
 
 def _check_templates(folder: Path, writer: Emitter) -> None:

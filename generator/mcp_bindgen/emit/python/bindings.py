@@ -52,7 +52,8 @@ def emit(model: Model, options: Options) -> dict[str, str]:
     scope = PackageScope(lower(model.protocol), options.extension, options.core)
     folder = TEMPLATES / ("types_only" if options.parts else "extension" if scope.origin else "")
     names = {path.stem: path.relative_to(TEMPLATES).as_posix() for path in sorted(folder.glob("*.py.jinja"))}
-    if not scope.protocol.methods and not scope.origin and not options.package.startswith(f"{NAMESPACE}."):
+    is_whole = scope.protocol.methods or scope.origin or options.parts or options.package.startswith(f"{NAMESPACE}.")
+    if not is_whole:
         names = {name: names[name] for name in ("__init__.py", "types.py")}
     if not scope.envelopes:
         names.pop("envelopes.py", None)

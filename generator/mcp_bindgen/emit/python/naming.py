@@ -50,8 +50,8 @@ _CLASSES = _LIBRARY | frozenset(dir(builtins))
 CONTRACT_MODULES = _CLASSES | frozenset({*IMPORTED, "Client"})
 """The names that the modules of a contract need: no model of it has one."""
 
-_UNUSABLE = _TYPING | _ANNOTATIONS | {"typing"}
-"""The names that modules of types need for their imports and annotations."""
+_UNUSABLE = _TYPING | _ANNOTATIONS | {"globals", "typing"}
+"""The names that modules of types need for their code."""
 
 
 @cache

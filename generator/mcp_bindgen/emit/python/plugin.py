@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 from pathlib import Path
 
 from mcp_bindgen.conversion.document import Model
 from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import Definition
 from mcp_bindgen.spec import BadInput, Diagnostic, Store
 
 from ..emitter import Emitter, Options, Settings, Target
@@ -54,6 +56,16 @@ class PythonEmitter(Emitter):
         own = PythonSettings.model_fields.keys() - Settings.model_fields
         for name in sorted(own & settings.model_fields_set) if not options.parts else ():
             raise BadInput(f"the setting {name!r} is for types without the runtime", fix='add only = ["types"]')
+        if any(map(iskeyword, re.split("[.:]", settings.base_class))):
+            raise BadInput(
+                f"base_class: {settings.base_class!r} has a keyword of Python", fix="name an importable class"
+            )
+
+    def objection(self, name: str, definition: Definition, options: Options) -> str:
+        """Return an objection to names that no class can have, and to definitions that the package imports."""
+        if definition.origin != options.extension:
+            return "the package imports this definition from that of the revision"
+        return "" if naming.is_definition(name) else f"no class can be named {name!r}"
 
     def package_of(self, revision: str) -> str:
         """Return `v2025_11_25` for `2025-11-25`."""
