@@ -596,10 +596,14 @@ def default(property: Schema, required: str = "a", **stated: object) -> object:
 def test_order_constants_sorts_the_values_of_an_enumeration_as_stated(
     values: list[str], expected: tuple[str, ...]
 ) -> None:
-    first = build_state({"X": {"enum": values}, "Y": {"enum": values}}, orders={"X": ["a", "b", "c"]})
+    order, schema = ["a", "b", "c"], {"enum": values}
+    schemas = {"X": schema, "Y": schema, "Z": record(m=schema, n=schema)}
+    first = build_state(schemas, orders={"X": order, "Z.m": order})
     state = after("order_constants", after("read_definitions", first))
     assert state.definitions["X"].type == Const(expected)
     assert state.definitions["Y"].type == Const(tuple(values))
+    member, other = state.fields_of(Ref("Z"))
+    assert (member.type, other.type) == (Const(expected), Const(tuple(values)))
 
 
 def test_fill_defaults_takes_the_constants_of_required_fields() -> None:

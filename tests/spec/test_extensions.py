@@ -111,7 +111,7 @@ def test_the_tasks_extension_adds_its_methods_and_definitions() -> None:
     assert isinstance(state, Union)
     assert (state.tag, len(state.members)) == ("status", 5)
     assert state.members[0] == Ref("GetTaskResultWorkingTask")
-    states = ("cancelled", "completed", "failed", "input_required", "working")
+    states = ("working", "input_required", "completed", "failed", "cancelled")
     assert whole.definitions["TaskStatus"].type == Const(states)
     words = {name: one.doc for name, one in whole.definitions.items()}
     assert words["CreateTaskResult"].startswith("Result of a request that runs as a task")

@@ -15,7 +15,7 @@ import pytest
 from mcp_bindgen.emit.python.calls import sends
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.ir import Protocol, build
-from mcp_bindgen.ir.model import Const, Field, Object, Ref
+from mcp_bindgen.ir.model import Const, Field, Object, Ref, Type
 from mcp_bindgen.runtime import Client, Context
 from mcp_bindgen.runtime.protocol.request_scope import LEVELS
 from mcp_bindgen.spec import BadInput, Store
@@ -153,16 +153,25 @@ def fields(whole: Protocol) -> Iterator[tuple[str, Field]]:
             yield from ((name, field) for field in definition.type.fields)
 
 
+def types(whole: Protocol) -> Iterator[tuple[str, Type]]:
+    """Yield the types of all definitions and members, with their names: `Role`, `ToolChoice.mode`."""
+    yield from ((name, definition.type) for name, definition in whole.definitions.items())
+    yield from ((f"{name}.{field.wire}", field.type) for name, field in fields(whole))
+
+
 def test_orders_have_the_values_of_an_enumeration_in_an_order_that_no_schema_has() -> None:
     orders = STORE.semantics["orders"]
     assert orders
     for name, order in orders.items():
-        wholes = [whole for whole in protocols() if name in whole.definitions]
-        schemas = [STORE.effective(whole.revision).definitions[name]["enum"] for whole in wholes]
-        assert schemas
-        assert order not in schemas
-        assert all(sorted(order) == sorted(values) for values in schemas)
-        assert all(whole.definitions[name].type == Const(tuple(order)) for whole in wholes)
+        found = [(whole.revision, type) for whole in protocols() for one, type in types(whole) if one == name]
+        assert found
+        assert all(type == Const(tuple(order)) for _, type in found)
+        semantics = {**STORE.semantics, "orders": {}}
+        effective = (replace(STORE.effective(revision), semantics=semantics) for revision, _ in found)
+        read = [type for one in effective for known, type in types(build(one)) if known == name]
+        assert len(read) == len(found)
+        assert all(isinstance(type, Const) and sorted(map(str, type.values)) == sorted(order) for type in read)
+        assert Const(tuple(order)) not in read
     assert tuple(orders["LoggingLevel"]) == LEVELS
 
 

@@ -42,7 +42,7 @@ class Context(BaseContext):
         messages: list[types.SamplingMessage],
         max_tokens: int,
         *,
-        include_context: Literal["allServers", "none", "thisServer"] | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
         metadata: dict[str, Json] | None = None,
         model_preferences: types.ModelPreferences | None = None,
         stop_sequences: list[str] | None = None,

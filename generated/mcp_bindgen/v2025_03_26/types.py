@@ -160,7 +160,7 @@ class CreateMessageRequestParams(Model):
     messages: list[SamplingMessage]
     """Conversation to continue, oldest message first."""
 
-    include_context: Literal["allServers", "none", "thisServer"] | None = None
+    include_context: Literal["none", "thisServer", "allServers"] | None = None
     """Context to add to the prompt: `none`, or the context of `thisServer` or `allServers`; the client may
     ignore it.
     """
@@ -880,7 +880,7 @@ RequestId = TypeAliasType("RequestId", str | Integer)
 """Id that links a response to its request: a string or an integer."""
 
 
-Role = TypeAliasType("Role", Literal["assistant", "user"])
+Role = TypeAliasType("Role", Literal["user", "assistant"])
 """Role in a conversation with a model: `user` or `assistant`."""
 
 

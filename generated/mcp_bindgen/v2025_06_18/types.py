@@ -201,7 +201,7 @@ class CreateMessageRequestParams(Model):
     messages: list[SamplingMessage]
     """Conversation to continue, oldest message first."""
 
-    include_context: Literal["allServers", "none", "thisServer"] | None = None
+    include_context: Literal["none", "thisServer", "allServers"] | None = None
     """Context to add to the prompt: `none`, or the context of `thisServer` or `allServers`; the client may
     ignore it.
     """
@@ -290,7 +290,7 @@ class ElicitRequestParamsRequestedSchema(Model):
 class ElicitResult(Model):
     """Result of `elicitation/create`: the user's choice and the entered values."""
 
-    action: Literal["accept", "cancel", "decline"]
+    action: Literal["accept", "decline", "cancel"]
     """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a choice.
     """
 
@@ -1161,7 +1161,7 @@ RequestId = TypeAliasType("RequestId", str | Integer)
 """Id that links a response to its request: a string or an integer."""
 
 
-Role = TypeAliasType("Role", Literal["assistant", "user"])
+Role = TypeAliasType("Role", Literal["user", "assistant"])
 """Role in a conversation with a model: `user` or `assistant`."""
 
 

@@ -315,7 +315,7 @@ class CreateMessageRequestParams(Model):
     """Conversation to continue, oldest message first."""
 
     include_context: Annotated[
-        Literal["allServers", "none", "thisServer"] | None,
+        Literal["none", "thisServer", "allServers"] | None,
         Field(deprecated="`include_context` is deprecated since 2025-11-25: leave it out or send `none`"),
     ] = None
     """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` require the capability
@@ -482,7 +482,7 @@ class ElicitRequestURLParams(Model):
 class ElicitResult(Model):
     """Result of `elicitation/create`: the user's choice and the entered values."""
 
-    action: Literal["accept", "cancel", "decline"]
+    action: Literal["accept", "decline", "cancel"]
     """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a choice.
     """
 
@@ -1507,7 +1507,7 @@ class ToolAnnotations(Model):
 class ToolChoice(Model):
     """Use of tools by the model during a sampling request."""
 
-    mode: Literal["auto", "none", "required"] | None = None
+    mode: Literal["auto", "required", "none"] | None = None
     """`auto`: the model decides; `required`: at least one tool call; `none`: no tool calls. Absent means `auto`.
     """
 
@@ -1736,7 +1736,7 @@ RequestId = TypeAliasType("RequestId", str | Integer)
 """Id that links a response to its request: a string or an integer."""
 
 
-Role = TypeAliasType("Role", Literal["assistant", "user"])
+Role = TypeAliasType("Role", Literal["user", "assistant"])
 """Role in a conversation with a model: `user` or `assistant`."""
 
 
@@ -1751,7 +1751,7 @@ SamplingMessageContentBlock = TypeAliasType(
 
 
 TaskStatus = TypeAliasType(
-    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
+    "TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"]
 )
 """Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
 final.

@@ -49,7 +49,7 @@ class Context(BaseContext):
         messages: list[types.SamplingMessage],
         max_tokens: int,
         *,
-        include_context: Literal["allServers", "none", "thisServer"] | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
         metadata: types.JSONObject | None = None,
         model_preferences: types.ModelPreferences | None = None,
         stop_sequences: list[str] | None = None,

@@ -275,7 +275,7 @@ class CreateMessageRequestParams(Model):
     """Conversation to continue, oldest message first."""
 
     include_context: Annotated[
-        Literal["allServers", "none", "thisServer"] | None,
+        Literal["none", "thisServer", "allServers"] | None,
         Field(deprecated="`include_context` is deprecated since 2025-11-25: leave it out or send `none`"),
     ] = None
     """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` require the capability
@@ -447,7 +447,7 @@ class ElicitResult(Model):
     `input_responses` of a retried request.
     """
 
-    action: Literal["accept", "cancel", "decline"]
+    action: Literal["accept", "decline", "cancel"]
     """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a choice.
     """
 
@@ -1480,7 +1480,7 @@ class ToolAnnotations(Model):
 class ToolChoice(Model):
     """Use of tools by the model during a sampling request."""
 
-    mode: Literal["auto", "none", "required"] | None = None
+    mode: Literal["auto", "required", "none"] | None = None
     """`auto`: the model decides; `required`: at least one tool call; `none`: no tool calls. Absent means `auto`.
     """
 
@@ -1697,7 +1697,7 @@ RequestId = TypeAliasType("RequestId", str | Integer)
 """Id that links a response to its request: a string or an integer."""
 
 
-Role = TypeAliasType("Role", Literal["assistant", "user"])
+Role = TypeAliasType("Role", Literal["user", "assistant"])
 """Role in a conversation with a model: `user` or `assistant`."""
 
 

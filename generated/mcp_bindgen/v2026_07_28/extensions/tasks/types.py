@@ -461,7 +461,7 @@ GetTaskResult = TypeAliasType(
 
 
 TaskStatus = TypeAliasType(
-    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
+    "TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"]
 )
 """Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
 final.
