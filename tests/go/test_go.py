@@ -89,6 +89,13 @@ def test_deprecated_types_fields_and_methods_have_the_comment_of_go() -> None:
     assert re.search(r"//\n// Deprecated: .*\ntype CreateMessageResult struct", types)
     assert re.search(r"//\n\t// Deprecated: .*\n\t[A-Z]\w+ ", types)
     assert re.search(r"//\n\t// Deprecated: .*\n\tMethod\w+ = ", methods)
+    assert "\t// Deprecated: log to stderr, or use OpenTelemetry (since 2026-07-28).\n" in methods
+
+
+def test_initialisms_have_the_capitals_of_go() -> None:
+    assert not re.findall(
+        r"\b\w*(?:Jsonrpc|JsonRpc|Uri|Id)\b", (packages() / "mcp20260728" / "types.go").read_text("utf-8")
+    )
 
 
 def test_the_program_of_the_page_prints_the_output_of_the_page(tmp_path: Path) -> None:

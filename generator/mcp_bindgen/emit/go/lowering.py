@@ -31,7 +31,9 @@ from ..extended import extended
 
 _SCALARS = {"string": "string", "integer": "int64", "number": "json.Number", "boolean": "bool", "null": "Null"}
 _CONSTANTS: dict[type[Any], str] = {str: "string", bool: "bool", int: "int64"}
-_INITIALISMS = frozenset(("api", "html", "http", "id", "json", "mime", "rpc", "sdk", "ttl", "ui", "uri", "url"))
+_INITIALISMS = frozenset(
+    ["api", "html", "http", "id", "json", "jsonrpc", "mime", "rpc", "sdk", "ttl", "ui", "uri", "url"]
+)
 _OWN = ("Method", "MethodNamed", "Methods", "New", "Null", "Revision", "Stateless", "ValidationError")
 """The names of a package that are not definitions."""
 
@@ -230,7 +232,9 @@ def _tag(*parts: str) -> str:
 
 def doc(one: Definition | Field | Method) -> str:
     """Return the description, with a note that tools read if it is deprecated."""
-    return "\n\n".join(filter(None, (one.doc, f"Deprecated: {one.deprecated}" if one.deprecated else "")))
+    since, _, instead = one.deprecated.partition(": ")
+    notice = f"{instead} ({since})." if instead else f"{since}."
+    return "\n\n".join(filter(None, (one.doc, f"Deprecated: {notice}" if since else "")))
 
 
 def comment(text: str, indent: str = "") -> str:
