@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.emit import Model, Options
 from mcp_bindgen.emit.python.bindings import emit
-from mcp_bindgen.emit.python.environment import WIDTH
+from mcp_bindgen.emit.python.environment import WIDTH, docstring
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.naming import is_importable
@@ -210,6 +210,17 @@ def test_hostile_descriptions_keep_the_argument_section_intact(tmp_path: Path) -
     names = [line.partition(":")[0].strip() for line in lines if not line.startswith("     ")]
     assert names == [f"member{number}" for number in range(len(texts))]
     assert max(map(len, files["client.py"].splitlines())) <= WIDTH
+
+
+@pytest.mark.parametrize("indent", [0, 4, 8])
+def test_the_quotes_of_a_docstring_stand_alone_only_below_several_lines(indent: int) -> None:
+    shapes = set[int]()
+    for size in range(80, 130):
+        lines = f"{' ' * indent}{docstring(('word ' * 30)[:size], indent)}".splitlines()
+        assert max(map(len, lines)) <= WIDTH
+        assert (lines[-1].strip() == '"""') == (len(lines) > 1)
+        shapes.add(len(lines))
+    assert shapes == {1, 3}
 
 
 @pytest.mark.anyio

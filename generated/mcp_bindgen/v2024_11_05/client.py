@@ -24,8 +24,8 @@ class Client(BaseClient):
         ref: types.PromptReference | types.ResourceReference,
         argument: types.CompleteRequestParamsArgument,
     ) -> types.CompleteResult:
-        """Send `completion/complete`: ask the server to complete an argument of a prompt, or a variable of a
-        resource template, while the user types it.
+        """Send `completion/complete`: ask the server to complete an argument of a prompt, or a variable of
+        a resource template, while the user types it.
 
         Args:
             ref: Prompt or resource that has the argument.
@@ -108,8 +108,8 @@ class Client(BaseClient):
         return await self.call(methods.READ_RESOURCE, types.ReadResourceRequestParams(uri=uri))
 
     async def subscribe(self, uri: str) -> types.EmptyResult:
-        """Send `resources/subscribe`: ask the server to notify the client of every change of a resource, until
-        the client unsubscribes.
+        """Send `resources/subscribe`: ask the server to notify the client of every change of a resource,
+        until the client unsubscribes.
 
         Needs the capability `resources.subscribe` of the server.
 
@@ -153,7 +153,8 @@ class Client(BaseClient):
 
         Args:
             name: Name of the tool, from `tools/list`.
-            arguments: Arguments by name, as the tool's `input_schema` describes them; absent means none.
+            arguments: Arguments by name, as the tool's `input_schema` describes them; absent means
+                none.
         """
         return await self.call(methods.CALL_TOOL, types.CallToolRequestParams(name=name, arguments=arguments))
 
@@ -174,8 +175,8 @@ class Client(BaseClient):
                 yield item
 
     async def notify_roots_list_changed(self, *, meta: dict[str, Json] | None = None) -> None:
-        """Send `notifications/roots/list_changed`: tell the server that the client's roots have changed, so that
-        the server sends `roots/list` again.
+        """Send `notifications/roots/list_changed`: tell the server that the client's roots have changed,
+        so that the server sends `roots/list` again.
 
         Needs the capability `roots.list_changed` of the client.
 

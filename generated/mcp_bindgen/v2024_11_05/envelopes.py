@@ -73,8 +73,8 @@ class CallToolRequest(Model):
 
 
 class CancelledNotification(Model):
-    """Tell the receiver to cancel an earlier request of the sender, which ignores its result. It may arrive too
-    late. It cannot cancel `initialize`.
+    """Tell the receiver to cancel an earlier request of the sender, which ignores its result. It may
+    arrive too late. It cannot cancel `initialize`.
     """
 
     method: Literal["notifications/cancelled"] = "notifications/cancelled"
@@ -85,8 +85,8 @@ class CancelledNotification(Model):
 
 
 class CompleteRequest(Model):
-    """Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user
-    types it.
+    """Ask the server to complete an argument of a prompt, or a variable of a resource template, while the
+    user types it.
     """
 
     method: Literal["completion/complete"] = "completion/complete"
@@ -97,8 +97,8 @@ class CompleteRequest(Model):
 
 
 class CreateMessageRequest(Model):
-    """Ask the client to sample a model: the model writes the next message of a conversation. The client chooses
-    the model and lets the user review the request first.
+    """Ask the client to sample a model: the model writes the next message of a conversation. The client
+    chooses the model and lets the user review the request first.
     """
 
     method: Literal["sampling/createMessage"] = "sampling/createMessage"
@@ -119,8 +119,8 @@ class GetPromptRequest(Model):
 
 
 class InitializeRequest(Model):
-    """Open a connection: the client proposes a protocol revision and declares its capabilities. Send it before
-    every other request.
+    """Open a connection: the client proposes a protocol revision and declares its capabilities. Send it
+    before every other request.
     """
 
     method: Literal["initialize"] = "initialize"
@@ -131,7 +131,9 @@ class InitializeRequest(Model):
 
 
 class InitializedNotification(Model):
-    """Tell the server that the client has received the result of `initialize`, so normal operation may begin."""
+    """Tell the server that the client has received the result of `initialize`, so normal operation may
+    begin.
+    """
 
     method: Literal["notifications/initialized"] = "notifications/initialized"
     """Name of the method on the wire."""
@@ -281,8 +283,8 @@ class ListToolsRequest(Model):
 
 
 class LoggingMessageNotification(Model):
-    """Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without it,
-    the server decides.
+    """Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without
+    it, the server decides.
     """
 
     method: Literal["notifications/message"] = "notifications/message"
@@ -314,7 +316,9 @@ class NotificationParams(Model):
 
 
 class PaginatedRequest(Model):
-    """Base of requests for paginated lists. Repeat the request with each `next_cursor` until a page has none."""
+    """Base of requests for paginated lists. Repeat the request with each `next_cursor` until a page has
+    none.
+    """
 
     method: str
     """Name of the method on the wire."""
@@ -341,8 +345,8 @@ class PaginatedResult(Model):
 
 
 class PingRequest(Model):
-    """Check that the other side, client or server, still responds. Without a response in reasonable time, the
-    sender may close the connection.
+    """Check that the other side, client or server, still responds. Without a response in reasonable time,
+    the sender may close the connection.
     """
 
     method: Literal["ping"] = "ping"
@@ -353,8 +357,8 @@ class PingRequest(Model):
 
 
 class ProgressNotification(Model):
-    """Tell the sender of a request with a `progress_token` about its progress. Clients and servers may send it,
-    until they send the response.
+    """Tell the sender of a request with a `progress_token` about its progress. Clients and servers may
+    send it, until they send the response.
     """
 
     method: Literal["notifications/progress"] = "notifications/progress"
@@ -365,8 +369,8 @@ class ProgressNotification(Model):
 
 
 class PromptListChangedNotification(Model):
-    """Tell the client that the server's list of prompts has changed, so that the client lists them again. No
-    subscription is needed.
+    """Tell the client that the server's list of prompts has changed, so that the client lists them again.
+    No subscription is needed.
     """
 
     method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
@@ -418,7 +422,9 @@ class ResourceContents(Model):
 
 
 class ResourceListChangedNotification(Model):
-    """Tell the client that the server's list of resources has changed, so that the client lists them again."""
+    """Tell the client that the server's list of resources has changed, so that the client lists them
+    again.
+    """
 
     method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
     """Name of the method on the wire."""

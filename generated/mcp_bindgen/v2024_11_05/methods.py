@@ -22,8 +22,8 @@ COMPLETE: Final[RequestMethod[types.CompleteRequestParams, types.CompleteResult]
         max_items=100,
     ),
 )
-"""Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user types
-it.
+"""Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user
+types it.
 """
 
 INITIALIZE: Final[RequestMethod[types.InitializeRequestParams, types.InitializeResult]] = RequestMethod(
@@ -32,8 +32,8 @@ INITIALIZE: Final[RequestMethod[types.InitializeRequestParams, types.InitializeR
     params=types.InitializeRequestParams,
     result=types.InitializeResult,
 )
-"""Open a connection: the client proposes a protocol revision and declares its capabilities. Send it before every
-other request. The runtime sends it when a client connects.
+"""Open a connection: the client proposes a protocol revision and declares its capabilities. Send it before
+every other request. The runtime sends it when a client connects.
 """
 
 SET_LEVEL: Final[RequestMethod[types.SetLevelRequestParams, types.EmptyResult]] = RequestMethod(
@@ -52,8 +52,9 @@ CANCELLED: Final[Notification[types.CancelledNotificationParams]] = Notification
     sender="both",
     params=types.CancelledNotificationParams,
 )
-"""Tell the receiver to cancel an earlier request of the sender, which ignores its result. It may arrive too
-late. It cannot cancel `initialize`. The runtime sends it when a call is cancelled or takes too long.
+"""Tell the receiver to cancel an earlier request of the sender, which ignores its result. It may arrive
+too late. It cannot cancel `initialize`. The runtime sends it when a call is cancelled or takes too
+long.
 """
 
 INITIALIZED: Final[Notification[types.InitializedNotificationParams]] = Notification(
@@ -62,8 +63,8 @@ INITIALIZED: Final[Notification[types.InitializedNotificationParams]] = Notifica
     params=types.InitializedNotificationParams,
     params_required=False,
 )
-"""Tell the server that the client has received the result of `initialize`, so normal operation may begin. The
-runtime sends it when a client connects.
+"""Tell the server that the client has received the result of `initialize`, so normal operation may begin.
+The runtime sends it when a client connects.
 """
 
 LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = Notification(
@@ -74,8 +75,8 @@ LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = N
         "server": ("server", "logging"),
     },
 )
-"""Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without it, the
-server decides.
+"""Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without it,
+the server decides.
 """
 
 PROGRESS: Final[Notification[types.ProgressNotificationParams]] = Notification(
@@ -83,8 +84,8 @@ PROGRESS: Final[Notification[types.ProgressNotificationParams]] = Notification(
     sender="both",
     params=types.ProgressNotificationParams,
 )
-"""Tell the sender of a request with a `progress_token` about its progress. Clients and servers may send it,
-until they send the response. The runtime sends it when a handler reports progress.
+"""Tell the sender of a request with a `progress_token` about its progress. Clients and servers may send
+it, until they send the response. The runtime sends it when a handler reports progress.
 """
 
 PROMPT_LIST_CHANGED: Final[Notification[types.PromptListChangedNotificationParams]] = Notification(
@@ -150,8 +151,8 @@ PING: Final[RequestMethod[types.PingRequestParams, types.EmptyResult]] = Request
     result=types.EmptyResult,
     params_required=False,
 )
-"""Check that the other side, client or server, still responds. Without a response in reasonable time, the sender
-may close the connection.
+"""Check that the other side, client or server, still responds. Without a response in reasonable time, the
+sender may close the connection.
 """
 
 GET_PROMPT: Final[RequestMethod[types.GetPromptRequestParams, types.GetPromptResult]] = RequestMethod(
@@ -266,8 +267,8 @@ CREATE_MESSAGE: Final[RequestMethod[types.CreateMessageRequestParams, types.Crea
         },
     )
 )
-"""Ask the client to sample a model: the model writes the next message of a conversation. The client chooses the
-model and lets the user review the request first.
+"""Ask the client to sample a model: the model writes the next message of a conversation. The client
+chooses the model and lets the user review the request first.
 """
 
 CALL_TOOL: Final[RequestMethod[types.CallToolRequestParams, types.CallToolResult]] = RequestMethod(

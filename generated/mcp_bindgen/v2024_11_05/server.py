@@ -27,8 +27,8 @@ class Context(BaseContext):
         return await self.call(methods.PING, types.PingRequestParams(meta=meta))
 
     async def list_roots(self, *, meta: types.RequestMeta | None = None) -> types.ListRootsResult:
-        """Send `roots/list`: ask the client for its roots: the directories and files that the server may work
-        in.
+        """Send `roots/list`: ask the client for its roots: the directories and files that the server may
+        work in.
 
         Needs the capability `roots` of the client.
 
@@ -49,8 +49,9 @@ class Context(BaseContext):
         system_prompt: str | None = None,
         temperature: int | float | None = None,
     ) -> types.CreateMessageResult:
-        """Send `sampling/createMessage`: ask the client to sample a model: the model writes the next message of
-        a conversation. The client chooses the model and lets the user review the request first.
+        """Send `sampling/createMessage`: ask the client to sample a model: the model writes the next
+        message of a conversation. The client chooses the model and lets the user review the request
+        first.
 
         Needs the capability `sampling` of the client.
 
@@ -60,11 +61,12 @@ class Context(BaseContext):
             include_context: Context to add to the prompt: `none`, or the context of `thisServer` or
                 `allServers`; the client may ignore it.
             metadata: Data for the model's provider, in a format that the provider defines.
-            model_preferences: Preferred model names, cost, speed and intelligence; the client may ignore
-                them.
+            model_preferences: Preferred model names, cost, speed and intelligence; the client may
+                ignore them.
             stop_sequences: Texts that end generation when the model writes one of them.
             system_prompt: Suggested system prompt; the client may change or ignore it.
-            temperature: Sampling temperature, on the provider's scale; absent means that the client decides.
+            temperature: Sampling temperature, on the provider's scale; absent means that the client
+                decides.
         """
         return await self.call(
             methods.CREATE_MESSAGE,
@@ -83,8 +85,8 @@ class Context(BaseContext):
     async def notify_logging_message(
         self, level: types.LoggingLevel, data: Json, *, logger: str | None = None
     ) -> None:
-        """Send `notifications/message`: pass a log message of the server to the client. `logging/setLevel` sets
-        the lowest severity; without it, the server decides.
+        """Send `notifications/message`: pass a log message of the server to the client. `logging/setLevel`
+        sets the lowest severity; without it, the server decides.
 
         Needs the capability `logging` of the server.
 
@@ -110,8 +112,8 @@ class Context(BaseContext):
         await self.notify(methods.PROMPT_LIST_CHANGED, types.PromptListChangedNotificationParams(meta=meta))
 
     async def notify_resource_list_changed(self, *, meta: dict[str, Json] | None = None) -> None:
-        """Send `notifications/resources/list_changed`: tell the client that the server's list of resources has
-        changed, so that the client lists them again.
+        """Send `notifications/resources/list_changed`: tell the client that the server's list of resources
+        has changed, so that the client lists them again.
 
         Needs the capability `resources.list_changed` of the server.
 
@@ -134,8 +136,8 @@ class Context(BaseContext):
         await self.notify(methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri))
 
     async def notify_tool_list_changed(self, *, meta: dict[str, Json] | None = None) -> None:
-        """Send `notifications/tools/list_changed`: tell the client that the server's list of tools has changed,
-        so that the client lists them again.
+        """Send `notifications/tools/list_changed`: tell the client that the server's list of tools has
+        changed, so that the client lists them again.
 
         Needs the capability `tools.list_changed` of the server.
 
@@ -250,7 +252,8 @@ class Server(BaseServer):
         raise MethodNotFound(methods.READ_RESOURCE.name)
 
     def subscribe(self, params: types.SubscribeRequestParams, ctx: Context) -> Returns[types.EmptyResult]:
-        """Return an empty result; from now on notify the client of every change of the resource `params.uri`.
+        """Return an empty result; from now on notify the client of every change of the resource
+        `params.uri`.
 
         Called for `resources/subscribe`; overriding it declares the capability `resources.subscribe`.
         """
@@ -273,8 +276,8 @@ class Server(BaseServer):
         raise MethodNotFound(methods.UNSUBSCRIBE.name)
 
     def call_tool(self, params: types.CallToolRequestParams, ctx: Context) -> Returns[types.CallToolResult]:
-        """Return the output of the tool `params.name`, called with `params.arguments`; set `is_error` if the
-        tool fails.
+        """Return the output of the tool `params.name`, called with `params.arguments`; set `is_error` if
+        the tool fails.
 
         Called for `tools/call`; overriding it declares the capability `tools`.
         """

@@ -72,8 +72,8 @@ class CancelledNotificationParams(Model):
 
 
 class ClientCapabilities(Model):
-    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may declare
-    further capabilities.
+    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may
+    declare further capabilities.
     """
 
     experimental: dict[str, dict[str, Json]] | None = None
@@ -167,8 +167,8 @@ class CreateMessageRequestParams(Model):
 
 
 class CreateMessageResult(Model):
-    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before the
-    server gets it.
+    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before
+    the server gets it.
     """
 
     content: _Annotated[TextContent | ImageContent, Field(discriminator="type")]
@@ -181,7 +181,8 @@ class CreateMessageResult(Model):
     """Role of the message, normally `assistant`."""
 
     stop_reason: str | None = None
-    """Reason why generation ended, such as `"endTurn"`, `"stopSequence"` or `"maxTokens"`; absent if unknown.
+    """Reason why generation ended, such as `"endTurn"`, `"stopSequence"` or `"maxTokens"`; absent if
+    unknown.
     """
 
     meta: dict[str, Json] | None = None
@@ -241,8 +242,8 @@ class ImageContent(Model):
 
 
 class Implementation(Model):
-    """Name and version of a client or server program. The program states them itself, so do not base decisions
-    about trust on them.
+    """Name and version of a client or server program. The program states them itself, so do not base
+    decisions about trust on them.
     """
 
     name: str
@@ -266,7 +267,9 @@ class InitializeRequestParams(Model):
 
 
 class InitializeResult(Model):
-    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the server."""
+    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the
+    server.
+    """
 
     capabilities: ServerCapabilities
     """Optional features of the server; features that are absent stay unused."""
@@ -413,13 +416,14 @@ class ModelHint(Model):
     """Preferred model or family of models. The client defines the meaning of keys besides `name`."""
 
     name: str | None = None
-    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another provider.
+    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another
+    provider.
     """
 
 
 class ModelPreferences(Model):
-    """Preferences of the server for the sampled model: model names and three weights. The client may ignore
-    them.
+    """Preferences of the server for the sampled model: model names and three weights. The client may
+    ignore them.
     """
 
     cost_priority: _Annotated[Number | None, Field(ge=0, le=1)] = None
@@ -497,7 +501,9 @@ class PromptListChangedNotificationParams(Model):
 
 
 class PromptMessage(Model):
-    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
+    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed
+    resources.
+    """
 
     content: _Annotated[TextContent | ImageContent | EmbeddedResource, Field(discriminator="type")]
     """Content of the message: text, an image or an embedded resource."""
@@ -817,8 +823,8 @@ LoggingLevel = TypeAliasType(
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | Integer)
-"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
-requests.
+"""Token that links progress notifications to a request: a string or an integer, unique among the sender's
+open requests.
 """
 
 

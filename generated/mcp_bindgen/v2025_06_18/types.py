@@ -115,8 +115,8 @@ class CancelledNotificationParams(Model):
 
 
 class ClientCapabilities(Model):
-    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may declare
-    further capabilities.
+    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may
+    declare further capabilities.
     """
 
     elicitation: dict[str, Json] | None = None
@@ -223,8 +223,8 @@ class CreateMessageRequestParams(Model):
 
 
 class CreateMessageResult(Model):
-    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before the
-    server gets it.
+    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before
+    the server gets it.
     """
 
     content: Annotated[TextContent | ImageContent | AudioContent, Field(discriminator="type")]
@@ -237,7 +237,8 @@ class CreateMessageResult(Model):
     """Role of the message, normally `assistant`."""
 
     stop_reason: str | None = None
-    """Reason why generation ended, such as `"endTurn"`, `"stopSequence"` or `"maxTokens"`; absent if unknown.
+    """Reason why generation ended, such as `"endTurn"`, `"stopSequence"` or `"maxTokens"`; absent if
+    unknown.
     """
 
     meta: dict[str, Json] | None = None
@@ -291,7 +292,8 @@ class ElicitResult(Model):
     """Result of `elicitation/create`: the user's choice and the entered values."""
 
     action: Literal["accept", "decline", "cancel"]
-    """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a choice.
+    """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a
+    choice.
     """
 
     content: dict[str, str | Number | Boolean] | None = None
@@ -379,8 +381,8 @@ class ImageContent(Model):
 
 
 class Implementation(Model):
-    """Name and version of a client or server program. The program states them itself, so do not base decisions
-    about trust on them.
+    """Name and version of a client or server program. The program states them itself, so do not base
+    decisions about trust on them.
     """
 
     name: str
@@ -407,7 +409,9 @@ class InitializeRequestParams(Model):
 
 
 class InitializeResult(Model):
-    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the server."""
+    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the
+    server.
+    """
 
     capabilities: ServerCapabilities
     """Optional features of the server; features that are absent stay unused."""
@@ -554,13 +558,14 @@ class ModelHint(Model):
     """Preferred model or family of models. The client defines the meaning of keys besides `name`."""
 
     name: str | None = None
-    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another provider.
+    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another
+    provider.
     """
 
 
 class ModelPreferences(Model):
-    """Preferences of the server for the sampled model: model names and three weights. The client may ignore
-    them.
+    """Preferences of the server for the sampled model: model names and three weights. The client may
+    ignore them.
     """
 
     cost_priority: Annotated[Number | None, Field(ge=0, le=1)] = None
@@ -669,7 +674,9 @@ class PromptListChangedNotificationParams(Model):
 
 
 class PromptMessage(Model):
-    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
+    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed
+    resources.
+    """
 
     content: ContentBlock
     """Content of the message: text, an image, audio, a resource link or an embedded resource."""
@@ -1006,7 +1013,8 @@ class Tool(Model):
     """Purpose of the tool and when to use it; may be shown to the model as a hint."""
 
     output_schema: ToolOutputSchema | None = None
-    """JSON Schema of `structured_content` in the tool's results, which is an object; absent means no schema.
+    """JSON Schema of `structured_content` in the tool's results, which is an object; absent means no
+    schema.
     """
 
     title: str | None = None
@@ -1031,18 +1039,18 @@ class Tool(Model):
 
 
 class ToolAnnotations(Model):
-    """Hints about the behaviour of a tool. They may be wrong: do not base decisions on the hints of an untrusted
-    server.
+    """Hints about the behaviour of a tool. They may be wrong: do not base decisions on the hints of an
+    untrusted server.
     """
 
     destructive_hint: Boolean | None = None
-    """True if the tool may delete or overwrite data, false if it only adds; absent means true. Irrelevant for a
-    read-only tool.
+    """True if the tool may delete or overwrite data, false if it only adds; absent means true. Irrelevant
+    for a read-only tool.
     """
 
     idempotent_hint: Boolean | None = None
-    """True if a repeated call with equal arguments has no further effect; absent means false. Irrelevant for a
-    read-only tool.
+    """True if a repeated call with equal arguments has no further effect; absent means false. Irrelevant
+    for a read-only tool.
     """
 
     open_world_hint: Boolean | None = None
@@ -1128,8 +1136,8 @@ ContentBlock = TypeAliasType(
         Field(discriminator="type"),
     ],
 )
-"""One block of content in a prompt or tool result: text, an image, audio, a link to a resource, or an embedded
-resource.
+"""One block of content in a prompt or tool result: text, an image, audio, a link to a resource, or an
+embedded resource.
 """
 
 
@@ -1152,8 +1160,8 @@ PrimitiveSchemaDefinition = TypeAliasType(
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | Integer)
-"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
-requests.
+"""Token that links progress notifications to a request: a string or an integer, unique among the sender's
+open requests.
 """
 
 

@@ -29,8 +29,8 @@ class Client(BaseClient):
         context: types.CompleteRequestParamsContext | None = None,
         meta: types.RequestMeta | None = None,
     ) -> types.CompleteResult:
-        """Send `completion/complete`: ask the server to complete an argument of a prompt, or a variable of a
-        resource template, while the user types it.
+        """Send `completion/complete`: ask the server to complete an argument of a prompt, or a variable of
+        a resource template, while the user types it.
 
         Needs the capability `completions` of the server.
 
@@ -135,8 +135,8 @@ class Client(BaseClient):
         return await self.call(methods.READ_RESOURCE, types.ReadResourceRequestParams(uri=uri, meta=meta))
 
     async def subscribe(self, uri: str, *, meta: types.RequestMeta | None = None) -> types.EmptyResult:
-        """Send `resources/subscribe`: ask the server to notify the client of every change of a resource, until
-        the client unsubscribes.
+        """Send `resources/subscribe`: ask the server to notify the client of every change of a resource,
+        until the client unsubscribes.
 
         Needs the capability `resources.subscribe` of the server.
 
@@ -179,8 +179,8 @@ class Client(BaseClient):
         return await self.call(methods.UNSUBSCRIBE, types.UnsubscribeRequestParams(uri=uri, meta=meta))
 
     async def cancel_task(self, task_id: str) -> types.CancelTaskResult:
-        """Send `tasks/cancel`: ask the side that runs a task to stop it; clients and servers may send it. A task
-        that has ended is refused with -32602.
+        """Send `tasks/cancel`: ask the side that runs a task to stop it; clients and servers may send it.
+        A task that has ended is refused with -32602.
 
         Needs the capability `tasks.cancel` of the server.
 
@@ -190,8 +190,8 @@ class Client(BaseClient):
         return await self.call(methods.CANCEL_TASK, types.CancelTaskRequestParams(task_id=task_id))
 
     async def get_task(self, task_id: str) -> types.GetTaskResult:
-        """Send `tasks/get`: ask the side that runs a task for its state; clients and servers may send it. Wait
-        at least `poll_interval` between two requests.
+        """Send `tasks/get`: ask the side that runs a task for its state; clients and servers may send it.
+        Wait at least `poll_interval` between two requests.
 
         Needs the capability `tasks` of the server.
 
@@ -203,8 +203,8 @@ class Client(BaseClient):
     async def list_tasks(
         self, cursor: str | None = None, *, meta: types.RequestMeta | None = None
     ) -> types.ListTasksResult:
-        """Send `tasks/list`: ask the receiver, client or server, for one page of the tasks that it runs for the
-        sender. Experimental, and only in revision 2025-11-25.
+        """Send `tasks/list`: ask the receiver, client or server, for one page of the tasks that it runs
+        for the sender. Experimental, and only in revision 2025-11-25.
 
         Needs the capability `tasks.list_` of the server.
 
@@ -221,8 +221,8 @@ class Client(BaseClient):
                 yield item
 
     async def get_task_payload(self, task_id: str) -> types.GetTaskPayloadResult:
-        """Send `tasks/result`: ask the side that runs a task for the task's final result; clients and servers
-        may send it. The response waits until the task has ended.
+        """Send `tasks/result`: ask the side that runs a task for the task's final result; clients and
+        servers may send it. The response waits until the task has ended.
 
         Needs the capability `tasks` of the server.
 
@@ -245,7 +245,8 @@ class Client(BaseClient):
 
         Args:
             name: Name of the tool, from `tools/list`.
-            arguments: Arguments by name, as the tool's `input_schema` describes them; absent means none.
+            arguments: Arguments by name, as the tool's `input_schema` describes them; absent means
+                none.
             task: Runs the call as a task, which returns a `CreateTaskResult` at once; absent means an
                 ordinary call.
             meta: Metadata of the request; a `progress_token` here asks for progress notifications.
@@ -275,8 +276,8 @@ class Client(BaseClient):
                 yield item
 
     async def notify_roots_list_changed(self, *, meta: dict[str, Json] | None = None) -> None:
-        """Send `notifications/roots/list_changed`: tell the server that the client's roots have changed, so that
-        the server sends `roots/list` again.
+        """Send `notifications/roots/list_changed`: tell the server that the client's roots have changed,
+        so that the server sends `roots/list` again.
 
         Needs the capability `roots.list_changed` of the client.
 
@@ -307,11 +308,12 @@ class Client(BaseClient):
             last_updated_at: Time of the task's last change, in ISO 8601.
             status: Status of the task.
             task_id: Id of the task.
-            ttl: Time in milliseconds that the task is kept after its creation; null means without limit.
-            poll_interval: Suggested interval between `tasks/get` requests, in milliseconds; absent means that
-                the sender decides.
-            status_message: Message for users about the status, such as the cause of a failure; absent means
-                none.
+            ttl: Time in milliseconds that the task is kept after its creation; null means without
+                limit.
+            poll_interval: Suggested interval between `tasks/get` requests, in milliseconds; absent
+                means that the sender decides.
+            status_message: Message for users about the status, such as the cause of a failure; absent
+                means none.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
         await self.notify(

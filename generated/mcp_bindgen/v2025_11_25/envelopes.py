@@ -111,8 +111,8 @@ class CancelTaskRequest(Model):
 
 
 class CancelledNotification(Model):
-    """Tell the receiver to cancel an earlier request of the sender. It may arrive too late. It cannot cancel
-    `initialize`, and tasks are cancelled with `tasks/cancel`.
+    """Tell the receiver to cancel an earlier request of the sender. It may arrive too late. It cannot
+    cancel `initialize`, and tasks are cancelled with `tasks/cancel`.
     """
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -126,8 +126,8 @@ class CancelledNotification(Model):
 
 
 class CompleteRequest(Model):
-    """Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user
-    types it.
+    """Ask the server to complete an argument of a prompt, or a variable of a resource template, while the
+    user types it.
     """
 
     id: RequestId
@@ -144,8 +144,8 @@ class CompleteRequest(Model):
 
 
 class CreateMessageRequest(Model):
-    """Ask the client to sample a model: the model writes the next message of a conversation. The client chooses
-    the model and lets the user review the request first.
+    """Ask the client to sample a model: the model writes the next message of a conversation. The client
+    chooses the model and lets the user review the request first.
     """
 
     id: RequestId
@@ -220,8 +220,8 @@ class GetPromptRequest(Model):
 
 
 class GetTaskPayloadRequest(Model):
-    """Ask the side that runs a task for the task's final result; clients and servers may send it. The response
-    waits until the task has ended.
+    """Ask the side that runs a task for the task's final result; clients and servers may send it. The
+    response waits until the task has ended.
     """
 
     id: RequestId
@@ -263,8 +263,8 @@ class Icons(Model):
 
 
 class InitializeRequest(Model):
-    """Open a connection: the client proposes a protocol revision and declares its capabilities. Send it before
-    every other request.
+    """Open a connection: the client proposes a protocol revision and declares its capabilities. Send it
+    before every other request.
     """
 
     id: RequestId
@@ -281,7 +281,9 @@ class InitializeRequest(Model):
 
 
 class InitializedNotification(Model):
-    """Tell the server that the client has received the result of `initialize`, so normal operation may begin."""
+    """Tell the server that the client has received the result of `initialize`, so normal operation may
+    begin.
+    """
 
     jsonrpc: Literal["2.0"] = "2.0"
     """The JSON-RPC version, always `2.0`."""
@@ -413,8 +415,8 @@ class ListRootsRequest(Model):
 
 
 class ListTasksRequest(Model):
-    """Ask the receiver, client or server, for one page of the tasks that it runs for the sender. Experimental,
-    and only in revision 2025-11-25.
+    """Ask the receiver, client or server, for one page of the tasks that it runs for the sender.
+    Experimental, and only in revision 2025-11-25.
     """
 
     id: RequestId
@@ -447,8 +449,8 @@ class ListToolsRequest(Model):
 
 
 class LoggingMessageNotification(Model):
-    """Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without it,
-    the server decides.
+    """Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without
+    it, the server decides.
     """
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -472,7 +474,9 @@ class Notification(Model):
 
 
 class PaginatedRequest(Model):
-    """Base of requests for paginated lists. Repeat the request with each `next_cursor` until a page has none."""
+    """Base of requests for paginated lists. Repeat the request with each `next_cursor` until a page has
+    none.
+    """
 
     id: RequestId
     """Id of the request, repeated in its response; unique among the sender's open requests."""
@@ -498,8 +502,8 @@ class PaginatedResult(Model):
 
 
 class PingRequest(Model):
-    """Check that the other side, client or server, still responds. Without a response in reasonable time, the
-    sender may close the connection.
+    """Check that the other side, client or server, still responds. Without a response in reasonable time,
+    the sender may close the connection.
     """
 
     id: RequestId
@@ -516,8 +520,8 @@ class PingRequest(Model):
 
 
 class ProgressNotification(Model):
-    """Tell the sender of a request with a `progress_token` about its progress. Clients and servers may send it,
-    until the response or, with a task, until the task ends.
+    """Tell the sender of a request with a `progress_token` about its progress. Clients and servers may
+    send it, until the response or, with a task, until the task ends.
     """
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -531,8 +535,8 @@ class ProgressNotification(Model):
 
 
 class PromptListChangedNotification(Model):
-    """Tell the client that the server's list of prompts has changed, so that the client lists them again. No
-    subscription is needed.
+    """Tell the client that the server's list of prompts has changed, so that the client lists them again.
+    No subscription is needed.
     """
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -592,7 +596,9 @@ class ResourceContents(Model):
 
 
 class ResourceListChangedNotification(Model):
-    """Tell the client that the server's list of resources has changed, so that the client lists them again."""
+    """Tell the client that the server's list of resources has changed, so that the client lists them
+    again.
+    """
 
     jsonrpc: Literal["2.0"] = "2.0"
     """The JSON-RPC version, always `2.0`."""
@@ -676,7 +682,8 @@ class TaskAugmentedRequestParams(Model):
     """Base of the parameters of requests that may run as tasks."""
 
     task: TaskMetadata | None = None
-    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary request.
+    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary
+    request.
     """
 
     meta: RequestMeta | None = None

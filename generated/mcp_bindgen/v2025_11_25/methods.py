@@ -27,8 +27,8 @@ COMPLETE: Final[RequestMethod[types.CompleteRequestParams, types.CompleteResult]
         "client": ("server", "completions"),
     },
 )
-"""Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user types
-it.
+"""Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user
+types it.
 """
 
 ELICIT: Final[
@@ -56,8 +56,8 @@ INITIALIZE: Final[RequestMethod[types.InitializeRequestParams, types.InitializeR
     params=types.InitializeRequestParams,
     result=types.InitializeResult,
 )
-"""Open a connection: the client proposes a protocol revision and declares its capabilities. Send it before every
-other request. The runtime sends it when a client connects.
+"""Open a connection: the client proposes a protocol revision and declares its capabilities. Send it before
+every other request. The runtime sends it when a client connects.
 """
 
 SET_LEVEL: Final[RequestMethod[types.SetLevelRequestParams, types.EmptyResult]] = RequestMethod(
@@ -77,8 +77,8 @@ CANCELLED: Final[Notification[types.CancelledNotificationParams]] = Notification
     params=types.CancelledNotificationParams,
 )
 """Tell the receiver to cancel an earlier request of the sender. It may arrive too late. It cannot cancel
-`initialize`, and tasks are cancelled with `tasks/cancel`. The runtime sends it when a call is cancelled or
-takes too long.
+`initialize`, and tasks are cancelled with `tasks/cancel`. The runtime sends it when a call is cancelled
+or takes too long.
 """
 
 ELICITATION_COMPLETE: Final[Notification[types.ElicitationCompleteNotificationParams]] = Notification(
@@ -97,8 +97,8 @@ INITIALIZED: Final[Notification[types.NotificationParams]] = Notification(
     params=types.NotificationParams,
     params_required=False,
 )
-"""Tell the server that the client has received the result of `initialize`, so normal operation may begin. The
-runtime sends it when a client connects.
+"""Tell the server that the client has received the result of `initialize`, so normal operation may begin.
+The runtime sends it when a client connects.
 """
 
 LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = Notification(
@@ -109,8 +109,8 @@ LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = N
         "server": ("server", "logging"),
     },
 )
-"""Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without it, the
-server decides.
+"""Pass a log message of the server to the client. `logging/setLevel` sets the lowest severity; without it,
+the server decides.
 """
 
 PROGRESS: Final[Notification[types.ProgressNotificationParams]] = Notification(
@@ -118,8 +118,9 @@ PROGRESS: Final[Notification[types.ProgressNotificationParams]] = Notification(
     sender="both",
     params=types.ProgressNotificationParams,
 )
-"""Tell the sender of a request with a `progress_token` about its progress. Clients and servers may send it,
-until the response or, with a task, until the task ends. The runtime sends it when a handler reports progress.
+"""Tell the sender of a request with a `progress_token` about its progress. Clients and servers may send
+it, until the response or, with a task, until the task ends. The runtime sends it when a handler reports
+progress.
 """
 
 PROMPT_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
@@ -196,8 +197,8 @@ PING: Final[RequestMethod[types.RequestParams, types.EmptyResult]] = RequestMeth
     result=types.EmptyResult,
     params_required=False,
 )
-"""Check that the other side, client or server, still responds. Without a response in reasonable time, the sender
-may close the connection.
+"""Check that the other side, client or server, still responds. Without a response in reasonable time, the
+sender may close the connection.
 """
 
 GET_PROMPT: Final[RequestMethod[types.GetPromptRequestParams, types.GetPromptResult]] = RequestMethod(
@@ -326,8 +327,8 @@ CREATE_MESSAGE: Final[
         Need("tools", ("client", "sampling", "tools")),
     ),
 )
-"""Ask the client to sample a model: the model writes the next message of a conversation. The client chooses the
-model and lets the user review the request first.
+"""Ask the client to sample a model: the model writes the next message of a conversation. The client
+chooses the model and lets the user review the request first.
 """
 
 CANCEL_TASK: Final[RequestMethod[types.CancelTaskRequestParams, types.CancelTaskResult]] = RequestMethod(
@@ -340,8 +341,8 @@ CANCEL_TASK: Final[RequestMethod[types.CancelTaskRequestParams, types.CancelTask
         "server": ("client", "tasks", "cancel"),
     },
 )
-"""Ask the side that runs a task to stop it; clients and servers may send it. A task that has ended is refused
-with -32602.
+"""Ask the side that runs a task to stop it; clients and servers may send it. A task that has ended is
+refused with -32602.
 """
 
 GET_TASK: Final[RequestMethod[types.GetTaskRequestParams, types.GetTaskResult]] = RequestMethod(
@@ -354,8 +355,8 @@ GET_TASK: Final[RequestMethod[types.GetTaskRequestParams, types.GetTaskResult]] 
         "server": ("client", "tasks"),
     },
 )
-"""Ask the side that runs a task for its state; clients and servers may send it. Wait at least `poll_interval`
-between two requests.
+"""Ask the side that runs a task for its state; clients and servers may send it. Wait at least
+`poll_interval` between two requests.
 """
 
 LIST_TASKS: Final[RequestMethod[types.PaginatedRequestParams, types.ListTasksResult]] = RequestMethod(
@@ -370,8 +371,8 @@ LIST_TASKS: Final[RequestMethod[types.PaginatedRequestParams, types.ListTasksRes
     },
     items="tasks",
 )
-"""Ask the receiver, client or server, for one page of the tasks that it runs for the sender. Experimental, and
-only in revision 2025-11-25.
+"""Ask the receiver, client or server, for one page of the tasks that it runs for the sender. Experimental,
+and only in revision 2025-11-25.
 """
 
 GET_TASK_PAYLOAD: Final[RequestMethod[types.GetTaskPayloadRequestParams, types.GetTaskPayloadResult]] = (
@@ -386,8 +387,8 @@ GET_TASK_PAYLOAD: Final[RequestMethod[types.GetTaskPayloadRequestParams, types.G
         },
     )
 )
-"""Ask the side that runs a task for the task's final result; clients and servers may send it. The response waits
-until the task has ended.
+"""Ask the side that runs a task for the task's final result; clients and servers may send it. The response
+waits until the task has ended.
 """
 
 CALL_TOOL: Final[

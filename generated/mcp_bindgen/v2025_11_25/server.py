@@ -36,8 +36,8 @@ class Context(BaseContext):
         return await self.call(methods.PING, types.RequestParams(meta=meta))
 
     async def list_roots(self, *, meta: types.RequestMeta | None = None) -> types.ListRootsResult:
-        """Send `roots/list`: ask the client for its roots: the directories and files that the server may work
-        in.
+        """Send `roots/list`: ask the client for its roots: the directories and files that the server may
+        work in.
 
         Needs the capability `roots` of the client.
 
@@ -62,30 +62,32 @@ class Context(BaseContext):
         tools: list[types.Tool] | None = None,
         meta: types.RequestMeta | None = None,
     ) -> types.CreateMessageResult:
-        """Send `sampling/createMessage`: ask the client to sample a model: the model writes the next message of
-        a conversation. The client chooses the model and lets the user review the request first.
+        """Send `sampling/createMessage`: ask the client to sample a model: the model writes the next
+        message of a conversation. The client chooses the model and lets the user review the request
+        first.
 
         Needs the capability `sampling` of the client.
 
         Args:
             messages: Conversation to continue, oldest message first.
             max_tokens: Maximum number of tokens to generate; the client may stop earlier.
-            include_context: Context to add to the prompt; absent means `none`. `thisServer` and `allServers`
-                require the capability `sampling.context`.
+            include_context: Context to add to the prompt; absent means `none`. `thisServer` and
+                `allServers` require the capability `sampling.context`.
 
                 Deprecated since 2025-11-25: leave it out or send `none`.
             metadata: Data for the model's provider, in a format that the provider defines.
-            model_preferences: Preferred model names, cost, speed and intelligence; the client may ignore
-                them.
+            model_preferences: Preferred model names, cost, speed and intelligence; the client may
+                ignore them.
             stop_sequences: Texts that end generation when the model writes one of them.
             system_prompt: Suggested system prompt; the client may change or ignore it.
-            task: Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an
-                ordinary request.
-            temperature: Sampling temperature, on the provider's scale; absent means that the client decides.
-            tool_choice: Whether the model may or must call tools; absent means mode `auto`. Requires the
-                capability `sampling.tools`.
-            tools: Tools that the model may call. Requires the capability `sampling.tools`; other clients
-                reject the request.
+            task: Runs the request as a task, which returns a `CreateTaskResult` at once; absent means
+                an ordinary request.
+            temperature: Sampling temperature, on the provider's scale; absent means that the client
+                decides.
+            tool_choice: Whether the model may or must call tools; absent means mode `auto`. Requires
+                the capability `sampling.tools`.
+            tools: Tools that the model may call. Requires the capability `sampling.tools`; other
+                clients reject the request.
             meta: Metadata of the request; a `progress_token` here asks for progress notifications.
         """
         return await self.call(
@@ -107,8 +109,8 @@ class Context(BaseContext):
         )
 
     async def cancel_task(self, task_id: str) -> types.CancelTaskResult:
-        """Send `tasks/cancel`: ask the side that runs a task to stop it; clients and servers may send it. A task
-        that has ended is refused with -32602.
+        """Send `tasks/cancel`: ask the side that runs a task to stop it; clients and servers may send it.
+        A task that has ended is refused with -32602.
 
         Needs the capability `tasks.cancel` of the client.
 
@@ -118,8 +120,8 @@ class Context(BaseContext):
         return await self.call(methods.CANCEL_TASK, types.CancelTaskRequestParams(task_id=task_id))
 
     async def get_task(self, task_id: str) -> types.GetTaskResult:
-        """Send `tasks/get`: ask the side that runs a task for its state; clients and servers may send it. Wait
-        at least `poll_interval` between two requests.
+        """Send `tasks/get`: ask the side that runs a task for its state; clients and servers may send it.
+        Wait at least `poll_interval` between two requests.
 
         Needs the capability `tasks` of the client.
 
@@ -131,8 +133,8 @@ class Context(BaseContext):
     async def list_tasks(
         self, cursor: str | None = None, *, meta: types.RequestMeta | None = None
     ) -> types.ListTasksResult:
-        """Send `tasks/list`: ask the receiver, client or server, for one page of the tasks that it runs for the
-        sender. Experimental, and only in revision 2025-11-25.
+        """Send `tasks/list`: ask the receiver, client or server, for one page of the tasks that it runs
+        for the sender. Experimental, and only in revision 2025-11-25.
 
         Needs the capability `tasks.list_` of the client.
 
@@ -149,8 +151,8 @@ class Context(BaseContext):
                 yield item
 
     async def get_task_payload(self, task_id: str) -> types.GetTaskPayloadResult:
-        """Send `tasks/result`: ask the side that runs a task for the task's final result; clients and servers
-        may send it. The response waits until the task has ended.
+        """Send `tasks/result`: ask the side that runs a task for the task's final result; clients and
+        servers may send it. The response waits until the task has ended.
 
         Needs the capability `tasks` of the client.
 
@@ -160,8 +162,8 @@ class Context(BaseContext):
         return await self.call(methods.GET_TASK_PAYLOAD, types.GetTaskPayloadRequestParams(task_id=task_id))
 
     async def notify_elicitation_complete(self, elicitation_id: str) -> None:
-        """Send `notifications/elicitation/complete`: tell the client that the user has completed an elicitation
-        in URL mode. Servers need not send it.
+        """Send `notifications/elicitation/complete`: tell the client that the user has completed an
+        elicitation in URL mode. Servers need not send it.
 
         Needs the capability `elicitation.url` of the client.
 
@@ -181,8 +183,8 @@ class Context(BaseContext):
         logger: str | None = None,
         meta: dict[str, Json] | None = None,
     ) -> None:
-        """Send `notifications/message`: pass a log message of the server to the client. `logging/setLevel` sets
-        the lowest severity; without it, the server decides.
+        """Send `notifications/message`: pass a log message of the server to the client. `logging/setLevel`
+        sets the lowest severity; without it, the server decides.
 
         Needs the capability `logging` of the server.
 
@@ -209,8 +211,8 @@ class Context(BaseContext):
         await self.notify(methods.PROMPT_LIST_CHANGED, types.NotificationParams(meta=meta))
 
     async def notify_resource_list_changed(self, *, meta: dict[str, Json] | None = None) -> None:
-        """Send `notifications/resources/list_changed`: tell the client that the server's list of resources has
-        changed, so that the client lists them again.
+        """Send `notifications/resources/list_changed`: tell the client that the server's list of resources
+        has changed, so that the client lists them again.
 
         Needs the capability `resources.list_changed` of the server.
 
@@ -255,11 +257,12 @@ class Context(BaseContext):
             last_updated_at: Time of the task's last change, in ISO 8601.
             status: Status of the task.
             task_id: Id of the task.
-            ttl: Time in milliseconds that the task is kept after its creation; null means without limit.
-            poll_interval: Suggested interval between `tasks/get` requests, in milliseconds; absent means that
-                the sender decides.
-            status_message: Message for users about the status, such as the cause of a failure; absent means
-                none.
+            ttl: Time in milliseconds that the task is kept after its creation; null means without
+                limit.
+            poll_interval: Suggested interval between `tasks/get` requests, in milliseconds; absent
+                means that the sender decides.
+            status_message: Message for users about the status, such as the cause of a failure; absent
+                means none.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
         await self.notify(
@@ -277,8 +280,8 @@ class Context(BaseContext):
         )
 
     async def notify_tool_list_changed(self, *, meta: dict[str, Json] | None = None) -> None:
-        """Send `notifications/tools/list_changed`: tell the client that the server's list of tools has changed,
-        so that the client lists them again.
+        """Send `notifications/tools/list_changed`: tell the client that the server's list of tools has
+        changed, so that the client lists them again.
 
         Needs the capability `tools.list_changed` of the server.
 
@@ -398,7 +401,8 @@ class Server(BaseServer):
         raise MethodNotFound(methods.READ_RESOURCE.name)
 
     def subscribe(self, params: types.SubscribeRequestParams, ctx: Context) -> Returns[types.EmptyResult]:
-        """Return an empty result; from now on notify the client of every change of the resource `params.uri`.
+        """Return an empty result; from now on notify the client of every change of the resource
+        `params.uri`.
 
         Called for `resources/subscribe`; overriding it declares the capability `resources.subscribe`.
         """
@@ -457,8 +461,8 @@ class Server(BaseServer):
     def call_tool(
         self, params: types.CallToolRequestParams, ctx: Context
     ) -> Returns[types.CallToolResult | types.CreateTaskResult]:
-        """Return the output of the tool `params.name`, called with `params.arguments`; set `is_error` if the
-        tool fails.
+        """Return the output of the tool `params.name`, called with `params.arguments`; set `is_error` if
+        the tool fails.
 
         Called for `tools/call`; overriding it declares the capability `tools`.
         """

@@ -138,7 +138,8 @@ class CancelTaskResult(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender
+    decides.
     """
 
     status_message: str | None = None
@@ -155,8 +156,8 @@ class CancelledNotificationParams(Model):
     """Reason for logs or users; absent means not stated."""
 
     request_id: RequestId | None = None
-    """Id of an earlier request of the same sender; required for every request that is not a task, and never set
-    for tasks.
+    """Id of an earlier request of the same sender; required for every request that is not a task, and
+    never set for tasks.
     """
 
     meta: dict[str, Json] | None = None
@@ -164,8 +165,8 @@ class CancelledNotificationParams(Model):
 
 
 class ClientCapabilities(Model):
-    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may declare
-    further capabilities.
+    """Capabilities of a client, declared in `initialize`. An absent field means no support; clients may
+    declare further capabilities.
     """
 
     elicitation: ClientCapabilitiesElicitation | None = None
@@ -208,7 +209,8 @@ class ClientCapabilitiesSampling(Model):
     """Present if the client supports `include_context`; if absent, servers use `none` or omit it."""
 
     tools: dict[str, Json] | None = None
-    """Present if sampling requests may contain `tools` and `tool_choice`; if absent, the client rejects them.
+    """Present if sampling requests may contain `tools` and `tool_choice`; if absent, the client rejects
+    them.
     """
 
 
@@ -318,8 +320,8 @@ class CreateMessageRequestParams(Model):
         Literal["none", "thisServer", "allServers"] | None,
         Field(deprecated="`include_context` is deprecated since 2025-11-25: leave it out or send `none`"),
     ] = None
-    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` require the capability
-    `sampling.context`.
+    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` require the
+    capability `sampling.context`.
     """
 
     metadata: dict[str, Json] | None = None
@@ -335,7 +337,8 @@ class CreateMessageRequestParams(Model):
     """Suggested system prompt; the client may change or ignore it."""
 
     task: TaskMetadata | None = None
-    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary request.
+    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary
+    request.
     """
 
     temperature: Number | None = None
@@ -347,7 +350,8 @@ class CreateMessageRequestParams(Model):
     """
 
     tools: list[Tool] | None = None
-    """Tools that the model may call. Requires the capability `sampling.tools`; other clients reject the request.
+    """Tools that the model may call. Requires the capability `sampling.tools`; other clients reject the
+    request.
     """
 
     meta: RequestMeta | None = None
@@ -355,8 +359,8 @@ class CreateMessageRequestParams(Model):
 
 
 class CreateMessageResult(Model):
-    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before the
-    server gets it.
+    """Result of `sampling/createMessage`: the message that the model wrote. The user may review it before
+    the server gets it.
     """
 
     content: (
@@ -376,8 +380,8 @@ class CreateMessageResult(Model):
     """Role of the message, normally `assistant`."""
 
     stop_reason: str | None = None
-    """Reason why generation ended: `"endTurn"`, `"stopSequence"`, `"maxTokens"`, `"toolUse"` or a value of the
-    provider; absent if unknown.
+    """Reason why generation ended: `"endTurn"`, `"stopSequence"`, `"maxTokens"`, `"toolUse"` or a value of
+    the provider; absent if unknown.
     """
 
     meta: dict[str, Json] | None = None
@@ -395,8 +399,8 @@ class CreateTaskResult(Model):
 
 
 class ElicitRequestFormParams(Model):
-    """Parameters of `elicitation/create` in form mode: a message and the form fields. Never ask for passwords or
-    other secrets with a form.
+    """Parameters of `elicitation/create` in form mode: a message and the form fields. Never ask for
+    passwords or other secrets with a form.
     """
 
     message: str
@@ -409,7 +413,8 @@ class ElicitRequestFormParams(Model):
     """Mode of the request, always `form`; absent means the same."""
 
     task: TaskMetadata | None = None
-    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary request.
+    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary
+    request.
     """
 
     meta: RequestMeta | None = None
@@ -472,7 +477,8 @@ class ElicitRequestURLParams(Model):
     """URL to open after the user has seen it and agreed."""
 
     task: TaskMetadata | None = None
-    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary request.
+    """Runs the request as a task, which returns a `CreateTaskResult` at once; absent means an ordinary
+    request.
     """
 
     meta: RequestMeta | None = None
@@ -483,7 +489,8 @@ class ElicitResult(Model):
     """Result of `elicitation/create`: the user's choice and the entered values."""
 
     action: Literal["accept", "decline", "cancel"]
-    """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a choice.
+    """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a
+    choice.
     """
 
     content: dict[str, list[str] | str | Number | Boolean] | None = None
@@ -550,7 +557,9 @@ class GetTaskPayloadRequestParams(Model):
 
 
 class GetTaskPayloadResult(Model):
-    """Final result of a task: the result of its original request, such as `CallToolResult` for `tools/call`."""
+    """Final result of a task: the result of its original request, such as `CallToolResult` for
+    `tools/call`.
+    """
 
     meta: dict[str, Json] | None = None
     """Metadata; `io.modelcontextprotocol/related-task` holds the task's id."""
@@ -582,7 +591,8 @@ class GetTaskResult(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender
+    decides.
     """
 
     status_message: str | None = None
@@ -593,8 +603,8 @@ class GetTaskResult(Model):
 
 
 class Icon(Model):
-    """Icon for user interfaces, with its sizes and theme. Fetch it with care: the address comes from the other
-    side.
+    """Icon for user interfaces, with its sizes and theme. Fetch it with care: the address comes from the
+    other side.
     """
 
     src: str
@@ -630,8 +640,8 @@ class ImageContent(Model):
 
 
 class Implementation(Model):
-    """Name and version of a client or server program. The program states them itself, so do not base decisions
-    about trust on them.
+    """Name and version of a client or server program. The program states them itself, so do not base
+    decisions about trust on them.
     """
 
     name: str
@@ -670,7 +680,9 @@ class InitializeRequestParams(Model):
 
 
 class InitializeResult(Model):
-    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the server."""
+    """Result of `initialize`: the revision of the connection, and capabilities, name and version of the
+    server.
+    """
 
     capabilities: ServerCapabilities
     """Optional features of the server; features that are absent stay unused."""
@@ -806,13 +818,14 @@ class ModelHint(Model):
     """Preferred model or family of models. The client defines the meaning of keys besides `name`."""
 
     name: str | None = None
-    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another provider.
+    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another
+    provider.
     """
 
 
 class ModelPreferences(Model):
-    """Preferences of the server for the sampled model: model names and three weights. The client may ignore
-    them.
+    """Preferences of the server for the sampled model: model names and three weights. The client may
+    ignore them.
     """
 
     cost_priority: Annotated[Number | None, Field(ge=0, le=1)] = None
@@ -925,7 +938,9 @@ class PromptArgument(Model):
 
 
 class PromptMessage(Model):
-    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
+    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed
+    resources.
+    """
 
     content: ContentBlock
     """Content of the message: text, an image, audio, a resource link or an embedded resource."""
@@ -1129,7 +1144,8 @@ class SamplingMessage(Model):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """Content of the message: one content block or a list of blocks, including tool calls and tool results.
+    """Content of the message: one content block or a list of blocks, including tool calls and tool
+    results.
     """
 
     role: Role
@@ -1263,8 +1279,8 @@ class SubscribeRequestParams(Model):
 
 
 class Task(Model):
-    """State of a request that runs in the background. Tasks are experimental in this revision and an extension
-    afterwards.
+    """State of a request that runs in the background. Tasks are experimental in this revision and an
+    extension afterwards.
     """
 
     created_at: str
@@ -1283,7 +1299,8 @@ class Task(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender
+    decides.
     """
 
     status_message: str | None = None
@@ -1316,7 +1333,8 @@ class TaskStatusNotificationParams(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the sender
+    decides.
     """
 
     status_message: str | None = None
@@ -1453,7 +1471,8 @@ class Tool(Model):
     """Icons for user interfaces, in several sizes or themes."""
 
     output_schema: ToolOutputSchema | None = None
-    """JSON Schema of `structured_content` in the tool's results, which is an object; absent means no schema.
+    """JSON Schema of `structured_content` in the tool's results, which is an object; absent means no
+    schema.
     """
 
     title: str | None = None
@@ -1480,18 +1499,18 @@ class Tool(Model):
 
 
 class ToolAnnotations(Model):
-    """Hints about the behaviour of a tool. They may be wrong: do not base decisions on the hints of an untrusted
-    server.
+    """Hints about the behaviour of a tool. They may be wrong: do not base decisions on the hints of an
+    untrusted server.
     """
 
     destructive_hint: Boolean | None = None
-    """True if the tool may delete or overwrite data, false if it only adds; absent means true. Irrelevant for a
-    read-only tool.
+    """True if the tool may delete or overwrite data, false if it only adds; absent means true. Irrelevant
+    for a read-only tool.
     """
 
     idempotent_hint: Boolean | None = None
-    """True if a repeated call with equal arguments has no further effect; absent means false. Irrelevant for a
-    read-only tool.
+    """True if a repeated call with equal arguments has no further effect; absent means false. Irrelevant
+    for a read-only tool.
     """
 
     open_world_hint: Boolean | None = None
@@ -1508,7 +1527,8 @@ class ToolChoice(Model):
     """Use of tools by the model during a sampling request."""
 
     mode: Literal["auto", "required", "none"] | None = None
-    """`auto`: the model decides; `required`: at least one tool call; `none`: no tool calls. Absent means `auto`.
+    """`auto`: the model decides; `required`: at least one tool call; `none`: no tool calls. Absent means
+    `auto`.
     """
 
 
@@ -1516,7 +1536,8 @@ class ToolExecution(Model):
     """Ways to run a tool."""
 
     task_support: Literal["forbidden", "optional", "required"] | None = None
-    """Whether running the tool as a task is `forbidden`, `optional` or `required`; absent means `forbidden`.
+    """Whether running the tool as a task is `forbidden`, `optional` or `required`; absent means
+    `forbidden`.
     """
 
 
@@ -1592,7 +1613,8 @@ class ToolResultContent(Model):
     """True if the tool failed for the reason in `content`; absent means false."""
 
     structured_content: dict[str, Json] | None = None
-    """Result for programs, as a JSON object that is valid against the tool's `output_schema`; absent means none.
+    """Result for programs, as a JSON object that is valid against the tool's `output_schema`; absent means
+    none.
     """
 
     meta: dict[str, Json] | None = None
@@ -1689,8 +1711,8 @@ ContentBlock = TypeAliasType(
         Field(discriminator="type"),
     ],
 )
-"""One block of content in a prompt or tool result: text, an image, audio, a link to a resource, or an embedded
-resource.
+"""One block of content in a prompt or tool result: text, an image, audio, a link to a resource, or an
+embedded resource.
 """
 
 
@@ -1721,14 +1743,14 @@ PrimitiveSchemaDefinition = TypeAliasType(
     | TitledMultiSelectEnumSchema
     | LegacyTitledEnumSchema,
 )
-"""One field of an elicitation form: text, a number, a yes-or-no answer, or one or several choices. Forms are
-flat.
+"""One field of an elicitation form: text, a number, a yes-or-no answer, or one or several choices. Forms
+are flat.
 """
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | Integer)
-"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
-requests.
+"""Token that links progress notifications to a request: a string or an integer, unique among the sender's
+open requests.
 """
 
 
@@ -1753,8 +1775,8 @@ SamplingMessageContentBlock = TypeAliasType(
 TaskStatus = TypeAliasType(
     "TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"]
 )
-"""Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
-final.
+"""Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled`
+are final.
 """
 
 

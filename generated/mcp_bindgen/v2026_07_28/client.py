@@ -30,8 +30,8 @@ class Client(BaseClient):
         context: types.CompleteRequestParamsContext | None = None,
         meta: Mapping[str, Json] | None = None,
     ) -> types.CompleteResult:
-        """Send `completion/complete`: ask the server to complete an argument of a prompt, or a variable of a
-        resource template, while the user types it.
+        """Send `completion/complete`: ask the server to complete an argument of a prompt, or a variable of
+        a resource template, while the user types it.
 
         Needs the capability `completions` of the server.
 
@@ -39,8 +39,8 @@ class Client(BaseClient):
             ref: Prompt or resource template that has the argument.
             argument: Name of the argument to complete, and its value so far.
             context: Values of arguments that are already complete; absent means none.
-            meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progress_token`.
+            meta: Protocol version and client capabilities, required in every request, and optional keys
+                such as `progress_token`.
         """
         return await self.call(
             methods.COMPLETE,
@@ -65,11 +65,12 @@ class Client(BaseClient):
         Args:
             name: Name of the prompt, from `prompts/list`.
             arguments: Argument values by name; absent means none.
-            input_responses: On a retry, the responses to the server's `input_requests`, under the same keys.
-            request_state: On a retry, the server's `request_state`, returned unchanged; absent if the server
-                sent none.
-            meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progress_token`.
+            input_responses: On a retry, the responses to the server's `input_requests`, under the same
+                keys.
+            request_state: On a retry, the server's `request_state`, returned unchanged; absent if the
+                server sent none.
+            meta: Protocol version and client capabilities, required in every request, and optional keys
+                such as `progress_token`.
         """
         return await self.call(
             methods.GET_PROMPT,
@@ -140,11 +141,12 @@ class Client(BaseClient):
 
         Args:
             uri: URI of the resource; the server defines the meaning of its scheme.
-            input_responses: On a retry, the responses to the server's `input_requests`, under the same keys.
-            request_state: On a retry, the server's `request_state`, returned unchanged; absent if the server
-                sent none.
-            meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progress_token`.
+            input_responses: On a retry, the responses to the server's `input_requests`, under the same
+                keys.
+            request_state: On a retry, the server's `request_state`, returned unchanged; absent if the
+                server sent none.
+            meta: Protocol version and client capabilities, required in every request, and optional keys
+                such as `progress_token`.
         """
         return await self.call(
             methods.READ_RESOURCE,
@@ -193,12 +195,14 @@ class Client(BaseClient):
 
         Args:
             name: Name of the tool, from `tools/list`.
-            arguments: Arguments by name, as the tool's `input_schema` describes them; absent means none.
-            input_responses: On a retry, the responses to the server's `input_requests`, under the same keys.
-            request_state: On a retry, the server's `request_state`, returned unchanged; absent if the server
-                sent none.
-            meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progress_token`.
+            arguments: Arguments by name, as the tool's `input_schema` describes them; absent means
+                none.
+            input_responses: On a retry, the responses to the server's `input_requests`, under the same
+                keys.
+            request_state: On a retry, the server's `request_state`, returned unchanged; absent if the
+                server sent none.
+            meta: Protocol version and client capabilities, required in every request, and optional keys
+                such as `progress_token`.
         """
         return await self.call(
             methods.CALL_TOOL,
@@ -236,8 +240,8 @@ class Client(BaseClient):
     def on_elicit(self, params: types.ElicitRequestParams, ctx: Context) -> Returns[types.ElicitResult]:
         """Return the user's answer to `params.message`, or the action `decline` or `cancel`.
 
-        Called for `elicitation/create` inside of a result, which is no message of its own; overriding it
-        declares the capability `elicitation`.
+        Called for `elicitation/create` inside of a result, which is no message of its own; overriding
+        it declares the capability `elicitation`.
         """
         raise MethodNotFound(methods.ELICIT.name)
 
@@ -250,8 +254,8 @@ class Client(BaseClient):
     ) -> Returns[types.ListRootsResult]:
         """Return the directories and files that the server may work in.
 
-        Called for `roots/list` inside of a result, which is no message of its own; overriding it declares the
-        capability `roots`.
+        Called for `roots/list` inside of a result, which is no message of its own; overriding it
+        declares the capability `roots`.
         """
         raise MethodNotFound(methods.LIST_ROOTS.name)
 
@@ -261,8 +265,8 @@ class Client(BaseClient):
     ) -> Returns[types.CreateMessageResult]:
         """Return the model's answer to `params.messages`; let the user review both.
 
-        Called for `sampling/createMessage` inside of a result, which is no message of its own; overriding it
-        declares the capability `sampling`.
+        Called for `sampling/createMessage` inside of a result, which is no message of its own;
+        overriding it declares the capability `sampling`.
         """
         raise MethodNotFound(methods.CREATE_MESSAGE.name)
 

@@ -68,14 +68,16 @@ class CacheableResult(Model):
     """Base of results that a client may cache."""
 
     cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization
+    only.
     """
 
     result_type: str = "complete"
     """Always `complete`: only final results can be cached."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at
+    once.
     """
 
     meta: ResultMetaObject | None = None
@@ -112,8 +114,8 @@ class CallToolResultResponse(Model):
 
 
 class CancelledNotification(Model):
-    """Tell the server to cancel a request of the client; it may arrive too late. A server sends it only over
-    stdio, to end a `subscriptions/listen` stream.
+    """Tell the server to cancel a request of the client; it may arrive too late. A server sends it only
+    over stdio, to end a `subscriptions/listen` stream.
     """
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -127,8 +129,8 @@ class CancelledNotification(Model):
 
 
 class CompleteRequest(Model):
-    """Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user
-    types it.
+    """Ask the server to complete an argument of a prompt, or a variable of a resource template, while the
+    user types it.
     """
 
     id: RequestId
@@ -158,7 +160,9 @@ class CompleteResultResponse(Model):
 
 
 class DiscoverRequest(Model):
-    """Ask the server for its protocol versions and capabilities. Every server answers it; clients may skip it."""
+    """Ask the server for its protocol versions and capabilities. Every server answers it; clients may skip
+    it.
+    """
 
     id: RequestId
     """Id of the request, repeated in its response; unique among the sender's open requests."""
@@ -229,7 +233,9 @@ class GetPromptResultResponse(Model):
 
 
 class HeaderMismatchError(Model):
-    """JSON-RPC error -32020: HTTP headers are missing, malformed or contradict the body. The HTTP status is 400."""
+    """JSON-RPC error -32020: HTTP headers are missing, malformed or contradict the body. The HTTP status
+    is 400.
+    """
 
     error: HeaderMismatchErrorObject
     """Error with the code -32020."""
@@ -292,8 +298,8 @@ class InternalError(Model):
 
 
 class InvalidParamsError(Model):
-    """JSON-RPC error -32602: the parameters are invalid, such as an unknown tool, prompt or resource, a missing
-    argument or a stale cursor.
+    """JSON-RPC error -32602: the parameters are invalid, such as an unknown tool, prompt or resource, a
+    missing argument or a stale cursor.
     """
 
     code: Literal[-32602] = -32602
@@ -494,8 +500,8 @@ class ListToolsResultResponse(Model):
 
 @deprecated("since 2026-07-28: log to stderr, or use OpenTelemetry", category=None)
 class LoggingMessageNotification(Model):
-    """Pass a log message to the client, only during a request with `io.modelcontextprotocol/logLevel` in its
-    `meta`.
+    """Pass a log message to the client, only during a request with `io.modelcontextprotocol/logLevel` in
+    its `meta`.
     """
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -522,8 +528,8 @@ class MethodNotFoundError(Model):
 
 
 class MissingRequiredClientCapabilityError(Model):
-    """JSON-RPC error -32021: the request needs a capability that the client has not declared in `meta`. The HTTP
-    status is 400.
+    """JSON-RPC error -32021: the request needs a capability that the client has not declared in `meta`.
+    The HTTP status is 400.
     """
 
     error: MissingRequiredClientCapabilityErrorObject
@@ -567,7 +573,9 @@ class Notification(Model):
 
 
 class PaginatedRequest(Model):
-    """Base of requests for paginated lists. Repeat the request with each `next_cursor` until a page has none."""
+    """Base of requests for paginated lists. Repeat the request with each `next_cursor` until a page has
+    none.
+    """
 
     id: RequestId
     """Id of the request, repeated in its response; unique among the sender's open requests."""
@@ -609,8 +617,8 @@ class ParseError(Model):
 
 
 class ProgressNotification(Model):
-    """Tell the client about the progress of a request with a `progress_token`. It arrives on the stream of the
-    request, before the response.
+    """Tell the client about the progress of a request with a `progress_token`. It arrives on the stream of
+    the request, before the response.
     """
 
     jsonrpc: Literal["2.0"] = "2.0"
@@ -758,8 +766,8 @@ class SubscriptionsAcknowledgedNotification(Model):
 
 
 class SubscriptionsListenRequest(Model):
-    """Ask the server for a stream of change notifications. It stays open until the client cancels the request or
-    the server ends it.
+    """Ask the server for a stream of change notifications. It stays open until the client cancels the
+    request or the server ends it.
     """
 
     id: RequestId
@@ -804,8 +812,8 @@ class ToolListChangedNotification(Model):
 
 
 class UnsupportedProtocolVersionError(Model):
-    """JSON-RPC error -32022: the server does not support the protocol revision of the request. The HTTP status
-    is 400.
+    """JSON-RPC error -32022: the server does not support the protocol revision of the request. The HTTP
+    status is 400.
     """
 
     error: UnsupportedProtocolVersionErrorObject
@@ -865,8 +873,8 @@ ClientRequest = TypeAliasType(
 
 
 ClientResult: TypeAlias = Result
-"""Every result that a client may return. Servers send no requests in this revision; the client's responses are
-the `input_responses` of a retried request.
+"""Every result that a client may return. Servers send no requests in this revision; the client's responses
+are the `input_responses` of a retried request.
 """
 
 

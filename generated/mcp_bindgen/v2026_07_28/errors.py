@@ -21,15 +21,16 @@ INVALID_REQUEST: Final = -32600
 """The message is JSON but not a valid request."""
 
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
-"""JSON-RPC error -32022: the server does not support the protocol revision of the request. The HTTP status is
-400.
+"""JSON-RPC error -32022: the server does not support the protocol revision of the request. The HTTP status
+is 400.
 """
 
 MISSING_REQUIRED_CLIENT_CAPABILITY: Final = -32021
-"""JSON-RPC error -32021: the request needs a capability that the client has not declared in `meta`. The HTTP
-status is 400.
+"""JSON-RPC error -32021: the request needs a capability that the client has not declared in `meta`. The
+HTTP status is 400.
 """
 
 HEADER_MISMATCH: Final = -32020
-"""JSON-RPC error -32020: HTTP headers are missing, malformed or contradict the body. The HTTP status is 400.
+"""JSON-RPC error -32020: HTTP headers are missing, malformed or contradict the body. The HTTP status is
+400.
 """

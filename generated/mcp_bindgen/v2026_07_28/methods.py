@@ -35,8 +35,8 @@ COMPLETE: Final[RequestMethod[types.CompleteRequestParams, types.CompleteResult]
         "client": ("server", "completions"),
     },
 )
-"""Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user types
-it.
+"""Ask the server to complete an argument of a prompt, or a variable of a resource template, while the user
+types it.
 """
 
 ELICIT: Final[RequestMethod[types.ElicitRequestParams, types.ElicitResult]] = RequestMethod(
@@ -63,8 +63,9 @@ CANCELLED: Final[Notification[types.CancelledNotificationParams]] = Notification
     sender="both",
     params=types.CancelledNotificationParams,
 )
-"""Tell the server to cancel a request of the client; it may arrive too late. A server sends it only over stdio,
-to end a `subscriptions/listen` stream. The runtime sends it when a call is cancelled or takes too long.
+"""Tell the server to cancel a request of the client; it may arrive too late. A server sends it only over
+stdio, to end a `subscriptions/listen` stream. The runtime sends it when a call is cancelled or takes
+too long.
 """
 
 LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = Notification(
@@ -75,7 +76,8 @@ LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = N
         "server": ("server", "logging"),
     },
 )
-"""Pass a log message to the client, only during a request with `io.modelcontextprotocol/logLevel` in its `meta`.
+"""Pass a log message to the client, only during a request with `io.modelcontextprotocol/logLevel` in its
+`meta`.
 """
 
 PROGRESS: Final[Notification[types.ProgressNotificationParams]] = Notification(
@@ -135,8 +137,8 @@ SUBSCRIPTIONS_ACKNOWLEDGED: Final[Notification[types.SubscriptionsAcknowledgedNo
         params=types.SubscriptionsAcknowledgedNotificationParams,
     )
 )
-"""Tell the client that its subscription is open, and which notifications it delivers. It is the first message of
-the subscription. The runtime sends it when a subscription begins.
+"""Tell the client that its subscription is open, and which notifications it delivers. It is the first
+message of the subscription. The runtime sends it when a subscription begins.
 """
 
 TOOL_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
@@ -238,8 +240,8 @@ LIST_ROOTS: Final[RequestMethod[types.ListRootsRequestParams, types.ListRootsRes
         "server": ("client", "roots"),
     },
 )
-"""Ask the client for its roots: the directories and files that the server may work in. The request is an entry
-of `input_requests`.
+"""Ask the client for its roots: the directories and files that the server may work in. The request is an
+entry of `input_requests`.
 """
 
 CREATE_MESSAGE: Final[RequestMethod[types.CreateMessageRequestParams, types.CreateMessageResult]] = (
@@ -274,8 +276,8 @@ DISCOVER: Final[RequestMethod[types.RequestParams, types.DiscoverResult]] = Requ
     params=types.RequestParams,
     result=types.DiscoverResult,
 )
-"""Ask the server for its protocol versions and capabilities. Every server answers it; clients may skip it. The
-runtime sends it when a client connects.
+"""Ask the server for its protocol versions and capabilities. Every server answers it; clients may skip it.
+The runtime sends it when a client connects.
 """
 
 SUBSCRIPTIONS_LISTEN: Final[
@@ -286,8 +288,8 @@ SUBSCRIPTIONS_LISTEN: Final[
     params=types.SubscriptionsListenRequestParams,
     result=types.SubscriptionsListenResult,
 )
-"""Ask the server for a stream of change notifications. It stays open until the client cancels the request or the
-server ends it. The runtime sends it when a client subscribes.
+"""Ask the server for a stream of change notifications. It stays open until the client cancels the request
+or the server ends it. The runtime sends it when a client subscribes.
 """
 
 CALL_TOOL: Final[

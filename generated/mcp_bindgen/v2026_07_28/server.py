@@ -21,8 +21,8 @@ class Context(BaseContext):
     """Context of a request; also sends requests and notifications to the client."""
 
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Send `elicitation/create`: ask the client to show its user a form to fill in or a URL to visit. The
-        request is an entry of `input_requests` and has no id.
+        """Send `elicitation/create`: ask the client to show its user a form to fill in or a URL to visit.
+        The request is an entry of `input_requests` and has no id.
 
         Needs the capability `elicitation` of the client.
         """
@@ -33,8 +33,8 @@ class Context(BaseContext):
         category=None,
     )
     async def list_roots(self, *, meta: types.MetaObject | None = None) -> types.ListRootsResult:
-        """Send `roots/list`: ask the client for its roots: the directories and files that the server may work
-        in. The request is an entry of `input_requests`.
+        """Send `roots/list`: ask the client for its roots: the directories and files that the server may
+        work in. The request is an entry of `input_requests`.
 
         Needs the capability `roots` of the client.
 
@@ -58,28 +58,29 @@ class Context(BaseContext):
         tool_choice: types.ToolChoice | None = None,
         tools: list[types.Tool] | None = None,
     ) -> types.CreateMessageResult:
-        """Send `sampling/createMessage`: ask the client to sample a model: the model writes the next message.
-        The request is an entry of `input_requests` and has no id.
+        """Send `sampling/createMessage`: ask the client to sample a model: the model writes the next
+        message. The request is an entry of `input_requests` and has no id.
 
         Needs the capability `sampling` of the client.
 
         Args:
             messages: Conversation to continue, oldest message first.
             max_tokens: Maximum number of tokens to generate; the client may stop earlier.
-            include_context: Context to add to the prompt; absent means `none`. `thisServer` and `allServers`
-                require the capability `sampling.context`.
+            include_context: Context to add to the prompt; absent means `none`. `thisServer` and
+                `allServers` require the capability `sampling.context`.
 
                 Deprecated since 2025-11-25: leave it out or send `none`.
             metadata: Data for the model's provider, in a format that the provider defines.
-            model_preferences: Preferred model names, cost, speed and intelligence; the client may ignore
-                them.
+            model_preferences: Preferred model names, cost, speed and intelligence; the client may
+                ignore them.
             stop_sequences: Texts that end generation when the model writes one of them.
             system_prompt: Suggested system prompt; the client may change or ignore it.
-            temperature: Sampling temperature, on the provider's scale; absent means that the client decides.
-            tool_choice: Whether the model may or must call tools; absent means mode `auto`. Requires the
-                capability `sampling.tools`.
-            tools: Tools that the model may call. Requires the capability `sampling.tools`; other clients
-                reject the request.
+            temperature: Sampling temperature, on the provider's scale; absent means that the client
+                decides.
+            tool_choice: Whether the model may or must call tools; absent means mode `auto`. Requires
+                the capability `sampling.tools`.
+            tools: Tools that the model may call. Requires the capability `sampling.tools`; other
+                clients reject the request.
         """
         return await self.call(
             methods.CREATE_MESSAGE,
@@ -135,8 +136,8 @@ class Context(BaseContext):
         await self.notify(methods.PROMPT_LIST_CHANGED, types.NotificationParams(meta=meta))
 
     async def notify_resource_list_changed(self, *, meta: types.NotificationMetaObject | None = None) -> None:
-        """Send `notifications/resources/list_changed`: tell the client that the server's list of resources has
-        changed. Sent only to subscriptions with `resources_list_changed` in their filter.
+        """Send `notifications/resources/list_changed`: tell the client that the server's list of resources
+        has changed. Sent only to subscriptions with `resources_list_changed` in their filter.
 
         Needs the capability `resources.list_changed` of the server.
 
@@ -148,8 +149,8 @@ class Context(BaseContext):
     async def notify_resource_updated(
         self, uri: str, *, meta: types.NotificationMetaObject | None = None
     ) -> None:
-        """Send `notifications/resources/updated`: tell the client that a resource has changed. Sent only to
-        subscriptions with its URI in `resource_subscriptions` of their filter.
+        """Send `notifications/resources/updated`: tell the client that a resource has changed. Sent only
+        to subscriptions with its URI in `resource_subscriptions` of their filter.
 
         Needs the capability `resources.subscribe` of the server.
 
@@ -162,8 +163,8 @@ class Context(BaseContext):
         )
 
     async def notify_tool_list_changed(self, *, meta: types.NotificationMetaObject | None = None) -> None:
-        """Send `notifications/tools/list_changed`: tell the client that the server's list of tools has changed.
-        Sent only to subscriptions with `tools_list_changed` in their filter.
+        """Send `notifications/tools/list_changed`: tell the client that the server's list of tools has
+        changed. Sent only to subscriptions with `tools_list_changed` in their filter.
 
         Needs the capability `tools.list_changed` of the server.
 
@@ -288,8 +289,8 @@ class Server(BaseServer):
     def call_tool(
         self, params: types.CallToolRequestParams, ctx: Context
     ) -> Returns[types.CallToolResult | types.InputRequiredResult | ExtensionResult]:
-        """Return the output of the tool `params.name`, called with `params.arguments`; set `is_error` if the
-        tool fails.
+        """Return the output of the tool `params.name`, called with `params.arguments`; set `is_error` if
+        the tool fails.
 
         Called for `tools/call`; overriding it declares the capability `tools`.
         """

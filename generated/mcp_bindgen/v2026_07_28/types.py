@@ -126,7 +126,8 @@ class CancelledNotificationParams(Model):
     """Parameters of `notifications/cancelled`: the request to cancel and the reason."""
 
     request_id: RequestId
-    """Id of an earlier request of the client; from a server, always the id of a `subscriptions/listen` request.
+    """Id of an earlier request of the client; from a server, always the id of a `subscriptions/listen`
+    request.
     """
 
     reason: str | None = None
@@ -148,7 +149,8 @@ class ClientCapabilities(Model):
     """Non-standard capabilities by name, each with its settings."""
 
     extensions: dict[str, JSONObject] | None = None
-    """Supported protocol extensions by identifier, each with its settings; an empty object means no settings.
+    """Supported protocol extensions by identifier, each with its settings; an empty object means no
+    settings.
     """
 
     roots: Annotated[
@@ -186,7 +188,8 @@ class ClientCapabilitiesSampling(Model):
     """Present if the client supports `include_context`; if absent, servers use `none` or omit it."""
 
     tools: JSONObject | None = None
-    """Present if sampling requests may contain `tools` and `tool_choice`; if absent, the client rejects them.
+    """Present if sampling requests may contain `tools` and `tool_choice`; if absent, the client rejects
+    them.
     """
 
 
@@ -278,8 +281,8 @@ class CreateMessageRequestParams(Model):
         Literal["none", "thisServer", "allServers"] | None,
         Field(deprecated="`include_context` is deprecated since 2025-11-25: leave it out or send `none`"),
     ] = None
-    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` require the capability
-    `sampling.context`.
+    """Context to add to the prompt; absent means `none`. `thisServer` and `allServers` require the
+    capability `sampling.context`.
     """
 
     metadata: JSONObject | None = None
@@ -303,7 +306,8 @@ class CreateMessageRequestParams(Model):
     """
 
     tools: list[Tool] | None = None
-    """Tools that the model may call. Requires the capability `sampling.tools`; other clients reject the request.
+    """Tools that the model may call. Requires the capability `sampling.tools`; other clients reject the
+    request.
     """
 
 
@@ -328,8 +332,8 @@ class CreateMessageResult(Model):
     """Role of the message, normally `assistant`."""
 
     stop_reason: str | None = None
-    """Reason why generation ended: `"endTurn"`, `"stopSequence"`, `"maxTokens"`, `"toolUse"` or a value of the
-    provider; absent if unknown.
+    """Reason why generation ended: `"endTurn"`, `"stopSequence"`, `"maxTokens"`, `"toolUse"` or a value of
+    the provider; absent if unknown.
     """
 
     meta: MetaObject | None = None
@@ -340,7 +344,8 @@ class DiscoverResult(Model):
     """Result of `server/discover`: protocol versions, capabilities and instructions of the server."""
 
     cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization
+    only.
     """
 
     capabilities: ServerCapabilities
@@ -353,11 +358,13 @@ class DiscoverResult(Model):
     """Protocol revisions that the server supports; the client chooses one for its later requests."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at
+    once.
     """
 
     instructions: str | None = None
-    """Instructions for a model about the use of the server, suitable for a system prompt; absent means none.
+    """Instructions for a model about the use of the server, suitable for a system prompt; absent means
+    none.
     """
 
     meta: ResultMetaObject | None = None
@@ -377,8 +384,8 @@ class ElicitRequest(Model):
 
 
 class ElicitRequestFormParams(Model):
-    """Parameters of `elicitation/create` in form mode: a message and the form fields. Never ask for passwords or
-    other secrets with a form.
+    """Parameters of `elicitation/create` in form mode: a message and the form fields. Never ask for
+    passwords or other secrets with a form.
     """
 
     message: str
@@ -448,7 +455,8 @@ class ElicitResult(Model):
     """
 
     action: Literal["accept", "decline", "cancel"]
-    """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a choice.
+    """The user's choice: `accept`, `decline`, or `cancel` if the user closed the dialogue without a
+    choice.
     """
 
     content: dict[str, list[str] | str | Number | Boolean] | None = None
@@ -472,8 +480,8 @@ class EmbeddedResource(Model):
 
 
 class GetPromptRequestParams(Model):
-    """Parameters of `prompts/get`: the prompt's name and arguments, and on a retry the input that the server
-    requested.
+    """Parameters of `prompts/get`: the prompt's name and arguments, and on a retry the input that the
+    server requested.
     """
 
     name: str
@@ -511,8 +519,8 @@ class GetPromptResult(Model):
 
 
 class Icon(Model):
-    """Icon for user interfaces, with its sizes and theme. Fetch it with care: the address comes from the other
-    side.
+    """Icon for user interfaces, with its sizes and theme. Fetch it with care: the address comes from the
+    other side.
     """
 
     src: str
@@ -548,8 +556,8 @@ class ImageContent(Model):
 
 
 class Implementation(Model):
-    """Name and version of a client or server program. The program states them itself, so do not base decisions
-    about trust on them.
+    """Name and version of a client or server program. The program states them itself, so do not base
+    decisions about trust on them.
     """
 
     name: str
@@ -572,8 +580,8 @@ class Implementation(Model):
 
 
 class InputRequiredResult(Model):
-    """Result that asks for input: the client answers the `input_requests`, then sends the original request again
-    under a new id. It holds `input_requests`, `request_state` or both.
+    """Result that asks for input: the client answers the `input_requests`, then sends the original request
+    again under a new id. It holds `input_requests`, `request_state` or both.
     """
 
     result_type: str = "input_required"
@@ -616,7 +624,8 @@ class ListPromptsResult(Model):
     """Result of `prompts/list`: one page of prompts."""
 
     cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization
+    only.
     """
 
     prompts: list[Prompt]
@@ -626,7 +635,8 @@ class ListPromptsResult(Model):
     """Kind of result, here `complete`; older servers omit it, which means the same."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at
+    once.
     """
 
     next_cursor: str | None = None
@@ -640,7 +650,8 @@ class ListResourceTemplatesResult(Model):
     """Result of `resources/templates/list`: one page of resource templates."""
 
     cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization
+    only.
     """
 
     resource_templates: list[ResourceTemplate]
@@ -650,7 +661,8 @@ class ListResourceTemplatesResult(Model):
     """Kind of result, here `complete`; older servers omit it, which means the same."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at
+    once.
     """
 
     next_cursor: str | None = None
@@ -664,7 +676,8 @@ class ListResourcesResult(Model):
     """Result of `resources/list`: one page of resources. `resources/templates/list` lists the templates."""
 
     cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization
+    only.
     """
 
     resources: list[Resource]
@@ -674,7 +687,8 @@ class ListResourcesResult(Model):
     """Kind of result, here `complete`; older servers omit it, which means the same."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at
+    once.
     """
 
     next_cursor: str | None = None
@@ -689,8 +703,8 @@ class ListResourcesResult(Model):
     category=None,
 )
 class ListRootsRequest(Model):
-    """Ask the client for its roots: the directories and files that the server may work in. The request is an
-    entry of `input_requests`.
+    """Ask the client for its roots: the directories and files that the server may work in. The request is
+    an entry of `input_requests`.
     """
 
     method: Literal["roots/list"] = "roots/list"
@@ -716,7 +730,9 @@ class ListRootsRequestParams(Model):
     category=None,
 )
 class ListRootsResult(Model):
-    """Result of `roots/list`: all roots of the client, returned in the `input_responses` of a retried request."""
+    """Result of `roots/list`: all roots of the client, returned in the `input_responses` of a retried
+    request.
+    """
 
     roots: list[Root]
     """Directories and files that the server may work in; may be empty."""
@@ -726,7 +742,8 @@ class ListToolsResult(Model):
     """Result of `tools/list`: one page of tools."""
 
     cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization
+    only.
     """
 
     result_type: str = "complete"
@@ -736,7 +753,8 @@ class ListToolsResult(Model):
     """Tools on this page. A stable order keeps caches of lists and prompts valid."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at
+    once.
     """
 
     next_cursor: str | None = None
@@ -768,14 +786,15 @@ class ModelHint(Model):
     """Preferred model or family of models. The client defines the meaning of keys besides `name`."""
 
     name: str | None = None
-    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another provider.
+    """Part of a model's name, such as `sonnet`; a client may choose a comparable model of another
+    provider.
     """
 
 
 @deprecated("since 2026-07-28: call the model provider from the server", category=None)
 class ModelPreferences(Model):
-    """Preferences of the server for the sampled model: model names and three weights. The client may ignore
-    them.
+    """Preferences of the server for the sampled model: model names and three weights. The client may
+    ignore them.
     """
 
     cost_priority: Annotated[Number | None, Field(ge=0, le=1)] = None
@@ -795,7 +814,8 @@ class NotificationMetaObject(Model):
     """Contents of `meta` in a notification; keys are named as in `MetaObject`."""
 
     subscription_id: Annotated[RequestId | None, Field(alias="io.modelcontextprotocol/subscriptionId")] = None
-    """Id of the `subscriptions/listen` request that asked for this notification; absent outside such streams.
+    """Id of the `subscriptions/listen` request that asked for this notification; absent outside such
+    streams.
     """
 
 
@@ -896,7 +916,9 @@ class PromptArgument(Model):
 
 
 class PromptMessage(Model):
-    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
+    """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed
+    resources.
+    """
 
     content: ContentBlock
     """Content of the message: text, an image, audio, a resource link or an embedded resource."""
@@ -919,7 +941,9 @@ class PromptReference(Model):
 
 
 class ReadResourceRequestParams(Model):
-    """Parameters of `resources/read`: the resource's URI, and on a retry the input that the server requested."""
+    """Parameters of `resources/read`: the resource's URI, and on a retry the input that the server
+    requested.
+    """
 
     uri: str
     """URI of the resource; the server defines the meaning of its scheme."""
@@ -940,7 +964,8 @@ class ReadResourceResult(Model):
     """Result of `resources/read`: contents as text or as binary data."""
 
     cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization
+    only.
     """
 
     contents: list[TextResourceContents | BlobResourceContents]
@@ -950,7 +975,8 @@ class ReadResourceResult(Model):
     """Kind of result, here `complete`; older servers omit it, which means the same."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at
+    once.
     """
 
     meta: ResultMetaObject | None = None
@@ -958,8 +984,8 @@ class ReadResourceResult(Model):
 
 
 class RequestMetaObject(Model):
-    """Metadata of every request: protocol version, and name and capabilities of the client. No session keeps
-    them between requests.
+    """Metadata of every request: protocol version, and name and capabilities of the client. No session
+    keeps them between requests.
     """
 
     client_capabilities: Annotated[
@@ -968,8 +994,8 @@ class RequestMetaObject(Model):
     """Capabilities of the client for this request; required. An empty object means no optional features."""
 
     protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]
-    """Protocol revision of the request, such as `2026-07-28`; over HTTP it equals the `MCP-Protocol-Version`
-    header.
+    """Protocol revision of the request, such as `2026-07-28`; over HTTP it equals the `MCP-Protocol-
+    Version` header.
     """
 
     client_info: Annotated[Implementation | None, Field(alias="io.modelcontextprotocol/clientInfo")] = None
@@ -1150,7 +1176,8 @@ class SamplingMessage(Model):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """Content of the message: one content block or a list of blocks, including tool calls and tool results.
+    """Content of the message: one content block or a list of blocks, including tool calls and tool
+    results.
     """
 
     role: Role
@@ -1161,8 +1188,8 @@ class SamplingMessage(Model):
 
 
 class ServerCapabilities(Model):
-    """Capabilities of a server, declared in the result of `server/discover`. An absent field means no support;
-    servers may declare further capabilities.
+    """Capabilities of a server, declared in the result of `server/discover`. An absent field means no
+    support; servers may declare further capabilities.
     """
 
     completions: JSONObject | None = None
@@ -1172,7 +1199,8 @@ class ServerCapabilities(Model):
     """Non-standard capabilities by name, each with its settings."""
 
     extensions: dict[str, JSONObject] | None = None
-    """Supported protocol extensions by identifier, each with its settings; an empty object means no settings.
+    """Supported protocol extensions by identifier, each with its settings; an empty object means no
+    settings.
     """
 
     logging: Annotated[
@@ -1247,7 +1275,8 @@ class SubscriptionFilter(Model):
     """True to receive `notifications/prompts/list_changed`."""
 
     resource_subscriptions: list[str] | None = None
-    """URIs of resources for which to receive `notifications/resources/updated`; replaces `resources/subscribe`.
+    """URIs of resources for which to receive `notifications/resources/updated`; replaces
+    `resources/subscribe`.
     """
 
     resources_list_changed: Boolean | None = None
@@ -1280,8 +1309,8 @@ class SubscriptionsListenRequestParams(Model):
 
 
 class SubscriptionsListenResult(Model):
-    """Result of `subscriptions/listen`: the server has ended the subscription. A lost connection ends it without
-    a result.
+    """Result of `subscriptions/listen`: the server has ended the subscription. A lost connection ends it
+    without a result.
     """
 
     result_type: str = "complete"
@@ -1452,18 +1481,18 @@ class Tool(Model):
 
 
 class ToolAnnotations(Model):
-    """Hints about the behaviour of a tool. They may be wrong: do not base decisions on the hints of an untrusted
-    server.
+    """Hints about the behaviour of a tool. They may be wrong: do not base decisions on the hints of an
+    untrusted server.
     """
 
     destructive_hint: Boolean | None = None
-    """True if the tool may delete or overwrite data, false if it only adds; absent means true. Irrelevant for a
-    read-only tool.
+    """True if the tool may delete or overwrite data, false if it only adds; absent means true. Irrelevant
+    for a read-only tool.
     """
 
     idempotent_hint: Boolean | None = None
-    """True if a repeated call with equal arguments has no further effect; absent means false. Irrelevant for a
-    read-only tool.
+    """True if a repeated call with equal arguments has no further effect; absent means false. Irrelevant
+    for a read-only tool.
     """
 
     open_world_hint: Boolean | None = None
@@ -1481,7 +1510,8 @@ class ToolChoice(Model):
     """Use of tools by the model during a sampling request."""
 
     mode: Literal["auto", "required", "none"] | None = None
-    """`auto`: the model decides; `required`: at least one tool call; `none`: no tool calls. Absent means `auto`.
+    """`auto`: the model decides; `required`: at least one tool call; `none`: no tool calls. Absent means
+    `auto`.
     """
 
 
@@ -1529,8 +1559,8 @@ class ToolResultContent(Model):
     """True if the tool failed for the reason in `content`; absent means false."""
 
     structured_content: Json = None
-    """Result for programs, as any JSON value that is valid against the tool's `output_schema`; absent means
-    none.
+    """Result for programs, as any JSON value that is valid against the tool's `output_schema`; absent
+    means none.
     """
 
     meta: MetaObject | None = None
@@ -1618,8 +1648,8 @@ ContentBlock = TypeAliasType(
         Field(discriminator="type"),
     ],
 )
-"""One block of content in a prompt or tool result: text, an image, audio, a link to a resource, or an embedded
-resource.
+"""One block of content in a prompt or tool result: text, an image, audio, a link to a resource, or an
+embedded resource.
 """
 
 
@@ -1631,7 +1661,8 @@ InputRequest = TypeAliasType(
     "InputRequest",
     Annotated[CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
 )
-"""Request of a server for input: a model's message, the list of roots, or the user's answer to a form or URL.
+"""Request of a server for input: a model's message, the list of roots, or the user's answer to a form or
+URL.
 """
 
 
@@ -1658,8 +1689,8 @@ JSONObject = TypeAliasType("JSONObject", dict[str, JSONValue])
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
-"""Severity of a log message. From lowest to highest: `debug`, `info`, `notice`, `warning`, `error`, `critical`,
-`alert`, `emergency`.
+"""Severity of a log message. From lowest to highest: `debug`, `info`, `notice`, `warning`, `error`,
+`critical`, `alert`, `emergency`.
 
 Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
 """
@@ -1682,14 +1713,14 @@ PrimitiveSchemaDefinition = TypeAliasType(
     | TitledMultiSelectEnumSchema
     | LegacyTitledEnumSchema,
 )
-"""One field of an elicitation form: text, a number, a yes-or-no answer, or one or several choices. Forms are
-flat.
+"""One field of an elicitation form: text, a number, a yes-or-no answer, or one or several choices. Forms
+are flat.
 """
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | Integer)
-"""Token that links progress notifications to a request: a string or an integer, unique among the sender's open
-requests.
+"""Token that links progress notifications to a request: a string or an integer, unique among the sender's
+open requests.
 """
 
 

@@ -19,14 +19,18 @@ WIDTH = 110
 
 
 def docstring(text: str, indent: int = 4) -> str:
-    """Return `text` as a Python docstring: quoted, escaped, and wrapped at `indent` columns; paragraphs are kept."""
+    """Return `text` as a Python docstring: quoted, escaped, and wrapped at `indent` columns; paragraphs are kept.
+
+    The quotes of a text with several lines end on a line of their own, as in PEP 257. Lines have room for both quotes:
+    the text that fits between them stays on one line, and the first line of a longer text is no longer than others.
+    """
     pad = " " * indent
     plain = _printable(text).strip()
     safe = _escaped(plain)
     if "\n" not in safe and len(safe) + indent + 6 <= WIDTH:
         ends_loose = (len(plain) - len(plain.rstrip('"'))) % 3 > 0
         return f'"""{safe[:-1]}\\""""' if ends_loose else f'"""{safe}"""'
-    lines = [_escaped(line) for part in _reflow(plain) for line in _wrap(part, WIDTH - indent)]
+    lines = [_escaped(line) for part in _reflow(plain) for line in _wrap(part, WIDTH - indent - 6)]
     return '"""' + "\n".join(f"{pad}{line}" if line else "" for line in lines).lstrip() + f'\n{pad}"""'
 
 

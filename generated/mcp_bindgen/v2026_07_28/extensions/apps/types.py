@@ -2,8 +2,8 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""Types of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28: a class or alias for each definition of
-the schema.
+"""Types of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28: a class or alias for each definition
+of the schema.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ class McpUiResourcePermissionsMicrophone(Model, extra="forbid"):
 
 
 class McpUiToolMeta(Model):
-    """Page that shows a tool's results, and the allowed callers of the tool; stands in the `meta` of the tool."""
+    """Page that shows a tool's results, and the allowed callers of the tool; stands in the `meta` of the
+    tool.
+    """
 
     resource_uri: str | None = None
     """URI of the page, with the scheme `ui://`; absent for a tool that only pages call."""

@@ -25,16 +25,17 @@ class Client(client.Client):
     async def read_resource_directory(
         self, uri: str, *, cursor: str | None = None, meta: Mapping[str, Json] | None = None
     ) -> types.ReadResourceDirectoryResult:
-        """Send `resources/directory/read`: ask the server for the direct children of a directory. Requires a
-        server that declares `directory_read`.
+        """Send `resources/directory/read`: ask the server for the direct children of a directory. Requires
+        a server that declares `directory_read`.
 
-        The server must have declared the extension `io.modelcontextprotocol/skills`, with `directory_read`.
+        The server must have declared the extension `io.modelcontextprotocol/skills`, with
+        `directory_read`.
 
         Args:
             uri: URI of the directory, without a trailing slash.
             cursor: The `next_cursor` of the previous page; absent for the first page.
-            meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progress_token`.
+            meta: Protocol version and client capabilities, required in every request, and optional keys
+                such as `progress_token`.
         """
         return await self.call(
             methods.READ_RESOURCE_DIRECTORY,
@@ -50,8 +51,8 @@ class Client(client.Client):
 
         Args:
             uri: URI of the skill's `SKILL.md`.
-            meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progress_token`.
+            meta: Protocol version and client capabilities, required in every request, and optional keys
+                such as `progress_token`.
         """
         return await self.call(
             methods.GET_SKILL,
@@ -61,8 +62,8 @@ class Client(client.Client):
     async def list_skills(
         self, cursor: str | None = None, *, meta: Mapping[str, Json] | None = None
     ) -> types.ListSkillsResult:
-        """Send `skills/list`: ask the server for one page of its listed skills. The server may have further
-        skills that it does not list.
+        """Send `skills/list`: ask the server for one page of its listed skills. The server may have
+        further skills that it does not list.
 
         The server must have declared the extension `io.modelcontextprotocol/skills`.
 

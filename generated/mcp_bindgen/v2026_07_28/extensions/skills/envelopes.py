@@ -2,8 +2,8 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Definitions of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28 that no params and no results
-contain: messages, errors, and their bases.
+"""Definitions of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28 that no params and no
+results contain: messages, errors, and their bases.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class GetSkillRequest(Model):
 
 
 class ListSkillsRequest(Model):
-    """Ask the server for one page of its listed skills. The server may have further skills that it does not
-    list.
+    """Ask the server for one page of its listed skills. The server may have further skills that it does
+    not list.
     """
 
     id: RequestId
@@ -51,7 +51,9 @@ class ListSkillsRequest(Model):
 
 
 class ReadResourceDirectoryRequest(Model):
-    """Ask the server for the direct children of a directory. Requires a server that declares `directory_read`."""
+    """Ask the server for the direct children of a directory. Requires a server that declares
+    `directory_read`.
+    """
 
     id: RequestId
     """Id of the request, repeated in its response; unique among the sender's open requests."""

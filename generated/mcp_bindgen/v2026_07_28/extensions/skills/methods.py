@@ -43,7 +43,8 @@ LIST_SKILLS: Final[RequestMethod[core.PaginatedRequestParams, types.ListSkillsRe
     extension="io.modelcontextprotocol/skills",
     declared_by="server",
 )
-"""Ask the server for one page of its listed skills. The server may have further skills that it does not list.
+"""Ask the server for one page of its listed skills. The server may have further skills that it does not
+list.
 """
 
 METHODS: Final = by_name(

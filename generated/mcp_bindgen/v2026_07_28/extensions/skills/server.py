@@ -2,7 +2,9 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Server for `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28, and the context of its requests."""
+"""Server for `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28, and the context of its
+requests.
+"""
 
 from typing import ClassVar
 
@@ -42,7 +44,8 @@ class Server(server.Server):
     def get_skill(self, params: types.GetSkillRequestParams, ctx: Context) -> Returns[types.GetSkillResult]:
         """Return the skill `params.uri`, or the error -32602 if there is none.
 
-        Called for `skills/get`; the server must have declared the extension `io.modelcontextprotocol/skills`.
+        Called for `skills/get`; the server must have declared the extension
+        `io.modelcontextprotocol/skills`.
         """
         raise MethodNotFound(methods.GET_SKILL.name)
 

@@ -2,8 +2,8 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Types of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28: a class or alias for each definition
-of the schema.
+"""Types of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28: a class or alias for each
+definition of the schema.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class GetSkillResult(Model):
     """Result of `skills/get`: the current state of the skill."""
 
     cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization
+    only.
     """
 
     result_type: str = "complete"
@@ -41,7 +42,8 @@ class GetSkillResult(Model):
     """The skill, as in `skills/list`."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at
+    once.
     """
 
     meta: ResultMetaObject | None = None
@@ -49,12 +51,13 @@ class GetSkillResult(Model):
 
 
 class ListSkillsResult(Model):
-    """Result of `skills/list`: one page of complete skills. An empty list does not mean that the server has no
-    skills.
+    """Result of `skills/list`: one page of complete skills. An empty list does not mean that the server
+    has no skills.
     """
 
     cache_scope: Literal["private", "public"] = "private"
-    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization
+    only.
     """
 
     result_type: str = "complete"
@@ -64,7 +67,8 @@ class ListSkillsResult(Model):
     """Skills on this page."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at
+    once.
     """
 
     next_cursor: str | None = None
@@ -90,7 +94,9 @@ class ReadResourceDirectoryRequestParams(Model):
 
 
 class ReadResourceDirectoryResult(Model):
-    """Result of `resources/directory/read`: one page of a directory, without the contents of its subdirectories."""
+    """Result of `resources/directory/read`: one page of a directory, without the contents of its
+    subdirectories.
+    """
 
     resources: list[Resource]
     """Files, and subdirectories with the media type `inode/directory`."""
@@ -112,8 +118,8 @@ class Skill(Model):
     """YAML front matter of `SKILL.md` as JSON, complete and unchanged."""
 
     resources: list[SkillResource] | Literal["dynamic"]
-    """All files of the skill with their digests, including `SKILL.md`; `dynamic` if the contents have no stable
-    digests.
+    """All files of the skill with their digests, including `SKILL.md`; `dynamic` if the contents have no
+    stable digests.
     """
 
     uri: str

@@ -31,9 +31,10 @@ class Client(ClientEngine, client.Client):
         Both sides must have declared the extension `io.modelcontextprotocol/tasks`.
 
         Args:
-            task_id: Id of the task. It must be unguessable: every client with the id has access to the task.
-            meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progress_token`.
+            task_id: Id of the task. It must be unguessable: every client with the id has access to the
+                task.
+            meta: Protocol version and client capabilities, required in every request, and optional keys
+                such as `progress_token`.
         """
         return await self.call(
             methods.CANCEL_TASK,
@@ -46,9 +47,10 @@ class Client(ClientEngine, client.Client):
         Both sides must have declared the extension `io.modelcontextprotocol/tasks`.
 
         Args:
-            task_id: Id of the task. It must be unguessable: every client with the id has access to the task.
-            meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progress_token`.
+            task_id: Id of the task. It must be unguessable: every client with the id has access to the
+                task.
+            meta: Protocol version and client capabilities, required in every request, and optional keys
+                such as `progress_token`.
         """
         return await self.call(
             methods.GET_TASK,
@@ -63,11 +65,12 @@ class Client(ClientEngine, client.Client):
         Both sides must have declared the extension `io.modelcontextprotocol/tasks`.
 
         Args:
-            task_id: Id of the task. It must be unguessable: every client with the id has access to the task.
+            task_id: Id of the task. It must be unguessable: every client with the id has access to the
+                task.
             input_responses: Responses to the server's `input_requests`, under the same keys. Further
                 responses may follow; the server ignores unknown keys.
-            meta: Protocol version and client capabilities, required in every request, and optional keys such
-                as `progress_token`.
+            meta: Protocol version and client capabilities, required in every request, and optional keys
+                such as `progress_token`.
         """
         return await self.call(
             methods.UPDATE_TASK,

@@ -2,8 +2,8 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Definitions of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28 that no params and no results
-contain: messages, errors, and their bases.
+"""Definitions of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28 that no params and no
+results contain: messages, errors, and their bases.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class CancelledTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -89,7 +90,8 @@ class CompletedTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -118,7 +120,8 @@ class FailedTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -163,7 +166,8 @@ class InputRequiredTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -189,7 +193,8 @@ class Task(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -251,7 +256,8 @@ class WorkingTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None

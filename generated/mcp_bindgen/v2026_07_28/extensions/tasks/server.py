@@ -2,7 +2,9 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Server for `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28, and the context of its requests."""
+"""Server for `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28, and the context of its
+requests.
+"""
 
 from typing import ClassVar
 
@@ -38,7 +40,8 @@ class Server(ServerEngine, server.Server):
     def cancel_task(
         self, params: types.CancelTaskRequestParams, ctx: Context
     ) -> Returns[types.CancelTaskResult]:
-        """Record the cancellation and return at once; the task stops when its handler notices the cancellation.
+        """Record the cancellation and return at once; the task stops when its handler notices the
+        cancellation.
 
         Called for `tasks/cancel`; both sides must have declared the extension
         `io.modelcontextprotocol/tasks`.
@@ -48,7 +51,8 @@ class Server(ServerEngine, server.Server):
     def get_task(self, params: types.GetTaskRequestParams, ctx: Context) -> Returns[types.GetTaskResult]:
         """Return the state of the task `params.task_id`, with its requests for input, result or error.
 
-        Called for `tasks/get`; both sides must have declared the extension `io.modelcontextprotocol/tasks`.
+        Called for `tasks/get`; both sides must have declared the extension
+        `io.modelcontextprotocol/tasks`.
         """
         raise MethodNotFound(methods.GET_TASK.name)
 

@@ -2,8 +2,8 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Types of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28: a class or alias for each definition of
-the schema.
+"""Types of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28: a class or alias for each
+definition of the schema.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class CreateTaskResult(ExtensionResult):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -111,7 +112,8 @@ class GetTaskResultCancelledTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -146,7 +148,8 @@ class GetTaskResultCompletedTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -181,7 +184,8 @@ class GetTaskResultFailedTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -216,7 +220,8 @@ class GetTaskResultInputRequiredTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -248,7 +253,8 @@ class GetTaskResultWorkingTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -277,7 +283,8 @@ class TaskStatusNotificationParamsCancelledTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -309,7 +316,8 @@ class TaskStatusNotificationParamsCompletedTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -341,7 +349,8 @@ class TaskStatusNotificationParamsFailedTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -373,7 +382,8 @@ class TaskStatusNotificationParamsInputRequiredTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -402,7 +412,8 @@ class TaskStatusNotificationParamsWorkingTask(Model):
     """Time in milliseconds that the task is kept after its creation; null means without limit."""
 
     poll_interval_ms: Integer | None = None
-    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client
+    decides.
     """
 
     status_message: str | None = None
@@ -423,8 +434,8 @@ class UpdateTaskRequestParams(Model):
     """Parameters of `tasks/update`: the task and the responses."""
 
     input_responses: JSONObject
-    """Responses to the server's `input_requests`, under the same keys. Further responses may follow; the server
-    ignores unknown keys.
+    """Responses to the server's `input_requests`, under the same keys. Further responses may follow; the
+    server ignores unknown keys.
     """
 
     task_id: str
@@ -463,8 +474,8 @@ GetTaskResult = TypeAliasType(
 TaskStatus = TypeAliasType(
     "TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"]
 )
-"""Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
-final.
+"""Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled`
+are final.
 """
 
 
