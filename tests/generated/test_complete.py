@@ -11,6 +11,7 @@ import sys
 import tomllib
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -279,6 +280,44 @@ def test_deprecated_calls_and_handlers_are_marked() -> None:
         module("2025-11-25", "server").Context: set[str](),
     }.items():
         assert {name for name, value in vars(role).items() if hasattr(value, "__deprecated__")} == names
+
+
+@every_revision
+def test_descriptors_of_deprecated_methods_have_the_notice(revision: str) -> None:
+    body = ast.parse(Path(module(revision, "methods").__file__).read_text("utf-8")).body
+    said = {
+        str(assigned.target.id)
+        for assigned, doc in pairwise(body)
+        if isinstance(assigned, ast.AnnAssign) and isinstance(assigned.target, ast.Name)
+        if isinstance(doc, ast.Expr) and "\nDeprecated since 2026-07-28: " in ast.literal_eval(doc.value)
+    }
+    assert said == ({"CREATE_MESSAGE", "LIST_ROOTS", "LOGGING_MESSAGE"} if revision == "2026-07-28" else set())
+
+
+CALLS = [
+    (name, call)
+    for place in ("", "extensions.skills.", "extensions.tasks.")
+    for name, role in (("client", "Client"), ("server", "Context"))
+    for call in vars(getattr(module("2026-07-28", f"{place}{name}"), role)).values()
+    if inspect.iscoroutinefunction(call)
+]
+
+
+def test_calls_describe_metadata_that_they_complete() -> None:
+    docs = [str(call.__doc__) for _, call in CALLS if "Mapping" in str(inspect.signature(call).parameters.get("meta"))]
+    assert len(docs) == 14
+    assert all("meta: Further metadata, by its keys in JSON; the call adds" in text for text in docs)
+
+
+def test_calls_for_subscribers_name_the_context_that_sends_them() -> None:
+    said = {call.__name__ for _, call in CALLS if "contexts of `Server.broadcast`" in str(call.__doc__)}
+    lists = {f"notify_{name}_list_changed" for name in ("prompt", "resource", "tool")}
+    assert said == {*lists, "notify_resource_updated", "notify_task_status"}
+
+
+def test_none_is_the_last_type_of_a_signature() -> None:
+    for file in Path(module("2026-07-28", "types").__file__).parents[1].rglob("types.py"):
+        assert not re.search(r"None \| dict\[", file.read_text("utf-8"))
 
 
 @every_revision

@@ -1032,7 +1032,7 @@ class Tool(Model):
             name: str,
             annotations: ToolAnnotations | None = None,
             description: str | None = None,
-            output_schema: ToolOutputSchema | None | dict[str, Json] = None,
+            output_schema: ToolOutputSchema | dict[str, Json] | None = None,
             title: str | None = None,
             meta: dict[str, Json] | None = None,
         ) -> None: ...

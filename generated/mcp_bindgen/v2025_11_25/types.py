@@ -1492,7 +1492,7 @@ class Tool(Model):
             description: str | None = None,
             execution: ToolExecution | None = None,
             icons: list[Icon] | None = None,
-            output_schema: ToolOutputSchema | None | dict[str, Json] = None,
+            output_schema: ToolOutputSchema | dict[str, Json] | None = None,
             title: str | None = None,
             meta: dict[str, Json] | None = None,
         ) -> None: ...

@@ -39,8 +39,7 @@ class Client(BaseClient):
             ref: Prompt or resource template that has the argument.
             argument: Name of the argument to complete, and its value so far.
             context: Values of arguments that are already complete; absent means none.
-            meta: Protocol version and client capabilities, required in every request, and optional keys
-                such as `progress_token`.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.COMPLETE,
@@ -69,8 +68,7 @@ class Client(BaseClient):
                 keys.
             request_state: On a retry, the server's `request_state`, returned unchanged; absent if the
                 server sent none.
-            meta: Protocol version and client capabilities, required in every request, and optional keys
-                such as `progress_token`.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.GET_PROMPT,
@@ -92,7 +90,7 @@ class Client(BaseClient):
 
         Args:
             cursor: The `next_cursor` of the previous page; absent for the first page.
-            meta: Metadata for the protocol and for extensions; unknown keys are kept.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.LIST_PROMPTS,
@@ -114,7 +112,7 @@ class Client(BaseClient):
 
         Args:
             cursor: The `next_cursor` of the previous page; absent for the first page.
-            meta: Metadata for the protocol and for extensions; unknown keys are kept.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.LIST_RESOURCES,
@@ -145,8 +143,7 @@ class Client(BaseClient):
                 keys.
             request_state: On a retry, the server's `request_state`, returned unchanged; absent if the
                 server sent none.
-            meta: Protocol version and client capabilities, required in every request, and optional keys
-                such as `progress_token`.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.READ_RESOURCE,
@@ -167,7 +164,7 @@ class Client(BaseClient):
 
         Args:
             cursor: The `next_cursor` of the previous page; absent for the first page.
-            meta: Metadata for the protocol and for extensions; unknown keys are kept.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.LIST_RESOURCE_TEMPLATES,
@@ -201,8 +198,7 @@ class Client(BaseClient):
                 keys.
             request_state: On a retry, the server's `request_state`, returned unchanged; absent if the
                 server sent none.
-            meta: Protocol version and client capabilities, required in every request, and optional keys
-                such as `progress_token`.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.CALL_TOOL,
@@ -224,7 +220,7 @@ class Client(BaseClient):
 
         Args:
             cursor: The `next_cursor` of the previous page; absent for the first page.
-            meta: Metadata for the protocol and for extensions; unknown keys are kept.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.LIST_TOOLS,

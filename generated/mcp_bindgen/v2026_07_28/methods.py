@@ -78,6 +78,8 @@ LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = N
 )
 """Pass a log message to the client, only during a request with `io.modelcontextprotocol/logLevel` in its
 `meta`.
+
+Deprecated since 2026-07-28: log to stderr, or use OpenTelemetry.
 """
 
 PROGRESS: Final[Notification[types.ProgressNotificationParams]] = Notification(
@@ -242,6 +244,9 @@ LIST_ROOTS: Final[RequestMethod[types.ListRootsRequestParams, types.ListRootsRes
 )
 """Ask the client for its roots: the directories and files that the server may work in. The request is an
 entry of `input_requests`.
+
+Deprecated since 2026-07-28: pass directories and files as tool arguments or resource URIs, or in the
+server's configuration.
 """
 
 CREATE_MESSAGE: Final[RequestMethod[types.CreateMessageRequestParams, types.CreateMessageResult]] = (
@@ -268,6 +273,8 @@ CREATE_MESSAGE: Final[RequestMethod[types.CreateMessageRequestParams, types.Crea
 )
 """Ask the client to sample a model: the model writes the next message. The request is an entry of
 `input_requests` and has no id.
+
+Deprecated since 2026-07-28: call the model provider from the server.
 """
 
 DISCOVER: Final[RequestMethod[types.RequestParams, types.DiscoverResult]] = RequestMethod(

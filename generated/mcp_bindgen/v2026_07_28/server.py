@@ -130,6 +130,8 @@ class Context(BaseContext):
 
         Needs the capability `prompts.list_changed` of the server.
 
+        Only the contexts of `Server.broadcast` send it; the context of a request raises `RuntimeError`.
+
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
@@ -140,6 +142,8 @@ class Context(BaseContext):
         has changed. Sent only to subscriptions with `resources_list_changed` in their filter.
 
         Needs the capability `resources.list_changed` of the server.
+
+        Only the contexts of `Server.broadcast` send it; the context of a request raises `RuntimeError`.
 
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
@@ -154,6 +158,8 @@ class Context(BaseContext):
 
         Needs the capability `resources.subscribe` of the server.
 
+        Only the contexts of `Server.broadcast` send it; the context of a request raises `RuntimeError`.
+
         Args:
             uri: URI of the changed resource; it may be a part of the subscribed resource.
             meta: Metadata, with the subscription's id under `io.modelcontextprotocol/subscriptionId`.
@@ -167,6 +173,8 @@ class Context(BaseContext):
         changed. Sent only to subscriptions with `tools_list_changed` in their filter.
 
         Needs the capability `tools.list_changed` of the server.
+
+        Only the contexts of `Server.broadcast` send it; the context of a request raises `RuntimeError`.
 
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.

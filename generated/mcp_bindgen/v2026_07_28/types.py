@@ -1474,7 +1474,7 @@ class Tool(Model):
             annotations: ToolAnnotations | None = None,
             description: str | None = None,
             icons: list[Icon] | None = None,
-            output_schema: ToolOutputSchema | None | dict[str, Json] = None,
+            output_schema: ToolOutputSchema | dict[str, Json] | None = None,
             title: str | None = None,
             meta: MetaObject | None = None,
         ) -> None: ...

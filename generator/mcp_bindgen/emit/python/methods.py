@@ -8,6 +8,7 @@ from functools import partial
 from mcp_bindgen.ir.model import Array, Method, Need, Ref, Type, Union
 
 from .calls import classes, walk
+from .environment import noticed
 from .lowered import PythonProtocol
 from .package_scope import PackageScope
 from .stubs import constant
@@ -82,9 +83,9 @@ def _type_of(protocol: PythonProtocol, type: Type | None, wire: str) -> Type | N
 
 
 def _doc(method: Method) -> str:
-    """Return the description of a method, and the time when the runtime sends it."""
+    """Return the description of a method, the time when the runtime sends it, and the notice if it is deprecated."""
     sent = f"The runtime sends it {method.lifecycle}." if method.lifecycle else ""
-    return " ".join(filter(None, (method.doc, sent)))
+    return noticed(" ".join(filter(None, (method.doc, sent))), method.deprecated)
 
 
 def _path(capability: str) -> tuple[str, ...]:

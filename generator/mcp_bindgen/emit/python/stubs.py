@@ -18,6 +18,9 @@ from .package_scope import PackageScope
 _KIND = "resultType"
 """The member of results that says which of several they are."""
 
+_METADATA = "Further metadata, by its keys in JSON; the call adds what the protocol requires."
+_SUBSCRIBED = "Only the contexts of `Server.broadcast` send it; the context of a request raises `RuntimeError`."
+
 
 @dataclass(frozen=True)
 class Argument:
@@ -179,9 +182,12 @@ def _call_doc(scope: PackageScope, method: Method, sender: Sender, arguments: tu
     if method.origin:
         sentence = _declared(method) + (f", with `{naming.field(method.setting)}`" if method.setting else "")
         lines.append(f"{sentence[0].upper()}{sentence[1:]}.")
+    if method.filter:
+        lines.append(_SUBSCRIBED)
     fields = scope.protocol.fields_of(method.params)
     docs = {scope.protocol.attribute(method.params, one.wire): noticed(one.doc, one.deprecated) for one in fields}
-    lines.append(arguments_section({argument.name: docs.get(argument.attribute, "") for argument in arguments}))
+    described = {it.name: _METADATA if it.is_metadata else docs.get(it.attribute, "") for it in arguments}
+    lines.append(arguments_section(described))
     return "\n\n".join(filter(None, lines))
 
 

@@ -34,8 +34,7 @@ class Client(client.Client):
         Args:
             uri: URI of the directory, without a trailing slash.
             cursor: The `next_cursor` of the previous page; absent for the first page.
-            meta: Protocol version and client capabilities, required in every request, and optional keys
-                such as `progress_token`.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.READ_RESOURCE_DIRECTORY,
@@ -51,8 +50,7 @@ class Client(client.Client):
 
         Args:
             uri: URI of the skill's `SKILL.md`.
-            meta: Protocol version and client capabilities, required in every request, and optional keys
-                such as `progress_token`.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.GET_SKILL,
@@ -69,7 +67,7 @@ class Client(client.Client):
 
         Args:
             cursor: The `next_cursor` of the previous page; absent for the first page.
-            meta: Metadata for the protocol and for extensions; unknown keys are kept.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.LIST_SKILLS,

@@ -33,8 +33,7 @@ class Client(ClientEngine, client.Client):
         Args:
             task_id: Id of the task. It must be unguessable: every client with the id has access to the
                 task.
-            meta: Protocol version and client capabilities, required in every request, and optional keys
-                such as `progress_token`.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.CANCEL_TASK,
@@ -49,8 +48,7 @@ class Client(ClientEngine, client.Client):
         Args:
             task_id: Id of the task. It must be unguessable: every client with the id has access to the
                 task.
-            meta: Protocol version and client capabilities, required in every request, and optional keys
-                such as `progress_token`.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.GET_TASK,
@@ -69,8 +67,7 @@ class Client(ClientEngine, client.Client):
                 task.
             input_responses: Responses to the server's `input_requests`, under the same keys. Further
                 responses may follow; the server ignores unknown keys.
-            meta: Protocol version and client capabilities, required in every request, and optional keys
-                such as `progress_token`.
+            meta: Further metadata, by its keys in JSON; the call adds what the protocol requires.
         """
         return await self.call(
             methods.UPDATE_TASK,

@@ -24,6 +24,8 @@ class Context(server.Context):
         """Send `notifications/tasks`: tell a subscribed client that the state of a task has changed.
 
         Both sides must have declared the extension `io.modelcontextprotocol/tasks`.
+
+        Only the contexts of `Server.broadcast` send it; the context of a request raises `RuntimeError`.
         """
         await self.notify(methods.TASK_STATUS, params)
 
