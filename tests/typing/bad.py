@@ -79,6 +79,7 @@ def construct() -> None:
     mcp.TextContent(text="hi", _meta={})  # error: the wire name
     mcp.SamplingMessage(role="system", content=mcp.TextContent(text="hi"))  # error: no such role
     mcp.CallToolResult(content=[mcp.Tool(name="echo", input_schema=mcp.ToolInputSchema())])  # error: not content
+    mcp.CancelTaskResult(created_at="", last_updated_at="", status="failed", task_id="", ttl=1, a=1)  # error: no field
     mcp.Task(created_at="", last_updated_at="", status="working", task_id="1")  # error: ttl may be null, not absent
 
 

@@ -77,6 +77,20 @@ def results(rows: list[dict[str, int]]) -> list[runtime.Json]:
     ]
 
 
+def own_members() -> list[runtime.Json]:
+    """Send members that the schema does not name."""
+    trace = {"com.example/trace": "1"}
+    stateful = [types.RequestMeta(**trace, **{"com.example/deep": {"a": 1}}) for types in (v2024_11_05, v2025_06_18)]
+    return [
+        *stateful,
+        v2024_11_05.Result(outcome="stored", meta=trace),
+        mcp.GetTaskPayloadResult(content=[], structured_content={"a": 1}),
+        mcp.CallToolRequestParams(name="a", meta=mcp.RequestMeta(progress_token=1, **trace)),
+        v2026_07_28.CallToolResult(content=[], meta=v2026_07_28.ResultMetaObject(**trace)),
+        v2026_07_28.NotificationParams(meta=v2026_07_28.NotificationMetaObject(**trace)),
+    ]
+
+
 class Everyday(Server):
     """Server that asks a model and the user."""
 
@@ -94,4 +108,4 @@ class Everyday(Server):
 
 def main() -> list[runtime.Json]:
     """Make everything once."""
-    return [*tools(), *forms(), *results([{"a": 1}])]
+    return [*tools(), *forms(), *results([{"a": 1}]), *own_members()]

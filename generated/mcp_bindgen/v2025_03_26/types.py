@@ -565,6 +565,12 @@ class RequestMeta(Model):
     progress_token: ProgressToken | None = None
     """Requests progress notifications, which repeat this token; absent means none."""
 
+    if TYPE_CHECKING:  # a dictionary of own keys fits
+
+        def __init__(
+            self, *, progress_token: ProgressToken | None | Json = None, **members: Json
+        ) -> None: ...
+
 
 class Resource(Model):
     """Data that a client can read from a server, such as a file, a record or a log."""
@@ -640,6 +646,10 @@ class Result(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class Root(Model):

@@ -721,9 +721,11 @@ class RequestMeta(Model):
     progress_token: ProgressToken | None = None
     """Requests progress notifications, which repeat this token; absent means none."""
 
-    if TYPE_CHECKING:  # the schema allows any other member
+    if TYPE_CHECKING:  # a dictionary of own keys fits
 
-        def __init__(self, *, progress_token: ProgressToken | None = None, **members: Json) -> None: ...
+        def __init__(
+            self, *, progress_token: ProgressToken | None | Json = None, **members: Json
+        ) -> None: ...
 
 
 class Resource(Model):
@@ -843,6 +845,10 @@ class Result(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class Root(Model):

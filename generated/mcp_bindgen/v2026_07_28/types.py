@@ -818,6 +818,10 @@ class NotificationMetaObject(Model):
     streams.
     """
 
+    if TYPE_CHECKING:  # a dictionary of own keys fits
+
+        def __init__(self, *, subscription_id: RequestId | None | Json = None, **members: Json) -> None: ...
+
 
 class NotificationParams(Model):
     """Parameters of any notification: metadata, and the members of the method."""
@@ -1145,6 +1149,10 @@ class ResultMetaObject(Model):
     """Name and version of the server program. They are unverified: use them only for display, logs and
     debugging.
     """
+
+    if TYPE_CHECKING:  # a dictionary of own keys fits
+
+        def __init__(self, *, server_info: Implementation | None | Json = None, **members: Json) -> None: ...
 
 
 @deprecated(

@@ -172,13 +172,14 @@ def questions(protocol: Protocol) -> Iterator[tuple[Method, tuple[str, ...]]]:
 def takes_any(definition: Definition) -> bool:
     """Return whether a constructor takes members without a name as keywords.
 
-    Inline objects declare this, or are JSON Schemas. Elsewhere, and in extensions, whose
-    schemas often open everything, a constructor keeps finding mistyped names.
+    Inline objects and objects without names of their own declare this, or are JSON Schemas. Elsewhere, and in
+    extensions, whose schemas often open everything, a constructor keeps finding mistyped names.
     """
-    extra = definition.type.extra if isinstance(definition.type, Object) else None
-    if definition.origin or not definition.inline or not isinstance(extra, AnyValue):
+    type = definition.type
+    if definition.origin or not isinstance(type, Object) or not isinstance(type.extra, AnyValue):
         return False
-    return not extra.implied or is_json_schema(definition)
+    is_free = definition.inline or all(field.wire == _META for field in type.fields)
+    return (is_free and not type.extra.implied) or is_json_schema(definition)
 
 
 def is_json_schema(definition: Definition) -> bool:

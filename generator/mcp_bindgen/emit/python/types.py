@@ -460,8 +460,10 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
             data[name]["deprecated"] = quoted(definition.deprecated) if definition.deprecated else ""
             data[name]["extra"] = _extra(definition, type, module)
             attributes = protocol.attributes[name]
-            takes_others = not module.form.defaults and takes_any(definition)
+            takes_keys = name in module.metadata and not any(field.required for field in type.fields)
+            takes_others = not module.form.defaults and (takes_keys or takes_any(definition))
             data[name]["others"] = _free("members", {*attributes.values()}) if takes_others else ""
+            data[name]["takes_keys"] = takes_keys
             data[name]["members"] = {
                 attributes[field.wire]: _member(attributes[field.wire], field, module)
                 for field in _ordered(type, module.form)
