@@ -103,6 +103,7 @@ async def call(client: Client, ctx: Context) -> None:
     await client.call_tool("echo", ["hi"])  # error: arguments have names
     await client.call_tool("echo", {}, mcp.TaskMetadata())  # error: task is a keyword
     await client.call_tool("echo", argumenst={})  # error: no such argument
+    print((await client.call_tool("echo", task=mcp.TaskMetadata())).content)  # error: it may be a task instead
     await client.set_level("loud")  # error: no such level
     await client.create_message([], 1)  # error: a request of servers
     await ctx.list_tools()  # error: a request of clients

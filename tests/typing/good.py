@@ -181,6 +181,7 @@ async def use_table(client: Client) -> mcp.CallToolResult:
     assert_type(await client.call(methods.CALL_TOOL, params), mcp.CallToolResult)
     assert_type(await client.request(methods.LIST_TOOLS, mcp.PaginatedRequestParams()), mcp.ListToolsResult)
     await client.notify(methods.PROGRESS, mcp.ProgressNotificationParams(progress=1, progress_token=7))
+    assert_type(await client.call_tool("echo", task=mcp.TaskMetadata()), mcp.CallToolResult | mcp.CreateTaskResult)
     if isinstance(answer, mcp.CreateTaskResult):
         assert_type(answer.task.ttl, int | None)
         return await client.call(methods.CALL_TOOL, mcp.CallToolRequestParams(name="echo"))

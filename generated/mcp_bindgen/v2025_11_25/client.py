@@ -6,6 +6,7 @@
 """Client for MCP 2025-11-25."""
 
 from collections.abc import AsyncIterator
+from typing import overload
 
 from mcp_bindgen.runtime.abi import Client as BaseClient
 from mcp_bindgen.runtime.abi import Context, Json, MethodNotFound, Returns
@@ -231,6 +232,24 @@ class Client(BaseClient):
         """
         return await self.call(methods.GET_TASK_PAYLOAD, types.GetTaskPayloadRequestParams(task_id=task_id))
 
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Json] | None = None,
+        *,
+        task: None = None,
+        meta: types.RequestMeta | None = None,
+    ) -> types.CallToolResult: ...
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Json] | None = None,
+        *,
+        task: types.TaskMetadata,
+        meta: types.RequestMeta | None = None,
+    ) -> types.CallToolResult | types.CreateTaskResult: ...
     async def call_tool(
         self,
         name: str,
@@ -238,7 +257,7 @@ class Client(BaseClient):
         *,
         task: types.TaskMetadata | None = None,
         meta: types.RequestMeta | None = None,
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.CreateTaskResult:
         """Send `tools/call`: ask the server to run a tool.
 
         Needs the capability `tools` of the server.
@@ -251,10 +270,10 @@ class Client(BaseClient):
                 ordinary call.
             meta: Metadata of the request; a `progress_token` here asks for progress notifications.
         """
-        return await self.call(
-            methods.CALL_TOOL,
-            types.CallToolRequestParams(name=name, arguments=arguments, task=task, meta=meta),
-        )
+        params = types.CallToolRequestParams(name=name, arguments=arguments, task=task, meta=meta)
+        if task is not None:
+            return await self.request(methods.CALL_TOOL, params)
+        return await self.call(methods.CALL_TOOL, params)
 
     async def list_tools(
         self, cursor: str | None = None, *, meta: types.RequestMeta | None = None

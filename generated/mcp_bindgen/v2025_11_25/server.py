@@ -46,6 +46,40 @@ class Context(BaseContext):
         """
         return await self.call(methods.LIST_ROOTS, types.RequestParams(meta=meta))
 
+    @overload
+    async def create_message(
+        self,
+        messages: list[types.SamplingMessage],
+        max_tokens: int,
+        *,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        metadata: dict[str, Json] | None = None,
+        model_preferences: types.ModelPreferences | None = None,
+        stop_sequences: list[str] | None = None,
+        system_prompt: str | None = None,
+        task: None = None,
+        temperature: int | float | None = None,
+        tool_choice: types.ToolChoice | None = None,
+        tools: list[types.Tool] | None = None,
+        meta: types.RequestMeta | None = None,
+    ) -> types.CreateMessageResult: ...
+    @overload
+    async def create_message(
+        self,
+        messages: list[types.SamplingMessage],
+        max_tokens: int,
+        *,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        metadata: dict[str, Json] | None = None,
+        model_preferences: types.ModelPreferences | None = None,
+        stop_sequences: list[str] | None = None,
+        system_prompt: str | None = None,
+        task: types.TaskMetadata,
+        temperature: int | float | None = None,
+        tool_choice: types.ToolChoice | None = None,
+        tools: list[types.Tool] | None = None,
+        meta: types.RequestMeta | None = None,
+    ) -> types.CreateMessageResult | types.CreateTaskResult: ...
     async def create_message(
         self,
         messages: list[types.SamplingMessage],
@@ -61,7 +95,7 @@ class Context(BaseContext):
         tool_choice: types.ToolChoice | None = None,
         tools: list[types.Tool] | None = None,
         meta: types.RequestMeta | None = None,
-    ) -> types.CreateMessageResult:
+    ) -> types.CreateMessageResult | types.CreateTaskResult:
         """Send `sampling/createMessage`: ask the client to sample a model: the model writes the next
         message of a conversation. The client chooses the model and lets the user review the request
         first.
@@ -90,23 +124,23 @@ class Context(BaseContext):
                 clients reject the request.
             meta: Metadata of the request; a `progress_token` here asks for progress notifications.
         """
-        return await self.call(
-            methods.CREATE_MESSAGE,
-            types.CreateMessageRequestParams(
-                messages=messages,
-                max_tokens=max_tokens,
-                include_context=include_context,
-                metadata=metadata,
-                model_preferences=model_preferences,
-                stop_sequences=stop_sequences,
-                system_prompt=system_prompt,
-                task=task,
-                temperature=temperature,
-                tool_choice=tool_choice,
-                tools=tools,
-                meta=meta,
-            ),
+        params = types.CreateMessageRequestParams(
+            messages=messages,
+            max_tokens=max_tokens,
+            include_context=include_context,
+            metadata=metadata,
+            model_preferences=model_preferences,
+            stop_sequences=stop_sequences,
+            system_prompt=system_prompt,
+            task=task,
+            temperature=temperature,
+            tool_choice=tool_choice,
+            tools=tools,
+            meta=meta,
         )
+        if task is not None:
+            return await self.request(methods.CREATE_MESSAGE, params)
+        return await self.call(methods.CREATE_MESSAGE, params)
 
     async def cancel_task(self, task_id: str) -> types.CancelTaskResult:
         """Send `tasks/cancel`: ask the side that runs a task to stop it; clients and servers may send it.

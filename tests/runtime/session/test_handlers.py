@@ -16,7 +16,7 @@ from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.logs import MAX_CHARACTERS, harmless
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.v2025_11_25 import Client, Server
+from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.app.weather.base import ForecastContract
 from tests.harness import checked_connections as checked
@@ -355,6 +355,34 @@ async def test_a_task_result_is_an_error_if_the_client_did_not_ask_for_a_task(ca
         said = "Internal error: the handler of tools/call returned CreateTaskResult without 'task'"
         assert (unasked["error"]["code"], unasked["error"]["message"].startswith(said)) == (-32603, True)
     assert "returned CreateTaskResult without 'task'" in caplog.text
+
+
+async def test_calls_with_a_task_return_the_task_or_the_usual_result_of_a_side_without_tasks() -> None:
+    now = "2026-01-01T00:00:00Z"
+    later = mcp.CreateTaskResult(
+        task=mcp.Task(task_id="t", status="working", ttl=None, created_at=now, last_updated_at=now)
+    )
+    sampled = list[Any]()
+
+    class Model(Client):
+        def on_create_message(self, params: mcp.CreateMessageRequestParams, ctx: Any) -> Any:
+            text = mcp.TextContent(text="hi")
+            return later if params.task else mcp.CreateMessageResult(model="m", role="assistant", content=text)
+
+    class Tools(Server):
+        info = mcp.Implementation(name="tools", version="1")
+
+        async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:
+            sampled.append((await ctx.create_message([], 1, task=params.task)).model_dump().keys())
+            return later if params.task and params.name == "slow" else mcp.CallToolResult(content=[])
+
+    async with checked.connected(Model(), Tools()) as connection:
+        client = connection.client
+        task = mcp.TaskMetadata(ttl=1)
+        assert await client.call_tool("slow", task=task) == later
+        assert await client.call_tool("quick", task=task) == mcp.CallToolResult(content=[])
+        assert await client.call_tool("slow") == mcp.CallToolResult(content=[])
+    assert ["task" in keys for keys in sampled] == [True, True, False]
 
 
 @pytest.mark.parametrize(

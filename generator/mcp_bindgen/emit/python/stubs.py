@@ -49,6 +49,7 @@ class Call:
 
     Attributes:
         is_whole: True if its one argument is the params.
+        choice: The keyword that requests an alternative result; a side without that feature ignores it.
         walk: How to iterate over the results, if they are paginated.
     """
 
@@ -58,6 +59,7 @@ class Call:
     positional: tuple[Argument, ...]
     keywords: tuple[Argument, ...]
     is_whole: bool
+    choice: Argument | None
     doc: str
     walk: Walk | None
 
@@ -161,6 +163,7 @@ def _call(scope: PackageScope, method: Method, sender: Sender) -> Call:
     if is_whole:
         assert method.params is not None
         arguments = (Argument("params", "params", method.params),)
+    opt_in = scope.protocol.attribute(method.params, method.opt_in) if method.opt_in else None
     first = 1 if is_whole else len(protocol_calls.positional(scope.protocol, method, fields or ()))
     return Call(
         method=method,
@@ -169,6 +172,7 @@ def _call(scope: PackageScope, method: Method, sender: Sender) -> Call:
         positional=arguments[:first],
         keywords=arguments[first:],
         is_whole=is_whole,
+        choice=next((one for one in arguments[first:] if one.attribute == opt_in and one.is_optional), None),
         doc=docstring(_call_doc(scope, method, sender, arguments), indent=8),
         walk=protocol_calls.walk(scope.protocol, method),
     )
