@@ -13,7 +13,10 @@ from .dispatcher import CLIENT
 
 
 class Client(BaseClient):
-    """Client for MCP 2024-11-05: calls of the server, and `on_...` handlers to override."""
+    """Client for MCP 2024-11-05: calls of the server, and `on_...` handlers to override.
+
+    Handlers take `mcp_bindgen.runtime.Context`; the `Context` of this package is for handlers of a `Server`.
+    """
 
     dispatcher = CLIENT
     info: types.Implementation

@@ -15,7 +15,10 @@ from .dispatcher import SERVER
 
 
 class Context(BaseContext):
-    """Context of a request; also sends requests and notifications to the client."""
+    """Context of a request to a `Server`; also sends requests and notifications to the client.
+
+    Handlers of a `Client` take `mcp_bindgen.runtime.Context`.
+    """
 
     async def ping(self, *, meta: types.RequestMeta | None = None) -> types.EmptyResult:
         """Send `ping`: check that the other side, client or server, still responds. Without a response in

@@ -15,7 +15,10 @@ from .dispatcher import SERVER
 
 
 class Context(BaseContext):
-    """Context of a request; also sends requests and notifications to the client."""
+    """Context of a request to a `Server`; also sends requests and notifications to the client.
+
+    Handlers of a `Client` take `mcp_bindgen.runtime.Context`.
+    """
 
     async def elicit(
         self, message: str, requested_schema: types.ElicitRequestParamsRequestedSchema

@@ -17,7 +17,10 @@ from .dispatcher import SERVER
 
 
 class Context(BaseContext):
-    """Context of a request; also sends requests and notifications to the client."""
+    """Context of a request to a `Server`; also sends requests and notifications to the client.
+
+    Handlers of a `Client` take `mcp_bindgen.runtime.Context`.
+    """
 
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Send `elicitation/create`: ask the client to show its user a form to fill in or a URL to visit.
