@@ -39,6 +39,15 @@ class Base(pydantic.BaseModel):
 
     def shout(self) -> str:
         return type(self).__name__.upper()
+
+    @pydantic.model_validator(mode="after")
+    def check(self) -> "Base":
+        return self
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def see(cls, value: object) -> object:
+        return value
 """
 READER = """
 import json, sys
@@ -142,11 +151,18 @@ def test_a_base_class_gives_methods_and_leaves_the_rules_of_the_wire(packages: P
         "from sieve.v2025_11_25 import types; from exact.v2025_11_25 import types as exact\n"
         "page = types.ListToolsResult(tools=[])\n"
         "print(page.shout(), page.model_dump_json(), page.next_cursor, page.model_config['title'])\n"
-        "print(exact.ListToolsResult.model_fields['next_cursor'].alias, exact.ListToolsResult(tools=[]).next_cursor)"
+        "print(exact.ListToolsResult.model_fields['next_cursor'].alias, exact.ListToolsResult(tools=[]).next_cursor)\n"
+        "import inspect, pydantic\n"
+        "before = str(inspect.signature(types.TextContent))\n"
+        'try: types.TextContent.model_validate_json(\'{"text":"a"}\')\n'
+        "except pydantic.ValidationError as error: print(error.errors()[0]['loc'])\n"
+        "print(before[:13], str(inspect.signature(types.TextContent)) == before)"
     )
     path = f"import sys; sys.path[:0] = {[str(packages / 'site'), str(packages)]!r}\n"
     done = execute(sys.executable, "-I", "-S", "-c", path + code, code=0)
-    assert done.stdout == 'LISTTOOLSRESULT {"tools":[]} None Acme\nnextCursor MISSING\n'
+    assert (
+        done.stdout == "LISTTOOLSRESULT {\"tools\":[]} None Acme\nnextCursor MISSING\n('type',)\n(*, text: str True\n"
+    )
 
 
 @pytest.mark.full

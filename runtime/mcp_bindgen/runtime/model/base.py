@@ -53,6 +53,8 @@ class _Signature:
     def __get__(self, model: Model | None, kind: type[Model]) -> Signature:
         from .introspection import signature
 
+        if model is not None:  # the signature of a callable instance is that of its `__call__`
+            raise AttributeError("__signature__")
         return signature(kind)
 
 
@@ -99,7 +101,7 @@ class Model(BaseModel):
         except ValidationError as error:
             from .introspection import in_python  # these imports are for people, not for the first message
 
-            raise in_python(error, wire_fields(type(self))) from None
+            raise in_python(error, wire_fields(type(self)), self.model_config.get("hide_input_in_errors")) from None
 
     # Tells pydantic that this constructor only validates, so it need not be called for objects that come from JSON.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -118,15 +120,18 @@ class Model(BaseModel):
             yield name, value.default if value.__class__ is _Unset else value
 
     @classmethod
-    def __pydantic_on_complete__(cls) -> None:
-        """Undo what pydantic has just added: a signature with wire names, and warnings when deprecated fields are read.
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        _undo_additions(cls)
 
-        The runtime reads the fields that a peer has sent, so deprecations are for type checkers and JSON Schemas only.
-        """
-        del cls.__signature__
-        for name, field in cls.__pydantic_fields__.items():
-            if field.deprecated is not None:
-                setattr(cls, name, _UnsetAsDefault(name))
+    if not TYPE_CHECKING:  # type checkers know the method of pydantic, which has the same options
+
+        @classmethod
+        def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
+            """Build the class, as its first use does, or build it again."""
+            is_built = super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
+            _undo_additions(cls)
+            return is_built
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -140,20 +145,35 @@ class Model(BaseModel):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         schema = handler(source)
-        if schema["type"] == "model":
-            _wire_rules(cls, cast(dict[str, Any], schema))
+        fields = cast(dict[str, Any], schema)
+        while fields["type"] != "model-fields" and "schema" in fields:  # model validators wrap the model or its fields
+            fields = fields["schema"]
+        if fields["type"] == "model-fields":
+            _wire_rules(cls, fields["fields"])
         return schema
 
 
 _ABSENT: Any = object()
 
 
-def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
+def _undo_additions(cls: type[Model]) -> None:
+    """Undo what pydantic adds to a class: a signature with wire names, and warnings when deprecated fields are read.
+
+    The runtime reads the fields that a peer has sent, so deprecations are for type checkers and JSON Schemas only.
+    Each class has its own signature, as one of a base that is no model of the protocol may come first.
+    """
+    cls.__signature__ = _Signature()  # type: ignore[assignment]
+    for name, field in cls.__pydantic_fields__.items():
+        if field.deprecated is not None:
+            setattr(cls, name, _UnsetAsDefault(name))
+
+
+def _wire_rules(cls: type[Model], fields: dict[str, Any]) -> None:
     """Teach pydantic the difference between a constructor's default and absence on the wire."""
     all_, filled_in = cls.__defaults_are_required__, fields_filled_in(cls).items()
     constants = {name: field.default for name, field in filled_in if all_ or IsConstant in field.metadata}
     cls.__constructor_defaults__ = constants
-    for name, field in schema["schema"]["fields"].items():
+    for name, field in fields.items():
         value = field["schema"]
         if value["type"] != "default" or value.get("default", MISSING) is MISSING:
             continue
@@ -210,7 +230,10 @@ def complete(names: Mapping[str, Any]) -> None:
         for name, field in model.model_fields.items():
             if isinstance(field.annotation, ForwardRef):
                 hint: Any = evaluate_forward_ref(field.annotation, globals=names)
-                found = FieldInfo.from_annotated_attribute(hint, ... if field.is_required() else field.default)
+                default: Any = ... if field.is_required() else field.default
+                found: Any = FieldInfo.from_annotated_attribute(hint, default)
+                # pydantic makes the fields of `Generic` subclasses from these two, and has no public name for them
+                found._original_annotation, found._original_assignment = hint, default
                 if found.alias is None:
                     found.alias = found.validation_alias = found.serialization_alias = wire_name(name)
                     found.alias_priority = 1

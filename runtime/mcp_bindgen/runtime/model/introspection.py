@@ -17,24 +17,38 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 
 def signature(kind: type[BaseModel]) -> Signature:
-    """Return the signature of a constructor, which takes fields by their Python names."""
-    fields = kind.__pydantic_fields__
-    types = get_type_hints(SimpleNamespace(__annotations__={name: fields[name].annotation for name in fields}))
-    defaults = {name: Parameter.empty if one.is_required() else one.get_default() for name, one in fields.items()}
-    parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=types[name]) for name in fields
-    ]
-    if kind.model_config.get("extra") == "allow":
-        parameters.append(Parameter(f"members{'_' * ('members' in fields)}", Parameter.VAR_KEYWORD, annotation=Any))
+    """Return the signature of a constructor; its `**` parameter, if any, stands for fields by their Python names."""
+    parameters = list(Signature.from_callable(kind.__init__).parameters.values())[1:]
+    if parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
+        named = {one.name for one in parameters[:-1]}
+        del parameters[-1]
+        for name, field in kind.__pydantic_fields__.items():
+            if name not in named:
+                default = Parameter.empty if field.is_required() else field.get_default()
+                parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=field.annotation))
+        if kind.model_config.get("extra") == "allow":
+            rest = f"members{'_' * ('members' in (named | kind.__pydantic_fields__.keys()))}"
+            parameters.append(Parameter(rest, Parameter.VAR_KEYWORD, annotation=Any))
+    names = vars(sys.modules.get(kind.__module__, SimpleNamespace()))
+    parameters = [one.replace(annotation=_evaluated(one.annotation, names)) for one in parameters]
     return Signature(parameters, return_annotation=None)
 
 
-def in_python(error: ValidationError, names: Mapping[str, str]) -> ValidationError:
+def _evaluated(annotation: Any, names: dict[str, Any]) -> Any:
+    """Return an annotation with the types that its strings name, or as it is if one is unknown."""
+    try:
+        return get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names)["it"]
+    except (AttributeError, NameError, SyntaxError, TypeError):
+        return annotation
+
+
+def in_python(error: ValidationError, names: Mapping[str, str], hides_input: bool | None) -> ValidationError:
     """Return an error of a constructor with the names of fields, and their wire names where these differ.
 
     Args:
         error: The error, with names of both kinds.
         names: Wire name -> name of the field.
+        hides_input: Whether the text of the error hides the input.
     """
     lines: list[InitErrorDetails] = []
     for problem in error.errors(include_url=False):
@@ -46,7 +60,7 @@ def in_python(error: ValidationError, names: Mapping[str, str]) -> ValidationErr
                 said += f" (`{name}` is `{wire}` in JSON)"
         reason = PydanticCustomError(cast(Any, problem["type"]), said, problem.get("ctx"))
         lines.append(InitErrorDetails(type=reason, loc=steps, input=problem["input"]))
-    return ValidationError.from_exception_data(error.title, lines)
+    return ValidationError.from_exception_data(error.title, lines, hide_input=bool(hides_input))
 
 
 def described(kind: type[BaseModel], schema: JsonSchemaValue, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -62,17 +76,26 @@ def described(kind: type[BaseModel], schema: JsonSchemaValue, handler: GetJsonSc
 
 @cache
 def _module(name: str) -> Mapping[str, ast.ClassDef]:
-    """Return the source of the classes of a module; it is read once, when a JSON Schema first needs it."""
+    """Return the source of the classes of a module by qualified name; it is read once, for the first JSON Schema."""
     try:
-        tree = ast.parse(getsource(sys.modules[name]))
-    except (OSError, TypeError):  # a module without source
+        todo: list[tuple[str, ast.AST]] = [("", ast.parse(getsource(sys.modules[name])))]
+    except (KeyError, OSError, SyntaxError, TypeError, ValueError):  # a module without source, or with other source
         return {}
-    return {one.name: one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
+    found: dict[str, ast.ClassDef] = {}
+    for prefix, parent in todo:
+        for one in ast.iter_child_nodes(parent):
+            inner = prefix
+            if isinstance(one, ast.ClassDef):
+                found[prefix + one.name], inner = one, f"{prefix}{one.name}."
+            elif isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = f"{prefix}{one.name}.<locals>."
+            todo.append((inner, one))
+    return found
 
 
 def _docstrings(kind: type) -> dict[str, str]:
     """Return the docstrings of the fields of a model."""
-    found = _module(kind.__module__).get(kind.__name__)
+    found = _module(kind.__module__).get(kind.__qualname__)
     texts: dict[str, str] = {}
     for pair in pairwise(found.body if found else ()):
         match pair:
