@@ -35,16 +35,20 @@ LIMITS = {
         "texts": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 1}},
         "kinds": {"type": "array", "items": {"const": 'a\\`"'}},
         "a,": {"const": "`"},
-        "-": {"enum": ["", "-", "+"]},
+        "-": {"enum": ["", "-", "+", "😀", "\ufeff"]},
+        "`😀\ufeff": {"type": "string", "pattern": "^😀$"},
         "flag": {"const": True},
         "Extra": {"$ref": "#/$defs/Closed"},
         "extra": {"type": "array", "items": {"type": ["boolean", "null"]}},
+        "face": {"type": "string", "pattern": "^😀$"},
     },
 }
 """Members with all limits, and names that Go would write alike."""
 
 DRAFT = small(
-    Limits=LIMITS, Closed={"type": "object", "additionalProperties": False, "properties": {"a": {"type": "string"}}}
+    Limits=LIMITS,
+    Closed={"type": "object", "additionalProperties": False, "properties": {"a": {"type": "string"}}},
+    **{"Face 😀\ufeff": {"const": "😀"}},
 )
 
 

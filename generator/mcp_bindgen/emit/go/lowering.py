@@ -17,6 +17,7 @@ from mcp_bindgen.ir.model import (
     Const,
     Definition,
     Field,
+    Json,
     Map,
     Method,
     Object,
@@ -101,7 +102,7 @@ def lower(protocol: Protocol) -> Package:
     for method in protocol.methods:
         name = scope.name(f"Method_{method.definition.removesuffix(method.kind.capitalize()) or method.kind}")
         package.methods.append((name, method))
-        package.names_of_methods.append(Row(doc(method), (name, f"= {json.dumps(method.name)}")))
+        package.names_of_methods.append(Row(doc(method), (name, f"= {quoted(method.name)}")))
     for error in protocol.errors:
         package.errors.append(Row(error.doc, (scope.name(f"Code_{error.name}"), f"= {error.code}")))
     return package
@@ -150,9 +151,7 @@ class _Writer:
                 found = GoType(name, text, fields=tuple(self._alternative(name, scope, one) for one in alternatives))
             case Const(values) if all(isinstance(value, str) for value in values):
                 names = [self._scope.name(f"{name}_{value}") for value in values]
-                rows = (
-                    Row("", (one, name, f"= {json.dumps(value)}")) for one, value in zip(names, values, strict=True)
-                )
+                rows = (Row("", (one, name, f"= {quoted(value)}")) for one, value in zip(names, values, strict=True))
                 found = GoType(name, text, "string", constants=tuple(rows))
             case Array() | Map():
                 found = GoType(name, text, self.type(type, name), limits=_tag(*self._limits(type)))
@@ -195,8 +194,8 @@ class _Writer:
         text = _CONSTANTS.get(constant.__class__) or self.type(type, f"{owner}{name}")
         has_nil = isinstance(self._protocol.resolve(type), AnyValue | Array | Map) or text == "json.RawMessage"
         text = f"*{text}" if (is_nullable or not member.required) and not has_nil else text
-        tags = [f"json:{json.dumps(member.wire + options, ensure_ascii=False)}", *self._limits(type)]
-        tags += [f"const:{json.dumps(json.dumps(constant))}"] if constant.__class__ in _CONSTANTS else []
+        tags = [f"json:{quoted(member.wire + options)}", *self._limits(type)]
+        tags += [f"const:{quoted(quoted(constant))}"] if constant.__class__ in _CONSTANTS else []
         return Row(doc(member), (name, text, _tag(*tags)))
 
     def _alternative(self, owner: str, scope: _Scope, type: Type) -> Row:
@@ -219,15 +218,20 @@ class _Writer:
         """Yield tags with the constraints of a type and of scalars inside of it; arrays with any inside have a name."""
         found = self._protocol.resolve(type)
         for keyword, limit in found.constraints if isinstance(found, Scalar if is_inner else Scalar | Array) else ():
-            yield f"{keyword}:{json.dumps(str(limit))}"
+            yield f"{keyword}:{quoted(str(limit))}"
         if isinstance(found, Array | Map):
             yield from self._limits(found.items if isinstance(found, Array) else found.values, is_inner=True)
+
+
+def quoted(value: Json) -> str:
+    """Return a value as JSON that is Go too, where no escape is half of a character and U+FEFF is never plain."""
+    return json.dumps(value, ensure_ascii=False).replace("\ufeff", r"\ufeff")
 
 
 def _tag(*parts: str) -> str:
     """Return the tag of a field; a raw string of Go has no backtick."""
     text = " ".join(parts)
-    return json.dumps(text) if "`" in text else text and f"`{text}`"
+    return quoted(text) if "`" in text else text and f"`{text}`"
 
 
 def doc(one: Definition | Field | Method) -> str:

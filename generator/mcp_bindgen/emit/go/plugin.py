@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,7 +37,7 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
     values = {
         **vars(lowering.lower(model.protocol)),
         "comment": lowering.comment,
-        "text": json.dumps,
+        "text": lowering.quoted,
         "lines": lowering.lines,
         "package": options.package.rpartition("/")[2],
         "import_path": settings.import_path,
