@@ -41,6 +41,7 @@ LIMITS = {
         "Extra": {"$ref": "#/$defs/Closed"},
         "extra": {"type": "array", "items": {"type": ["boolean", "null"]}},
         "face": {"type": "string", "pattern": "^😀$"},
+        "trees": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Tree"}},
     },
 }
 """Members with all limits, and names that Go would write alike."""
@@ -48,6 +49,8 @@ LIMITS = {
 DRAFT = small(
     Limits=LIMITS,
     Closed={"type": "object", "additionalProperties": False, "properties": {"a": {"type": "string"}}},
+    Tree={"type": "array", "maxItems": 2, "items": {"$ref": "#/$defs/Tree"}},
+    Forest={"type": "object", "additionalProperties": {"$ref": "#/$defs/Forest"}},
     **{"Face 😀\ufeff": {"const": "😀"}},
 )
 

@@ -217,6 +217,8 @@ class _Writer:
     def _limits(self, type: Type, *, is_inner: bool = False) -> Iterator[str]:
         """Yield tags with the constraints of a type and of scalars inside of it; arrays with any inside have a name."""
         found = self._protocol.resolve(type)
+        if isinstance(type, Ref) and isinstance(found, Array | Map):  # its own UnmarshalJSON checks it
+            return
         for keyword, limit in found.constraints if isinstance(found, Scalar if is_inner else Scalar | Array) else ():
             yield f"{keyword}:{quoted(str(limit))}"
         if isinstance(found, Array | Map):
