@@ -47,7 +47,7 @@ LIMITS = {
 """Members with all limits, and names that Go would write alike."""
 
 DRAFT = small(
-    Limits=LIMITS,
+    Limits=LIMITS | {"description": "\t- one ``item'' ''\n\n\u200b Next ```text```.\n\nWord\n\n#   A ''''\n\n\ufeff\n"},
     Closed={"type": "object", "additionalProperties": False, "properties": {"a": {"type": "string"}}},
     Tree={"type": "array", "maxItems": 2, "items": {"$ref": "#/$defs/Tree"}},
     Forest={"type": "object", "additionalProperties": {"$ref": "#/$defs/Forest"}},

@@ -245,8 +245,13 @@ def doc(one: Definition | Field | Method) -> str:
 
 def comment(text: str, indent: str = "") -> str:
     """Return the lines of a comment, paragraph by paragraph; empty without text."""
-    parts = ["".join(char if char.isprintable() else " " for char in part) for part in re.split(r"\n\s*\n", text)]
-    wrapped = [textwrap.wrap(part, 100, break_on_hyphens=False) for part in parts if part.strip()]
+    text = re.sub("`+", "`", text).replace("''", '"')  # gofmt makes curly quotes of two
+    printable = "".join(char if char.isprintable() or char == "\n" else " " for char in text)
+    parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n", printable)]  # indented lines are code
+    wrapped = [textwrap.wrap(part, 100, break_on_hyphens=False) for part in parts if part]
+    for part in wrapped[1:-1]:
+        if len(part) == 1 and part[0][0].isupper() and part[0][-1].isalnum():  # gofmt makes a heading of it
+            part[0] += "."
     lines = [line for part in wrapped for line in ("", *part)][1:]
     return "".join(f"{indent}// {line}".rstrip() + "\n" for line in lines)
 
