@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from mcp_bindgen.ir.model import (
     AnyValue,
@@ -47,8 +47,6 @@ def type_text(type: Type, names: Mapping[str, str], indent: str = "") -> str:
             return "unknown"
         case Scalar(kind):
             return _SCALARS.get(kind, kind)
-        case Const(values):
-            return _union([json.dumps(value) for value in values], indent)
         case Array(items):
             text = inner(items)
             return f"({text})[]" if "|" in text else f"{text}[]"
@@ -56,8 +54,10 @@ def type_text(type: Type, names: Mapping[str, str], indent: str = "") -> str:
             return f"{{ [member: string]: {inner(values)} }}"
         case Ref(name):
             return names[name]
-        case Union(members):
-            return _union([inner(member) for member in members], indent)
+        case Const() | Union():
+            texts = [*dict.fromkeys(_alternatives(type, names, indent))]
+            text = " | ".join(texts) or "never"
+            return text if len(text) <= 90 else f"\n{indent}  | ".join(["", *texts])
         case Object():
             raise AssertionError("inline objects are definitions")
 
@@ -69,13 +69,21 @@ def index_text(type: Object, names: Mapping[str, str]) -> str:
     """
     if type.extra is None or is_implied(type.extra):
         return ""
-    texts = [type_text(part, names) for part in (type.extra, *(field.type for field in type.fields))]
+    parts = (type.extra, *(field.type for field in type.fields))
+    texts = [text for part in parts for text in _alternatives(part, names)]
     if "unknown" in texts:
         return "unknown"
     optional = ["undefined"] if any(not field.required for field in type.fields) else []
     return " | ".join(dict.fromkeys([*texts, *optional]))
 
 
-def _union(members: list[str], indent: str) -> str:
-    text = " | ".join(dict.fromkeys(members)) or "never"
-    return text if len(text) <= 90 else f"\n{indent}  | ".join(["", *dict.fromkeys(members)])
+def _alternatives(type: Type, names: Mapping[str, str], indent: str = "") -> Iterator[str]:
+    """Yield the alternatives of a type, those of unions inside of unions included."""
+    match type:
+        case Const(values):
+            yield from map(json.dumps, values)
+        case Union(members):
+            for member in members:
+                yield from _alternatives(member, names, indent)
+        case _:
+            yield type_text(type, names, indent)
