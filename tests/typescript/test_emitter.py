@@ -167,6 +167,26 @@ def test_a_required_member_without_a_schema_has_the_schema_of_undeclared_members
     assert verdicts(tmp_path / "mcp-draft", *cases) == [None, fault]
 
 
+def test_functions_return_capabilities_with_the_names_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mcp-bindgen.toml").write_text(
+        """
+        revisions = ["2025-11-25"]
+        languages = ["typescript"]
+
+        [[packages]]
+        name = "a"
+        settings.typescript.names = {ClientCapabilities = "Caps", Tool = "ClientCapabilities"}
+        """
+    )
+    inside("generate", code=0)
+    for side, name in {"client": "Caps", "server": "ServerCapabilities"}.items():
+        text = Path("a", f"{side}.ts").read_text("utf-8")
+        assert f"\nexport function {side}Capabilities(handlers: {side.capitalize()}Handlers): types.{name} {{\n" in text
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_damaged_schema_is_emitted_or_refused(seed: int, tmp_path: Path) -> None:
     file = save(tmp_path / "draft.json", damaged(draft(), Random(seed)))

@@ -52,6 +52,7 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
         "definitions": definitions,
         "methods": Methods(protocol, names),
         "names": names,
+        "renamed": options.settings.names,
         "constants": _Constants(),
         "member": naming.member,
         "scalars": _SCALARS,
