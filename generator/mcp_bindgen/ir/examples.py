@@ -23,7 +23,7 @@ from .model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Sc
 
 _TEXT = "example"
 _TIME = "2026-01-31T12:00:00Z"
-FORMATS = {
+_FORMATS = {
     "byte": "ZXhhbXBsZQ==",
     "date": "2026-01-31",
     "date-time": _TIME,
@@ -38,7 +38,7 @@ FORMATS = {
 }
 """`format` -> a text that has it."""
 
-_GUESSES = (_TEXT, *FORMATS.values(), "a", "A", "0", "1", "a1", "a-b", "1.0.0", "12345", "ABC", "/", "")
+_GUESSES = (_TEXT, *_FORMATS.values(), "a", "A", "0", "1", "a1", "a-b", "1.0.0", "12345", "ABC", "/", "")
 """Texts that a `pattern` may accept."""
 
 _ANY: tuple[Any, ...] = ({}, _TEXT, 1, 1.5, True, [], None)
@@ -120,7 +120,7 @@ def scalars(type: Scalar, name: str = "") -> Iterator[Any]:
     limits = dict(type.constraints)
     match type.kind:
         case "string":
-            yield FORMATS.get(type.format or "", _TIME if re.search("[a-z]At$", name) else _TEXT)
+            yield _FORMATS.get(type.format or "", _TIME if re.search("[a-z]At$", name) else _TEXT)
             lengths = [value + step for keyword, value in limits.items() if keyword != "pattern" for step in (0, 1, -1)]
             yield from (_TEXT[:length].ljust(length, "e") for length in lengths if 0 <= length <= _LONGEST)
             yield from _GUESSES if "pattern" in limits else ()
@@ -129,7 +129,7 @@ def scalars(type: Scalar, name: str = "") -> Iterator[Any]:
             step = limits.get("multipleOf", 1)
             yield from (1, 0, step)
             for limit in limits.values():
-                yield from (value for value in around(limit, step) if type.kind == "number" or value % 1 == 0)
+                yield from (value for value in _around(limit, step) if type.kind == "number" or value % 1 == 0)
             yield from (1.5, -1) if type.kind == "number" else (-1,)
         case "boolean":
             yield from (True, False)
@@ -137,7 +137,7 @@ def scalars(type: Scalar, name: str = "") -> Iterator[Any]:
             yield None
 
 
-def around(limit: float, step: float) -> Iterator[float]:
+def _around(limit: float, step: float) -> Iterator[float]:
     """Yield the numbers at a limit and just beyond it; `step` is the distance of valid numbers."""
     yield limit
     if is_large := abs(limit) >= 2**53:  # doubles have no fractions there, and integers may be longer

@@ -9,7 +9,7 @@ from typing import Any
 from mcp_bindgen.app.validation import Validator
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .comparison.candidates import candidates
+from .sample_values import sample_values
 
 _MAX_TRIED = 500
 _MAX_SAMPLES = 40
@@ -27,7 +27,7 @@ def samples(schema: Any) -> Sequence[Any]:
         InvalidResult: The schema cannot be used.
     """
     plain, strict = (Validator(schema, "the schema", validate_formats=formats) for formats in (False, True))
-    valid = [value for value in islice(candidates(schema), _MAX_TRIED) if not plain.problems(value, "")]
+    valid = [value for value in islice(sample_values(schema), _MAX_TRIED) if not plain.problems(value, "")]
     chosen = [value for value in valid if not strict.problems(value, "")] or valid
     return sorted(chosen, key=_fullness, reverse=True)[:_MAX_SAMPLES]
 

@@ -9,11 +9,10 @@ from typing import Any
 from mcp_bindgen.app.validation import Validator
 from mcp_bindgen.contract.document import ContractSource, contract_from
 from mcp_bindgen.contract.model import Entry
+from mcp_bindgen.contract.sample_values import SchemaTypes
 from mcp_bindgen.contract.samples import samples
-from mcp_bindgen.json_schema.keywords import IN_PLACE, children
-from mcp_bindgen.json_schema.references import Targets
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.errors import suggestion
-from mcp_bindgen.spec.json import JSON_TYPES, is_object, listed
 
 try:
     from hypothesis import strategies as st
@@ -24,9 +23,7 @@ _MAX_ITEMS = 5
 _MAX_TEXT_CHARS = 20
 _SAFE_INTEGER = 2**53 - 1
 
-_KINDS = list(JSON_TYPES)
-_CHARACTERS = st.characters(exclude_categories=["Cs"])
-_TEXT = st.text(_CHARACTERS, max_size=_MAX_TEXT_CHARS)
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=_MAX_TEXT_CHARS)
 _INTEGERS = st.integers(-_SAFE_INTEGER, _SAFE_INTEGER)
 _LEAVES = st.none() | st.booleans() | _INTEGERS | st.floats(allow_nan=False, allow_infinity=False) | _TEXT
 _JSON = _LEAVES | st.lists(_LEAVES, max_size=3) | st.dictionaries(_TEXT, _LEAVES, max_size=3)
@@ -77,7 +74,8 @@ def _valid(tool: Entry, member: str) -> st.SearchStrategy[Any]:
     if not known:
         raise ValueError(f"no valid value was found for the {member} of {tool.name!r}; write a strategy of your own")
     validator = Validator(schema, f"the {member} of {tool.name!r}")
-    free = _Strategies(schema).of(schema)
+    types = SchemaTypes(schema)
+    free = _Strategies(types).of(types.root)
 
     @st.composite
     def draw_valid(draw: st.DrawFn) -> Any:
@@ -88,57 +86,49 @@ def _valid(tool: Entry, member: str) -> st.SearchStrategy[Any]:
 
 
 class _Strategies:
-    """Strategies for the types and limits that a schema states; some values break its other keywords."""
+    """Strategies for the types of a schema; some values break keywords that types do not express."""
 
-    def __init__(self, root: Any) -> None:
-        self._targets = Targets(root)
+    def __init__(self, types: SchemaTypes) -> None:
+        self._definitions = types.protocol.definitions
         self._known: dict[str, st.SearchStrategy[Any]] = {}
 
-    def of(self, schema: Any) -> st.SearchStrategy[Any]:
-        """Return the strategy for a schema."""
-        if not is_object(schema):
-            return _JSON
-        found = [st.just(schema["const"])] if "const" in schema else []
-        found += [st.sampled_from(schema["enum"])] if schema.get("enum") else []
-        if isinstance(reference := schema.get("$ref"), str):
-            found.append(self._referred(reference))
-        found += [self.of(part) for keyword, _, part in children(schema) if keyword in IN_PLACE]
-        plain = [] if schema.keys() & {"$ref", "anyOf"} else _KINDS
-        kinds = schema.get("type", "object" if "properties" in schema else plain)
-        found += [self._of_kind(kind, schema) for kind in listed(kinds)]
-        return st.one_of(found) if found else _JSON
-
-    def _referred(self, reference: str) -> st.SearchStrategy[Any]:
-        if reference not in self._known:
-            self._known[reference] = st.deferred(lambda: self._known[reference])
-            self._known[reference] = self.of(self._targets.find(reference))
-        return self._known[reference]
-
-    def _of_kind(self, kind: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-        match kind:
-            case "object":
-                return self._object(schema)
-            case "array":
-                return st.lists(self.of(schema.get("items")), **_sizes(schema, "Items", _MAX_ITEMS))
-            case "string":
-                return st.text(_CHARACTERS, **_sizes(schema, "Length", _MAX_TEXT_CHARS))
-            case "integer" | "number":
-                return _number(kind, schema)
-            case "boolean":
-                return st.booleans()
-            case "null":
-                return st.none()
-            case _:
+    def of(self, type: Type) -> st.SearchStrategy[Any]:
+        """Return the strategy for a type."""
+        match type:
+            case AnyValue():
                 return _JSON
+            case Const(values):
+                return st.sampled_from(values)
+            case Scalar():
+                return _scalar(type)
+            case Ref(name):
+                if name not in self._known:
+                    self._known[name] = st.deferred(lambda: self._known[name])
+                    self._known[name] = self.of(self._definitions[name].type)
+                return self._known[name]
+            case Union(members):
+                return st.one_of([self.of(member) for member in members]) if members else _JSON
+            case Array(items, constraints):
+                limits = dict(constraints)
+                least: int = limits.get("minItems", 0)
+                most: int = min(limits.get("maxItems", least + _MAX_ITEMS), least + _MAX_ITEMS)
+                return st.lists(self.of(items), min_size=least, max_size=max(least, most))
+            case Map(values):
+                return st.dictionaries(_TEXT, self.of(values), max_size=_MAX_ITEMS)
+            case Object():
+                return self._object(type)
 
-    def _object(self, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-        members = {name: self.of(part) for name, part in schema.get("properties", {}).items()}
-        required = {name: members.pop(name) for name in schema.get("required", ()) if name in members}
-        known = st.fixed_dictionaries(required, optional=members)
-        extra = schema.get("additionalProperties", False)
-        if extra is False:
+    def _object(self, type: Object) -> st.SearchStrategy[Any]:
+        fields = {field.wire: self.of(field.type) for field in type.fields}
+        needed = {field.wire for field in type.fields if field.required}
+        known = st.fixed_dictionaries(
+            {name: strategy for name, strategy in fields.items() if name in needed},
+            optional={name: strategy for name, strategy in fields.items() if name not in needed},
+        )
+        if type.extra is None:
             return known
-        return st.tuples(st.dictionaries(_TEXT, self.of(extra), max_size=2), known).map(_merged)
+        more = st.dictionaries(_TEXT, self.of(type.extra), max_size=2)
+        return st.tuples(more, known).map(_merged)
 
 
 def _merged(members: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
@@ -147,11 +137,19 @@ def _merged(members: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
     return {**extra, **own}
 
 
-def _sizes(schema: dict[str, Any], counted: str, more: int) -> dict[str, Any]:
-    """Return the limits of a length, which may be floats such as `2.0` in JSON, at most `more` apart."""
-    least = int(schema.get(f"min{counted}", 0))
-    most = min(schema.get(f"max{counted}", math.inf), least + more)
-    return {"min_size": least, "max_size": max(least, int(most))}
+def _scalar(type: Scalar) -> st.SearchStrategy[Any]:
+    limits = dict(type.constraints)
+    match type.kind:
+        case "string":
+            least: int = limits.get("minLength", 0)
+            most: int = min(limits.get("maxLength", math.inf), least + _MAX_TEXT_CHARS)
+            return st.text(st.characters(exclude_categories=["Cs"]), min_size=least, max_size=max(least, most))
+        case "integer" | "number":
+            return _number(type.kind, limits)
+        case "boolean":
+            return st.booleans()
+        case "null":
+            return st.none()
 
 
 def _number(kind: str, limits: dict[str, Any]) -> st.SearchStrategy[Any]:

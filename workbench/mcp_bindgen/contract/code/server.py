@@ -28,7 +28,7 @@ from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.scaffold.rendering import module, render
 from mcp_bindgen.spec.json import is_array, is_object
 
-from ..comparison.candidates import candidates
+from ..sample_values import sample_values
 from .functions import Functions
 from .package import TEMPLATES, contract_class
 from .python_contract import PythonContract, lower_contract
@@ -231,7 +231,7 @@ def _guesses(contract: Contract, name: str, schema: Any) -> Iterator[Any]:
         except Unfit:
             continue
     yield {}
-    yield from itertools.islice(candidates(schema), _MOST_GUESSES)
+    yield from itertools.islice(sample_values(schema), _MOST_GUESSES)
 
 
 def _uri(contract: Contract, template: Entry) -> str | None:

@@ -16,7 +16,6 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.app.validation import is_larger, matches
-from mcp_bindgen.ir.examples import FORMATS, around
 from mcp_bindgen.json_schema.keywords import objects
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.model.json_types import ABSENT, as_array, as_object, distinct, is_array, is_object
@@ -64,7 +63,16 @@ _STRINGS = (
 )
 _NUMBERS = (1, 0, -1, 0.5, 2, 1.5, 100, 2**53 - 1, 1 - 2**53)
 _ANY: list[Any] = ["text", 1, None, {}, [], True, 1.5, ""]
-_LENGTHS = [f"{end}{counted}" for end in ("min", "max") for counted in ("Length", "Items", "Properties", "Contains")]
+_LENGTHS = (
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
+)
 _LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _RANGES = ("LITERAL", "RANGE")
 _CHARACTERS = "a0-Z \n\N{EURO SIGN}"
@@ -98,7 +106,9 @@ class _Candidates:
         self._names = distinct(name for node in nodes for name in as_object(node.get("properties")))
         self._strings = distinct([*matched, *(one for one in found if isinstance(one, str)), *_STRINGS])
         limits = [node[word] for node in nodes for word in _LIMITS if _is_number(node.get(word))]
-        near = [value for limit in limits for value in around(limit, 1)]
+        near = [
+            value for limit in limits for value in (limit, limit + 1, limit - 1, limit + 0.5, limit - 0.5, limit / 2)
+        ]
         self._numbers: list[Any] = distinct([*_NUMBERS[:4], *filter(_is_number, found), *near, *_NUMBERS])
         self._counts = [one for one in _counts(nodes) if one <= _MAX_COMMON_LENGTH]
 
@@ -160,18 +170,11 @@ class _Candidates:
             case "string":
                 lengths = _counts(parts, self._counts)
                 long = (text[:count].ljust(count, text[-1:] or "a") for count in lengths for text in self._strings[:4])
-                formatted = [FORMATS[part["format"]] for part in parts if part.get("format") in FORMATS]
-                found = distinct([*formatted, *self._strings, *long])
-                yield from _valid(parts, ("minLength", "maxLength", "pattern"), found)
+                yield from _valid(parts, ("minLength", "maxLength", "pattern"), distinct([*self._strings, *long]))
             case "integer" | "number":
                 numbers = [one for one in self._numbers if kind == "number" or one % 1 == 0]
-                stepped = [part for part in parts if part.get("multipleOf")]
                 steps = [
-                    value
-                    for part in stepped
-                    for word in _LIMITS
-                    if word in part
-                    for value in around(part[word], part["multipleOf"])
+                    limit * count for part in parts for limit in [part.get("multipleOf", 0)] for count in (1, 3, 0.5)
                 ]
                 yield from _valid(parts, _LIMITS, distinct([*numbers, *steps]))
             case "boolean":
