@@ -336,7 +336,7 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("x", "tools/call", "echo", '{"text":', '"hi"}'), "is too much; put the JSON in quotes, as in: '"),
     (("x", "tools/call", "{}", "{}"), "'{}' is too much"),
     (("x", "tools/list", "echo"), "tools/list takes its params as a JSON object, not as 'echo'"),
-    (("x", "logging/setLevel", "loud"), "params.level: Input should be 'alert'"),
+    (("x", "logging/setLevel", "loud"), "params.level: Input should be 'debug'"),
     (("x", "ping", "--list"), "--list and ping exclude each other"),
     (("x", "ping", "--revision", "2025-11-52"), "did you mean 2025-11-25?"),
     (("x", "ping", "--revision", "2026-07-28"), "'ping' is no request that a client of MCP 2026-07-28 can make"),

@@ -189,11 +189,11 @@ def test_the_project_passes_its_tests_and_its_check(made: Made) -> None:
     inside("contract", "check", folder, code=0)
 
 
-def test_project_and_client_pass_ruff(made: Made) -> None:
+def test_project_and_client_pass_ruff_and_black(made: Made) -> None:
     for tool in (
         ["ruff", "check"],
         ["ruff", "check", "--isolated", made.client],
-        ["ruff", "format", "--check", "--isolated", "--line-length", WIDTH, "."],
+        ["black", "--check", "--quiet", "--target-version=py311", "--line-length", WIDTH, "."],
     ):
         execute(PYTHON, "-m", *tool, cwd=made.project.folder, code=0)
 
