@@ -101,11 +101,6 @@ class OwnAndFields(mcp.TextContent):
         super().__init__(text=text.upper(), **members)
 
 
-class Called(mcp.TextContent):
-    def __call__(self, times: int) -> str:
-        return self.text * times
-
-
 @pytest.mark.parametrize(
     ("kind", "begin", "end"),
     [
@@ -131,10 +126,6 @@ def test_a_signature_is_that_of_the_constructor_however_often_pydantic_builds_th
     for force in (False, True, True):
         kind.model_rebuild(force=force)
         assert str(signature(kind)) == before
-
-
-def test_the_signature_of_a_callable_object_is_that_of_its_call() -> None:
-    assert str(signature(Called(text="a"))) == "(times: 'int') -> 'str'"
 
 
 @pytest.mark.parametrize("options", [{}, {"defer_build": False}])

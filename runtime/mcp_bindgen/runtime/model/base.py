@@ -53,8 +53,6 @@ class _Signature:
     def __get__(self, model: Model | None, kind: type[Model]) -> Signature:
         from .introspection import signature
 
-        if model is not None:  # the signature of a callable instance is that of its `__call__`
-            raise AttributeError("__signature__")
         return signature(kind)
 
 
@@ -120,14 +118,14 @@ class Model(BaseModel):
             yield name, value.default if value.__class__ is _Unset else value
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+    def __pydantic_init_subclass__(cls, **options: object) -> None:
         super().__pydantic_init_subclass__(**options)
         _undo_additions(cls)
 
     if not TYPE_CHECKING:  # type checkers know the method of pydantic, which has the same options
 
         @classmethod
-        def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
+        def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: object) -> bool | None:
             """Build the class, as its first use does, or build it again."""
             is_built = super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
             _undo_additions(cls)

@@ -29,12 +29,12 @@ def signature(kind: type[BaseModel]) -> Signature:
         if kind.model_config.get("extra") == "allow":
             rest = f"members{'_' * ('members' in (named | kind.__pydantic_fields__.keys()))}"
             parameters.append(Parameter(rest, Parameter.VAR_KEYWORD, annotation=Any))
-    names = vars(sys.modules.get(kind.__module__, SimpleNamespace()))
+    names = sys.modules.get(kind.__module__, SimpleNamespace()).__dict__
     parameters = [one.replace(annotation=_evaluated(one.annotation, names)) for one in parameters]
     return Signature(parameters, return_annotation=None)
 
 
-def _evaluated(annotation: Any, names: dict[str, Any]) -> Any:
+def _evaluated(annotation: object, names: dict[str, Any]) -> object:
     """Return an annotation with the types that its strings name, or as it is if one is unknown."""
     try:
         return get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names)["it"]
