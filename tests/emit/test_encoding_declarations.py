@@ -107,10 +107,12 @@ def write_everything(folder: Path, text: str) -> None:
     extension = save(folder / f"{name} extension.json", extending(text))
     facts = folder / f"{name} facts.toml"
     facts.write_text(stated(text), "utf-8")
+    draft = ["generate", "--schema", schema, "--revision", "draft", "--out", folder / "bindings", "--package"]
     own = ["--extension", extension, "--semantics", facts, "--out", folder / "bindings", "--package", "own"]
     both = ["--transport", "stdio,http", "--revision", NEWEST]
     for command in (
-        ["generate", "--schema", schema, "--revision", "draft", "--out", folder / "bindings", "--package", "draft"],
+        [*draft, "draft"],
+        [*draft, "types_only", "--only", "types"],
         ["generate", NEWEST, *own],
         ["client", "--from", offer, "--out", folder / "typed.py"],
         ["scaffold", "server", "kept", "--contract", offer, "--out", folder, *both],
@@ -154,12 +156,13 @@ def written(tmp_path_factory: pytest.TempPathFactory, rendered: set[str]) -> dic
 
 
 def test_these_tests_cover_every_template(written: dict[str, dict[str, bytes]], rendered: set[str]) -> None:
-    for folder in (emitted.TEMPLATES, rendering.TEMPLATES):
-        assert {path.relative_to(folder).as_posix() for path in folder.rglob("*.py.jinja")} <= rendered
+    for root in (emitted.TEMPLATES, rendering.TEMPLATES):
+        assert {path.relative_to(root).as_posix() for path in root.rglob("*.py.jinja")} <= rendered
     for files in written.values():
         assert {f"bindings/draft/{path.stem}" for path in emitted.TEMPLATES.glob("*.py.jinja")} <= files.keys()
-        own = [path.name.removesuffix(".jinja") for path in (emitted.TEMPLATES / "extension").glob("*.py.jinja")]
-        assert {f"bindings/own/{name}" for name in own} <= files.keys()
+        for folder, package in (("extension", "own"), ("types_only", "types_only")):
+            names = [path.name.removesuffix(".jinja") for path in (emitted.TEMPLATES / folder).glob("*.py.jinja")]
+            assert {f"bindings/{package}/{name}" for name in names} <= files.keys()
         assert {f"kept/src/kept/contract/{name}.py" for name in ("__init__", "base", "models")} <= files.keys()
 
 
