@@ -55,7 +55,7 @@ def test_imports_are_sorted_by_section_module_and_kind_of_name() -> None:
         from mine.deep import x
         from pydantic import Field
         from ..far import b
-        from a import lower, Class, CONSTANT
+        from a import lower, Class, CONSTANT, Page10, Page2, URL_, Upper
         import typing
         from a import Beta as B
         from collections.abc import Mapping
@@ -68,7 +68,7 @@ def test_imports_are_sorted_by_section_module_and_kind_of_name() -> None:
         "import typing",
         "from collections.abc import Mapping",
         "",
-        "from a import CONSTANT, Class, lower",
+        "from a import CONSTANT, URL_, Class, Page2, Page10, Upper, lower",
         "from a import Beta as B",
         "from pydantic import Field",
         "",

@@ -70,7 +70,7 @@ def resolved(text: str, package: str = "") -> str:
 def _block(found: set[tuple[str, str, str]], package: str) -> str:
     plain: defaultdict[str, list[str]] = defaultdict(list)
     lines: list[tuple[str, str, str]] = []
-    for module, name, alias in sorted(found, key=lambda one: _rank(one[1])):
+    for module, name, alias in sorted(found, key=lambda one: rank(one[1])):
         if name and not alias:
             plain[module].append(name)
         else:
@@ -78,14 +78,14 @@ def _block(found: set[tuple[str, str, str]], package: str) -> str:
             lines.append((module, name, f"{text} as {alias}" if alias else text))
     lines += ((module, names[0], f"from {module} import {', '.join(names)}") for module, names in plain.items())
     sections: defaultdict[int, list[str]] = defaultdict(list)
-    for module, _, text in sorted(lines, key=lambda line: (line[1] != "", _distance(line[0]), _rank(line[1]))):
+    for module, _, text in sorted(lines, key=lambda line: (line[1] != "", _distance(line[0]), rank(line[1]))):
         sections[_section(module, package)].append(text)
     return "\n\n".join("\n".join(sections[number]) for number in sorted(sections))
 
 
 def _distance(module: str) -> tuple[int, str]:
     """Return the key that sorts modules: relative names of far folders first."""
-    return len(module.lstrip(".")) - len(module), module.lower()
+    return len(module.lstrip(".")) - len(module), _natural(module.lower())
 
 
 def _section(module: str, package: str) -> int:
@@ -94,6 +94,12 @@ def _section(module: str, package: str) -> int:
     return 4 if not top else 0 if top == "__future__" else 1 if top in sys.stdlib_module_names else 2 + (top == package)
 
 
-def _rank(name: str) -> tuple[int, str]:
-    """Return the key that sorts names: constants, classes, functions and modules."""
-    return (0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2), name.lower()
+def rank(name: str, *, lower: bool = True) -> tuple[int, str, str]:
+    """Return the key that sorts names: constants, classes, functions and modules; capitals first if not `lower`."""
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return kind, _natural(name.lower() if lower else name), name
+
+
+def _natural(text: str) -> str:
+    """Return the key that sorts numbers in texts by value."""
+    return re.sub("[0-9]+", lambda digits: digits[0].zfill(20), text)

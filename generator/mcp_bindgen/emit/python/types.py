@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ from . import naming
 from .annotations import CHECKED, optional, spelled
 from .calls import classes, is_json_schema, takes_any
 from .environment import TEMPLATES, docstring, noticed, quoted, render
-from .imports import ABI, carried, local, use
+from .imports import ABI, carried, local, rank, use
 from .lowered import PythonProtocol
 from .lowering import lower
 from .package_scope import PackageScope
@@ -223,7 +223,7 @@ def emit(
     module = _Module(lowered, form, beside if is_beside else {*scope.definitions} - beside)
     named = {alias: name for name, alias in lowered.schema_names.items() if naming.is_importable(alias)}
     owners = {**{name: name for name in scope.definitions}, **named}
-    envelopes = sorted(name for name, owner in owners.items() if owner in beside)
+    envelopes = sorted((name for name, owner in owners.items() if owner in beside), key=rank)
     return render(
         template,
         templates,
@@ -234,7 +234,7 @@ def emit(
         own=module.own,
         has_classes=any(map(module.is_class, module.names)),
         aliases={alias: named[alias] for alias in sorted(named) if named[alias] in module.names},
-        names=envelopes if is_beside else sorted(owners),
+        names=sorted(envelopes if is_beside else owners, key=partial(rank, lower=False)),
     )
 
 
