@@ -32,9 +32,9 @@ def alone(path: Path) -> Iterator[bool]:
 def filled(factory: pytest.TempPathFactory, fill: Callable[[Path], object], name: str = "") -> Path:
     """Return a folder that all processes of this run share; the first process that needs it calls `fill` with it.
 
-    The folder is named after the function, `write_clients` -> `clients`, if it gets no name.
+    The folder is named after the function and its module if it gets no name: other modules may have such a function.
     """
-    folder = shared_folder(factory) / (name or fill.__name__.removeprefix("write_"))
+    folder = shared_folder(factory) / (name or f"{fill.__module__}.{fill.__name__}")
     complete = folder.with_name(f"{folder.name}.complete")
     with alone(complete) as is_new:
         if is_new:
