@@ -92,7 +92,7 @@ class Offer:
             case ast.Name(id=name):
                 return self.named(name, rename, trail)
             case ast.Subscript(value=base, slice=inner):
-                return self.generic(ast.unparse(base).removeprefix("typing."), inner, rename, trail)
+                return self.generic(ast.unparse(base).removeprefix("typing.").lstrip("_"), inner, rename, trail)
             case _:
                 raise AssertionError(ast.unparse(node))
 
@@ -118,7 +118,7 @@ class Offer:
                     for part in parts[1:]
                     if isinstance(part, ast.Call)
                     for keyword in part.keywords
-                    if keyword.arg not in ("discriminator", "alias")
+                    if keyword.arg not in ("discriminator", "alias", "deprecated")
                 )
                 plain = self.view(parts[0], rename, trail)
                 return frozenset((*atom[:-1], limits) if len(atom) > 1 and limits else atom for atom in plain)
@@ -169,7 +169,7 @@ def offer(revision: str) -> Offer:
     """Return the API of this project's package of a revision."""
     folder = ROOT / "generated" / "mcp_bindgen" / f"v{revision.replace('-', '_')}"
     found = Offer()
-    for node in _parse(folder / "types.py").body:
+    for node in (*_parse(folder / "types.py").body, *_parse(folder / "envelopes.py").body):
         _type(node, found)
     for name in ("client", "server"):
         for node in _parse(folder / f"{name}.py").body:
@@ -202,7 +202,8 @@ def _type(node: ast.stmt, found: Offer) -> None:
                 for one in body
                 if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
             }
-            if any(isinstance(one, ast.If) for one in body):  # the constructor, for type checkers
+            made = (inner for one in body if isinstance(one, ast.If) for inner in one.body)  # for type checkers
+            if any(isinstance(one, ast.FunctionDef) and one.args.kwarg is not None for one in made):
                 found.open.add(name)
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="TypeAliasType"), args=[_, type])):
             found.aliases[name] = type

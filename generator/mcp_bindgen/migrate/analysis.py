@@ -108,8 +108,8 @@ class Analysis:
             self._before = {(one.file, _plain(one)) for one in known.diagnostics}
         code = {path: self._annotated(module, handlers, self._signatures[1]) for path, module in modules.items()}
         checked = check({**code, **context}, self._root, overlay.without(self._new, self._kept), "new")
-        wrong = {(one.file, one.line, one.offset) for one in known.diagnostics if one.code != "deprecated"}
-        wrong, self._kept = wrong if self._kept else set[tuple[Path, int, int]](), set[tuple[str, str]]()
+        wrong = {(one.file, one.line, one.offset): one.code for one in known.diagnostics if one.code != "deprecated"}
+        kept, self._kept = self._kept, set[tuple[str, str]]()
         bases = _Bases(self.changes, modules.values())
         blocked = known.blocked | checked.blocked
         uses: dict[Use, None] = {}
@@ -129,7 +129,9 @@ class Analysis:
             if change is not None:
                 uses[Use(modules[path].header(handler.node), handler.name, change)] = None
         for one in checked.diagnostics:
-            is_known = (one.file, one.line, one.offset) in wrong or (one.file, _plain(one)) in self._before
+            codes = wrong.get((one.file, one.line, one.offset), ""), one.code
+            is_wrong = codes[0] and (kept or "call-overload" in codes)  # overloads have other messages for a wrong call
+            is_known = is_wrong or (one.file, _plain(one)) in self._before
             if one.file in modules and not is_known and one.code != "deprecated":
                 uses |= dict.fromkeys(_Reader(self.changes, modules[one.file], one, self._package, bases).uses())
         for module in modules.values():
