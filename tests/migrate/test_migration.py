@@ -129,6 +129,16 @@ def test_a_positional_argument_that_became_keyword_only_is_reported(tmp_path: Pa
 
 
 @pytest.mark.full
+def test_arguments_that_no_overload_of_a_call_takes_are_reported_by_name(tmp_path: Path) -> None:
+    code = (
+        "from mcp_bindgen.v2026_07_28 import Client\nasync def f(client: Client) -> None:\n"
+        "    await client.call_tool('x', {}, request_state='y')\n    await client.call_tool()\n"
+    )
+    found = uses(code, tmp_path, "2026-07-28", "2025-11-25")
+    assert found == ["3:37 Client.call_tool(request_state=)"], "the second call was wrong before"
+
+
+@pytest.mark.full
 def test_an_incompatible_override_is_reported_at_its_name(tmp_path: Path) -> None:
     code = (
         "from mcp_bindgen.v2025_11_25 import Context, Server, types as mcp\nclass Own(Server):\n"

@@ -26,7 +26,7 @@ from .result import Change, Edit, EditKind, Place, Use
 
 _FINAL = re.compile(r'Cannot override final attribute "(\w+)" \(previously declared in base class "(\w+)"\)')
 _MARKED = re.compile(r"function [\w.]+\.(\w+)\.(\w+) is deprecated: $")
-_TARGET = r'(?: to| for| in call to) "(?P<function>\w+)"(?: of "(?P<owner>[\w.]+)")?'
+_TARGET = r'(?: to| for(?: overloaded function)?| in call to) "(?P<function>\w+)"(?: of "(?P<owner>[\w.]+)")?'
 _SUPER = r'(?:with|in) supertype "(?:[\w.]+\.)?(?P<owner>\w+)"'
 _BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 """Expressions that code around them relies on."""
@@ -453,6 +453,13 @@ class _Reader:
                     yield Use(self._module.place_of(argument), label, change, edit)
                 break
 
+    def overloaded(self, names: Said) -> Iterator[Use]:
+        """Read a call that fits no overload: the message does not say which argument is wrong."""
+        yield from self.positional(names)
+        call = self._call()
+        for keyword in call.keywords if call is not None else ():
+            yield from self.unexpected({**names, "name": keyword.arg}) if keyword.arg else ()
+
     def params(self, names: Said) -> Iterator[Use]:
         """Read an override whose parameters do not fit."""
         label = f"{names['owner']}.{names['name']}"
@@ -513,6 +520,7 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[_Reader, Said], Iterator[Use]]], 
     (re.compile(rf'Missing (?:named|positional) arguments? (?P<name>"\w+".*?){_TARGET}'), _Reader.missing),
     (re.compile(rf'Argument (?:"(?P<name>\w+)"|(?P<index>\d+)){_TARGET} has incompatible type'), _Reader.argument),
     (re.compile(rf"Too many (?:positional )?arguments{_TARGET}"), _Reader.positional),
+    (re.compile(r'No overload variant of "(?P<function>\w+)" of "(?P<owner>\w+)"'), _Reader.overloaded),
     (re.compile(rf'(?:Argument \d+|Signature) of "(?P<name>\w+)" (?:is )?incompatible {_SUPER}'), _Reader.params),
     (re.compile(rf'Return type ".*" of "(?P<name>\w+)" incompatible with return type ".*" {_SUPER}'), _Reader.returns),
 )
