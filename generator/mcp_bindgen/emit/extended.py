@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.model import Definition, Object, Ref, Type
-from mcp_bindgen.ir.naming import numbered
+from mcp_bindgen.ir.naming import free
 
 
 def extended(protocol: Protocol) -> Protocol:
@@ -16,7 +16,7 @@ def extended(protocol: Protocol) -> Protocol:
     def named(type: Type | None, name: str) -> Type | None:
         if type is None or isinstance(type, Ref):
             return type
-        name = numbered(name, definitions.__contains__) if name in definitions else name
+        name = free(name, definitions)
         definitions[name] = Definition(name, type)
         return Ref(name)
 

@@ -39,11 +39,10 @@ def _format(command: Sequence[str], folder: Path, base: Path, name: str, text: s
     words = [word.replace("{file}", str((folder / name).absolute())) for word in command]
     try:
         done = subprocess.run(words, input=text.encode(), cwd=base, capture_output=True)  # noqa: S603 - see above
-        reason = first_line(done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}")
         if done.returncode == 0 and is_generated(done.stdout):
             return done.stdout.decode().replace("\r\n", "\n")
-        if done.returncode == 0:
-            reason = "it removes our header"
+        code = f"exit code {done.returncode}" if done.returncode else "it removes our header"
+        reason = first_line(done.stderr.decode(errors="replace").strip() or code)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
     raise BadInput(f"the formatter {command[0]!r} fails for {name}: {reason}", fix=_FIX)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from unicodedata import normalize
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+|[0-9]+")
@@ -59,3 +59,8 @@ def numbered(name: str, is_taken: Callable[[str], bool]) -> str:
     while is_taken(f"{name}{number}"):
         number += 1
     return f"{name}{number}"
+
+
+def free(name: str, taken: Container[str]) -> str:
+    """Return `name`, or where it is taken, `name` with a number."""
+    return numbered(name, taken.__contains__) if name in taken else name

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from mcp_bindgen.ir import Protocol
@@ -26,7 +27,7 @@ from mcp_bindgen.ir.model import (
     Type,
     Union,
 )
-from mcp_bindgen.ir.naming import numbered, unicode_words
+from mcp_bindgen.ir.naming import free, unicode_words
 
 from ..extended import extended
 
@@ -35,8 +36,10 @@ _CONSTANTS: dict[type[Any], str] = {str: "string", bool: "bool", int: "int64"}
 _INITIALISMS = frozenset(
     ["api", "html", "http", "id", "json", "jsonrpc", "mime", "rpc", "sdk", "ttl", "ui", "uri", "url"]
 )
-_OWN = ("Method", "MethodNamed", "Methods", "New", "Null", "Revision", "Stateless", "ValidationError")
-"""The names of a package that are not definitions."""
+_DECLARED = re.compile(r"^(?:const|func|type|var) ([A-Z]\w*)", re.MULTILINE)
+_TEMPLATES = Path(__file__).parent.glob("templates/*.go.jinja")
+_OWN = sorted({name for path in _TEMPLATES for name in _DECLARED.findall(path.read_text("utf-8"))})
+"""The names of a package that are not definitions: its templates declare them."""
 
 
 class Row(NamedTuple):
@@ -121,7 +124,7 @@ class _Scope:
         parts = (word.upper() if word.lower() in _INITIALISMS else word[0].upper() + word[1:] for word in words)
         name = "".join(parts)
         name = name if name[:1].isupper() else f"X{name}"
-        name = numbered(name, self._taken.__contains__) if name in self._taken else name
+        name = free(name, self._taken)
         self._taken.add(name)
         return name
 

@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from mcp_bindgen.ir.model import Definition, ErrorCode, Field, Method, Object, Protocol, Ref, Type
-from mcp_bindgen.ir.naming import numbered, pascal
+from mcp_bindgen.ir.naming import free, numbered, pascal
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.pointer import join
 
@@ -50,7 +50,7 @@ def name_classes(protocol: PythonProtocol) -> PythonProtocol:
             continue
         taken = {*protocol.definitions, *names.values()}
         other = naming.definition(name)
-        names[name] = numbered(other, taken.__contains__) if other in taken else other
+        names[name] = free(other, taken)
         if definition.inline and pascal(name) != name:
             continue  # its parent, after which it is named, has been reported
         error = BadInput(

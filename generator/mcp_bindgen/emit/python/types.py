@@ -188,7 +188,12 @@ class _Module:
         """Return the module with a definition of another module."""
         if self.protocol.definitions[definition].origin == self.form.origin:
             return ".types"
-        return f"{self.form.core}.{'envelopes' if definition in PackageScope(self.protocol).envelopes else 'types'}"
+        return f"{self.form.core}.{'envelopes' if definition in self.core_envelopes else 'types'}"
+
+    @cached_property
+    def core_envelopes(self) -> frozenset[str]:
+        """The definitions in the module `envelopes` of the core."""
+        return PackageScope(self.protocol).envelopes
 
     @cached_property
     def metadata(self) -> set[str | None]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.model import Kind
-from mcp_bindgen.ir.naming import numbered, pascal
+from mcp_bindgen.ir.naming import free, pascal
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 INHERITED = frozenset(
@@ -65,7 +65,7 @@ def _unique(names: Iterable[tuple[str, str]], reserved: Iterable[str] = ()) -> d
     found: dict[str, str] = {}
     for key, name in names:
         taken = {*found.values(), *reserved}
-        found[key] = numbered(name, taken.__contains__) if name in taken else name
+        found[key] = free(name, taken)
     return found
 
 
