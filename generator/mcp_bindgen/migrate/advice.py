@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 
-from mcp_bindgen.diff.rules import NARROWS, TYPES
+from mcp_bindgen.diff.finding import Impact
+from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.ir.model import Method, Ref
 
 from .bindings import Bindings, shortcuts
 
-_WIDER, _NARROWER = ([rule.id for rule in TYPES if rule.client == impacts] for impacts in (NARROWS[::-1], NARROWS))
+_WIDER, _NARROWER = (
+    [rule.id for rule in RULES.values() if rule.is_about_types and rule.client == impacts]
+    for impacts in ((Impact.SAFE, Impact.BREAKS), (Impact.BREAKS, Impact.SAFE))
+)
 
 _ADVICE = {
     "field-became-required": ("Always give it.", "It is always there: code for its absence can go."),
