@@ -7,20 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from mcp_bindgen.report.document import (
-    Block,
-    Document,
-    Finding,
-    Findings,
-    Level,
-    Paragraph,
-    Section,
-    code,
-    literal,
-    plural,
-    prose,
-)
-from mcp_bindgen.report.document import Place as FilePlace
+from mcp_bindgen.report import document as doc
 from mcp_bindgen.spec.errors import several
 
 from .result import Migration, Use
@@ -28,9 +15,9 @@ from .result import Migration, Use
 _MAX_IMPORTS = 4
 
 
-def document(migration: Migration) -> Document:
+def document(migration: Migration) -> doc.Document:
     """Return the report: a section for each file, then the imports and the files that were skipped."""
-    return Document("migrate", [Section(_title(migration), list(_blocks(migration)))])
+    return doc.Document("migrate", [doc.Section(_title(migration), list(_blocks(migration)))])
 
 
 def record(migration: Migration) -> dict[str, Any]:
@@ -62,62 +49,64 @@ def record(migration: Migration) -> dict[str, Any]:
 def sentence(use: Use) -> str:
     """Return what changed about a name that is used."""
     change, owner = use.change, use.name.partition(".")[0]
-    name = code(use.name)
+    name = doc.code(use.name)
     match change.kind:
         case "gone":
             return f"{name} is gone"
         case "renamed":
             whole = f"{owner}.{change.new}" if use.name.count(".") == 1 and "(" not in use.name else change.new
-            return f"{name} is {code(whole)} now"
+            return f"{name} is {doc.code(whole)} now"
         case "needed":
-            return f"{name} is required now: {code(change.new)}"
+            return f"{name} is required now: {doc.code(change.new)}"
         case "repeated":
-            return f"{name} {prose(change.new)}"
+            return f"{name} {doc.prose(change.new)}"
         case "changed" if not use.name:
-            return prose(change.new)
+            return doc.prose(change.new)
         case "changed":
-            return f"{name} was {code(change.old)}, is {code(change.new)}"
+            return f"{name} was {doc.code(change.old)}, is {doc.code(change.new)}"
 
 
-def _blocks(migration: Migration) -> Iterator[Block]:
+def _blocks(migration: Migration) -> Iterator[doc.Block]:
     for file, uses in groupby(migration.uses, key=lambda use: use.place.file):
-        yield Section(literal(file), [Findings(list(map(_finding, uses)))])
+        yield doc.Section(doc.literal(file), [doc.Findings(list(map(_finding, uses)))])
     if migration.moves and not migration.edited:
-        change = f"Import {code(migration.new_package)} instead of {code(migration.old_package)}"
-        places = [f"{literal(place.file)}:{place.line}" for place in migration.moves]
-        yield Paragraph(f"{change} in {several(places, _MAX_IMPORTS)}.")
+        change = f"Import {doc.code(migration.new_package)} instead of {doc.code(migration.old_package)}"
+        places = [f"{doc.literal(place.file)}:{place.line}" for place in migration.moves]
+        yield doc.Paragraph(f"{change} in {several(places, _MAX_IMPORTS)}.")
     if not migration.found:
-        others = " and ".join(map(code, migration.others))
+        others = " and ".join(map(doc.code, migration.others))
         imports = f"imports {others}" if others else "imports no bindings of mcp-bindgen"
-        yield Paragraph(f"The code {imports}. To name bindings of your own, use --package.")
+        yield doc.Paragraph(f"The code {imports}. To name bindings of your own, use --package.")
     if migration.skipped:
-        yield Findings(
+        yield doc.Findings(
             [
-                Finding("file-skipped", Level.WARNING, f"skipped: {prose(one.reason)}", place=FilePlace(one.file))
+                doc.Finding(
+                    "file-skipped", doc.Level.WARNING, f"skipped: {doc.prose(one.reason)}", place=doc.Place(one.file)
+                )
                 for one in migration.skipped
             ]
         )
 
 
-def _finding(use: Use) -> Finding:
-    return Finding(
+def _finding(use: Use) -> doc.Finding:
+    return doc.Finding(
         rule=use.change.rule,
-        level=Level.ERROR,
+        level=doc.Level.ERROR,
         message=sentence(use),
-        fix=prose(use.change.hint),
+        fix=doc.prose(use.change.hint),
         fingerprint=use.change.fingerprint,
-        place=FilePlace(use.place.file, line=use.place.line, column=use.place.column),
+        place=doc.Place(use.place.file, line=use.place.line, column=use.place.column),
     )
 
 
 def _title(migration: Migration) -> str:
-    files = plural(migration.files, "file")
-    title = f"MCP {literal(migration.old)} → {literal(migration.new)}"
+    files = doc.plural(migration.files, "file")
+    title = f"MCP {doc.literal(migration.old)} → {doc.literal(migration.new)}"
     if not migration.found:
-        return f"{title}: no bindings of MCP {literal(migration.old)} found in {files}, as {migration.old_package}"
+        return f"{title}: no bindings of MCP {doc.literal(migration.old)} found in {files}, as {migration.old_package}"
     if migration.edited:
-        title = f"{title}: {plural(len(migration.edited), 'file')} changed"
+        title = f"{title}: {doc.plural(len(migration.edited), 'file')} changed"
     if not migration.uses:
         return f"{title}{'' if migration.edited else f': nothing to change in {files}'}"
     changed = len({use.place.file for use in migration.uses})
-    return f"{title}: {plural(len(migration.uses), 'use')} to change in {changed} of {files}"
+    return f"{title}: {doc.plural(len(migration.uses), 'use')} to change in {changed} of {files}"

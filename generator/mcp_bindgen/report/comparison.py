@@ -8,43 +8,27 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mcp_bindgen.diff.finding import Area, Comparison, Impact, Outcome, Plane, Severity
-from mcp_bindgen.diff.finding import Finding as DiffFinding
+from mcp_bindgen.diff.finding import Area, Comparison, Finding, Impact, Outcome, Plane, Severity
 from mcp_bindgen.diff.grouping import grouped, owners
 from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.spec import Diagnostic
 from mcp_bindgen.spec.errors import several
 
-from .document import (
-    NOWHERE,
-    Block,
-    Document,
-    Evidence,
-    Finding,
-    Findings,
-    Level,
-    Paragraph,
-    Place,
-    Section,
-    Table,
-    Verdict,
-    Verdicts,
-    code,
-    literal,
-    plural,
-    prose,
-    strong,
-)
+from . import document as doc
 
 if TYPE_CHECKING:
     from mcp_bindgen.diff.commits import Walked
 
-Places = Callable[[Comparison, DiffFinding | Diagnostic], Place]
+Places = Callable[[Comparison, Finding | Diagnostic], doc.Place]
 """Function from a finding or a diagnostic to its place in a schema file."""
 
 OUTCOMES = {Outcome.WORKS: "works", Outcome.LIMITED: "works with limits", Outcome.CANNOT_TALK: "cannot talk"}
-LEVELS = {Severity.BREAKING: Level.ERROR, Severity.RISKY: Level.WARNING, Severity.INFO: Level.NOTE}
-_OUTCOME_LEVELS = {Outcome.WORKS: Level.NOTE, Outcome.LIMITED: Level.WARNING, Outcome.CANNOT_TALK: Level.ERROR}
+LEVELS = {Severity.BREAKING: doc.Level.ERROR, Severity.RISKY: doc.Level.WARNING, Severity.INFO: doc.Level.NOTE}
+_OUTCOME_LEVELS = {
+    Outcome.WORKS: doc.Level.NOTE,
+    Outcome.LIMITED: doc.Level.WARNING,
+    Outcome.CANNOT_TALK: doc.Level.ERROR,
+}
 _PAIRINGS = ("old client with new server", "new client with old server")
 _VERBS = {Impact.BREAKS: ("breaks", " "), Impact.RISKY: ("risky", " for ")}
 _SEVERITIES = {Severity.BREAKING: "Breaking", Severity.RISKY: "Risky", Severity.INFO: "Harmless"}
@@ -67,9 +51,9 @@ _PROSE_VALUES = frozenset({"deprecated", "ref-extracted", "ref-inlined"})
 _MAX_METHODS = 3
 
 
-def without_lines(comparison: Comparison, subject: DiffFinding | Diagnostic) -> Place:
+def without_lines(comparison: Comparison, subject: Finding | Diagnostic) -> doc.Place:
     """Return a place as far as it is known without reading the schema file."""
-    return Place(subject.file, subject.pointer) if isinstance(subject, Diagnostic) else NOWHERE
+    return doc.Place(subject.file, subject.pointer) if isinstance(subject, Diagnostic) else doc.NOWHERE
 
 
 def document(
@@ -78,7 +62,7 @@ def document(
     witness: bool = False,
     walked: Walked | None = None,
     places: Places = without_lines,
-) -> Document:
+) -> doc.Document:
     """Return the report of comparisons.
 
     Args:
@@ -92,7 +76,7 @@ def document(
         sections.insert(0, _walk(comparisons, walked))
     elif len(comparisons) > 1:
         sections.insert(0, _steps(comparisons))
-    return Document("diff", sections, [severity.word for severity in Severity])
+    return doc.Document("diff", sections, [severity.word for severity in Severity])
 
 
 def reported(comparisons: Sequence[Comparison], walked: Walked | None) -> list[Comparison]:
@@ -101,12 +85,12 @@ def reported(comparisons: Sequence[Comparison], walked: Walked | None) -> list[C
     return changed or list(comparisons[:1])
 
 
-def sentence(finding: DiffFinding, quoted: Callable[[str], str] = literal) -> str:
+def sentence(finding: Finding, quoted: Callable[[str], str] = doc.literal) -> str:
     """Return subject and rule of a finding as a sentence; `quoted` marks names and types."""
     return f"{quoted(finding.subject)} {_predicate(finding, quoted)}"
 
 
-def heading_of(finding: DiffFinding) -> str:
+def heading_of(finding: Finding) -> str:
     """Return the title of the part of the protocol that a finding is about."""
     return _OFF_WIRE.get(finding.plane) or _AREAS[finding.area]
 
@@ -120,7 +104,7 @@ def words_note(comparison: Comparison) -> str:
 
 def walk_summary(walked: Walked) -> str:
     """Return how many commits a range has, and how many of them are not in the report."""
-    parts = [f"{plural(walked.commits, 'commit')} touched it"]
+    parts = [f"{doc.plural(walked.commits, 'commit')} touched it"]
     parts += [f"{walked.same} of them changed only words or layout"] if walked.same else []
     parts += [f"{len(walked.skipped)} of them cannot be read and were skipped"] if walked.skipped else []
     return ", ".join(parts)
@@ -131,12 +115,12 @@ def place_of(diagnostic: Diagnostic) -> str:
     return f"{diagnostic.file}#{diagnostic.pointer}"
 
 
-def _diagnostic(diagnostic: Diagnostic, place: Place) -> Finding:
-    return Finding(
+def _diagnostic(diagnostic: Diagnostic, place: doc.Place) -> doc.Finding:
+    return doc.Finding(
         rule=diagnostic.kind,
-        level=Level.WARNING,
-        message=f"{prose(diagnostic.reason)}; {strong(diagnostic.interpretation)}",
-        fix=prose(f"{diagnostic.fix[:1].upper()}{diagnostic.fix[1:]}."),
+        level=doc.Level.WARNING,
+        message=f"{doc.prose(diagnostic.reason)}; {doc.strong(diagnostic.interpretation)}",
+        fix=doc.prose(f"{diagnostic.fix[:1].upper()}{diagnostic.fix[1:]}."),
         place=place,
     )
 
@@ -144,10 +128,10 @@ def _diagnostic(diagnostic: Diagnostic, place: Place) -> Finding:
 # --- overviews of several comparisons -------------------------------------------------------------------------------
 
 
-def _steps(comparisons: Sequence[Comparison]) -> Section:
+def _steps(comparisons: Sequence[Comparison]) -> doc.Section:
     rows = [
         [
-            literal(f"{comparison.old.revision} -> {comparison.new.revision}"),
+            doc.literal(f"{comparison.old.revision} -> {comparison.new.revision}"),
             str(len(grouped(comparison.findings))),
             OUTCOMES[comparison.old_client.outcome],
             OUTCOMES[comparison.new_client.outcome],
@@ -155,79 +139,83 @@ def _steps(comparisons: Sequence[Comparison]) -> Section:
         for comparison in comparisons
     ]
     first, last = comparisons[0].old.revision, comparisons[-1].new.revision
-    return Section(
-        f"Steps of {code(f'{first}..{last}')}",
-        [Table(["step", "changes", *(one.replace(" with", ",") for one in _PAIRINGS)], rows)],
+    return doc.Section(
+        f"Steps of {doc.code(f'{first}..{last}')}",
+        [doc.Table(["step", "changes", *(one.replace(" with", ",") for one in _PAIRINGS)], rows)],
     )
 
 
-def _walk(comparisons: Sequence[Comparison], walked: Walked) -> Section:
+def _walk(comparisons: Sequence[Comparison], walked: Walked) -> doc.Section:
     steps = [(comparison.commits, _counts(grouped(comparison.findings)) or "-") for comparison in comparisons]
     steps += [((one.commit,), "skipped") for one in walked.skipped]
     rows = [
-        [commit.short, commit.date, words, code(commit.subject or "(no subject)")]
+        [commit.short, commit.date, words, doc.code(commit.subject or "(no subject)")]
         for commits, words in steps
         for commit in commits
     ]
     skipped = [
-        Finding("commit-skipped", Level.WARNING, f"commit {one.commit.short} is skipped: {code(one.reason)}")
+        doc.Finding(
+            "commit-skipped", doc.Level.WARNING, f"commit {one.commit.short} is skipped: {doc.code(one.reason)}"
+        )
         for one in walked.skipped
     ]
-    blocks: list[Block] = [
-        Paragraph(f"{walk_summary(walked).capitalize()}."),
-        Table(["commit", "day", "changes", "subject"], rows),
-        *([Findings(skipped)] if skipped else []),
+    blocks: list[doc.Block] = [
+        doc.Paragraph(f"{walk_summary(walked).capitalize()}."),
+        doc.Table(["commit", "day", "changes", "subject"], rows),
+        *([doc.Findings(skipped)] if skipped else []),
     ]
-    return Section(f"Changes of {code(walked.source)}", blocks)
+    return doc.Section(f"Changes of {doc.code(walked.source)}", blocks)
 
 
 # --- one comparison -------------------------------------------------------------------------------------------------
 
 
-def _section(comparison: Comparison, witness: bool, places: Places) -> Section:
-    title = f"MCP {literal(comparison.old.revision)} → {literal(comparison.new.revision)}"
-    return Section(title, list(_blocks(comparison, witness, places)))
+def _section(comparison: Comparison, witness: bool, places: Places) -> doc.Section:
+    title = f"MCP {doc.literal(comparison.old.revision)} → {doc.literal(comparison.new.revision)}"
+    return doc.Section(title, list(_blocks(comparison, witness, places)))
 
 
-def _blocks(comparison: Comparison, witness: bool, places: Places) -> Iterator[Block]:
+def _blocks(comparison: Comparison, witness: bool, places: Places) -> Iterator[doc.Block]:
     verdicts = zip(_PAIRINGS, (comparison.old_client, comparison.new_client), strict=True)
-    yield Verdicts(
+    yield doc.Verdicts(
         [
-            Verdict(
+            doc.Verdict(
                 pairing.capitalize().replace(" with", ","),
                 OUTCOMES[verdict.outcome],
                 _OUTCOME_LEVELS[verdict.outcome],
-                list(map(prose, verdict.reasons)),
+                list(map(doc.prose, verdict.reasons)),
             )
             for pairing, verdict in verdicts
         ]
     )
-    yield Paragraph(" ".join(filter(None, (_summary(comparison), words_note(comparison)))))
+    yield doc.Paragraph(" ".join(filter(None, (_summary(comparison), words_note(comparison)))))
     for commit in comparison.commits:
-        yield Paragraph(f"Commit {commit.short} of {commit.date}: {code(commit.subject)}")
+        yield doc.Paragraph(f"Commit {commit.short} of {commit.date}: {doc.code(commit.subject)}")
     wire = _on(comparison, Plane.WIRE)
     for severity in reversed(Severity):
         areas = groupby([one for one in wire if one.severity is severity], key=lambda one: one.area)
-        blocks: list[Block] = [
-            Section(_AREAS[area], [Findings([_finding(one, places(comparison, one), witness) for one in members])])
+        blocks: list[doc.Block] = [
+            doc.Section(
+                _AREAS[area], [doc.Findings([_finding(one, places(comparison, one), witness) for one in members])]
+            )
             for area, members in areas
         ]
         if blocks:
-            yield Section(_SEVERITIES[severity], blocks)
+            yield doc.Section(_SEVERITIES[severity], blocks)
     for plane, title in _OFF_WIRE.items():
         blocks = list(_compact(_on(comparison, plane), lambda one: places(comparison, one)))
         if blocks:
-            yield Section(title, blocks)
+            yield doc.Section(title, blocks)
     if comparison.diagnostics:
         diagnostics = [_diagnostic(one, places(comparison, one)) for one in comparison.diagnostics]
-        yield Section("How the schemas were read", [Findings(diagnostics)])
+        yield doc.Section("How the schemas were read", [doc.Findings(diagnostics)])
 
 
-def _on(comparison: Comparison, plane: Plane) -> list[DiffFinding]:
+def _on(comparison: Comparison, plane: Plane) -> list[Finding]:
     return [finding for finding in grouped(comparison.findings) if finding.plane is plane]
 
 
-def _counts(findings: Sequence[DiffFinding]) -> str:
+def _counts(findings: Sequence[Finding]) -> str:
     """Return how many findings break, are risky and are harmless; empty for no findings."""
     counts = Counter(finding.severity for finding in findings)
     verbs = [
@@ -235,91 +223,91 @@ def _counts(findings: Sequence[DiffFinding]) -> str:
         (counts[Severity.RISKY], "is risky", "are risky"),
         (counts[Severity.INFO], "is harmless", "are harmless"),
     ]
-    return ", ".join(plural(count, one, many) for count, one, many in verbs if count)
+    return ", ".join(doc.plural(count, one, many) for count, one, many in verbs if count)
 
 
 def _summary(comparison: Comparison) -> str:
     if not comparison.findings:
         return "Nothing changed."
-    wire, source, doc = (_on(comparison, plane) for plane in Plane)
-    parts = [f"{plural(len(wire), 'change')} on the wire ({_counts(wire)})"] if wire else []
+    wire, source, words = (_on(comparison, plane) for plane in Plane)
+    parts = [f"{doc.plural(len(wire), 'change')} on the wire ({_counts(wire)})"] if wire else []
     parts += [f"{len(source)} in generated code only"] if source else []
-    parts += [f"{len(doc)} in words only"] if doc else []
+    parts += [f"{len(words)} in words only"] if words else []
     return f"{', '.join(parts)}."
 
 
-def _predicate(finding: DiffFinding, quoted: Callable[[str], str]) -> str:
+def _predicate(finding: Finding, quoted: Callable[[str], str]) -> str:
     return RULES[finding.rule].says.format(old=quoted(finding.old), new=quoted(finding.new))
 
 
-def _finding(finding: DiffFinding, place: Place, witness: bool) -> Finding:
-    return Finding(
+def _finding(finding: Finding, place: doc.Place, witness: bool) -> doc.Finding:
+    return doc.Finding(
         rule=finding.rule,
         level=LEVELS[finding.severity],
-        message=sentence(finding, code),
+        message=sentence(finding, doc.code),
         effect=_effect(finding),
         note=_places(finding),
-        fix=prose(finding.hint),
+        fix=doc.prose(finding.hint),
         fingerprint=finding.fingerprint,
         place=place,
         evidence=_evidence(finding) if witness else None,
     )
 
 
-def _compact(findings: Iterable[DiffFinding], place: Callable[[DiffFinding], Place]) -> Iterator[Findings]:
+def _compact(findings: Iterable[Finding], place: Callable[[Finding], doc.Place]) -> Iterator[doc.Findings]:
     """Yield a compact list for each rule, rules and findings in alphabetical order."""
     ordered = sorted(findings, key=lambda finding: (finding.rule, finding.subject))
     for rule, members in groupby(ordered, key=lambda finding: finding.rule):
         are_names = rule in _NAMES_ONLY
-        quoted = prose if rule in _PROSE_VALUES else code
+        quoted = doc.prose if rule in _PROSE_VALUES else doc.code
         items = [
             replace(
                 _finding(finding, place(finding), witness=False),
-                message=code(finding.subject)
+                message=doc.code(finding.subject)
                 + ("" if are_names else f" {_predicate(finding, quoted)}")
-                + (f" (in {', '.join(map(code, owners(finding)))})" if owners(finding) else ""),
+                + (f" (in {', '.join(map(doc.code, owners(finding)))})" if owners(finding) else ""),
             )
             for finding in members
         ]
-        yield Findings(items, rule, are_names)
+        yield doc.Findings(items, rule, are_names)
 
 
-def _effect(finding: DiffFinding) -> str:
+def _effect(finding: Finding) -> str:
     """Return the pairings that a finding breaks or puts at risk, as a sentence; empty for none."""
     impacts = dict(zip(_PAIRINGS, (finding.old_client, finding.new_client), strict=True))
     if finding.old_client is finding.new_client:
         impacts = {"both pairings": finding.old_client}
     stated = [(*_VERBS[impact], pairing) for pairing, impact in impacts.items() if impact in _VERBS]
     words = [
-        f"{strong(verb if index else verb.capitalize())}{link}{pairing}"
+        f"{doc.strong(verb if index else verb.capitalize())}{link}{pairing}"
         for index, (verb, link, pairing) in enumerate(stated)
     ]
     return f"{', '.join(words)}." if words else ""
 
 
-def _places(finding: DiffFinding) -> str:
+def _places(finding: Finding) -> str:
     """Return the places that the subject of a finding does not name, with effects that differ from the whole."""
     whole = _effect(finding)
     effects = [_effect(one) for one in finding.places]
     if set(effects) <= {whole}:
-        names = list(map(code, owners(finding)))
+        names = list(map(doc.code, owners(finding)))
     else:
         names = [
-            code(one.subject) + (f" ({effect[:-1].lower()})" if effect != whole else "")
+            doc.code(one.subject) + (f" ({effect[:-1].lower()})" if effect != whole else "")
             for one, effect in zip(finding.places, effects, strict=True)
         ]
     return f"In {', '.join(names)}." if names else _reached(finding)
 
 
-def _reached(finding: DiffFinding) -> str:
+def _reached(finding: Finding) -> str:
     """Return the methods that a finding reaches, as a sentence; empty if the subject names the only one."""
     names = list(dict.fromkeys(message.method for message in finding.reaches))
     known = not names or (finding.area is Area.METHODS) or finding.subject.endswith(f" {names[0]}")
-    return "" if known else f"In {several(list(map(code, names)), _MAX_METHODS)}."
+    return "" if known else f"In {several(list(map(doc.code, names)), _MAX_METHODS)}."
 
 
-def _evidence(finding: DiffFinding) -> Evidence:
+def _evidence(finding: Finding) -> doc.Evidence:
     if finding.witness is None:
-        return Evidence(f"No witness: {prose(finding.unwitnessed)}")
+        return doc.Evidence(f"No witness: {doc.prose(finding.unwitnessed)}")
     old, new = finding.witness.judgements
-    return Evidence(f"Old {old}, new {new}", finding.witness.instance, has_value=True)
+    return doc.Evidence(f"Old {old}, new {new}", finding.witness.instance, has_value=True)

@@ -9,38 +9,22 @@ from collections.abc import Iterator
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.markdown import code_span, escaped, joined
 
-from .document import (
-    Block,
-    Bullets,
-    Code,
-    Document,
-    Evidence,
-    Finding,
-    Findings,
-    Paragraph,
-    Section,
-    Table,
-    Verdict,
-    Verdicts,
-    code,
-    runs,
-    sentence,
-)
+from . import document as doc
 from .within import within
 
 _LIVE = re.compile(r"@|:(?=//)|\bwww(?=\.)|#(?=\d)|~(?=~)")
 """Text that sites like GitHub turn into mentions, links and crossed out text, also behind a backslash."""
 
 
-def markdown(document: Document) -> str:
+def markdown(document: doc.Document) -> str:
     """Return a document as Markdown that ends with a line break."""
     sections = ["\n".join(_section(section, 1)).rstrip() for section in document.sections]
     return "\n\n".join(sections) + "\n"
 
 
-def bounded(document: Document, max_bytes: int) -> str:
+def bounded(document: doc.Document, max_bytes: int) -> str:
     """Return a document as Markdown of at most `max_bytes` bytes; as far as necessary, findings are only counted."""
-    rest = f"{code(f'mcp-bindgen {document.command} --format markdown')} lists them."
+    rest = f"{doc.code(f'mcp-bindgen {document.command} --format markdown')} lists them."
     text = within(document, markdown, lambda text: len(text.encode()) <= max_bytes, rest)
     if len(text.encode()) <= max_bytes:
         return text
@@ -48,51 +32,51 @@ def bounded(document: Document, max_bytes: int) -> str:
     return text.encode()[: max_bytes - len(note)].decode("utf-8", "ignore").rpartition("\n")[0] + note
 
 
-def _section(section: Section, depth: int) -> Iterator[str]:
+def _section(section: doc.Section, depth: int) -> Iterator[str]:
     yield f"{'#' * depth} {_inline(section.title)}"
     for block in section.blocks:
         yield ""
         yield from _block(block, depth)
 
 
-def _block(block: Block, depth: int) -> Iterator[str]:
+def _block(block: doc.Block, depth: int) -> Iterator[str]:
     match block:
-        case Section():
+        case doc.Section():
             yield from _section(block, depth + 1)
-        case Verdicts(items):
+        case doc.Verdicts(items):
             yield from map(_verdict, items)
-        case Paragraph(words):
+        case doc.Paragraph(words):
             yield _inline(words)
-        case Bullets(items):
+        case doc.Bullets(items):
             yield from (f"- {_inline(item)}" for item in items)
-        case Table(columns, rows):
+        case doc.Table(columns, rows):
             yield f"| {' | '.join(map(_cell, columns))} |"
             yield f"| {' | '.join('---' for _ in columns)} |"
             yield from (f"| {' | '.join(map(_cell, row))} |" for row in rows)
-        case Code(content, language):
+        case doc.Code(content, language):
             yield from _fenced(content, language)
-        case Findings(items, ""):
+        case doc.Findings(items, ""):
             for finding in items:
                 yield from _finding(finding)
-        case Findings(items, label, are_names):
+        case doc.Findings(items, label, are_names):
             yield f"{_strong(label)} ({len(items)}):"
             if are_names:
                 yield f"{', '.join(_inline(finding.message) for finding in items)}."
             else:
                 yield ""
-                yield from (f"- {sentence(_inline(finding.message))}" for finding in items)
+                yield from (f"- {doc.sentence(_inline(finding.message))}" for finding in items)
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(verdict: doc.Verdict) -> str:
     reasons = " ".join(map(_inline, verdict.reasons))
     return f"- {_strong(f'{verdict.subject}: {verdict.outcome}.')} {reasons}".rstrip()
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: doc.Finding) -> Iterator[str]:
     place = finding.place
     anchor = f"#{place.pointer}" if place.pointer else f":{place.line}" if place.line else ""
     where = f"{code_span(place.file + anchor)}: " if place.file and not finding.fingerprint else ""
-    yield f"- {where}{sentence(_inline(finding.message))} {_inline(finding.effect)}".rstrip()
+    yield f"- {where}{doc.sentence(_inline(finding.message))} {_inline(finding.effect)}".rstrip()
     more = " ".join(_inline(words) for words in (finding.note, finding.fix) if words)
     if more:
         yield f"  {more}"
@@ -102,8 +86,8 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"  <sub>{_inert(finding.rule)} {finding.fingerprint}</sub>"
 
 
-def _evidence(evidence: Evidence) -> Iterator[str]:
-    yield f"  {sentence(_inline(evidence.message + (':' if evidence.has_value else '')))}"
+def _evidence(evidence: doc.Evidence) -> Iterator[str]:
+    yield f"  {doc.sentence(_inline(evidence.message + (':' if evidence.has_value else '')))}"
     if evidence.has_value:
         value = json.dumps(evidence.value, ensure_ascii=False, indent=2)
         yield from ("", *(f"  {line}" for line in _fenced(value, "json")), "")
@@ -124,7 +108,7 @@ def _cell(words: str) -> str:
 def _inline(words: str) -> str:
     """Return a marked text as one line of Markdown."""
     write = {"code": code_span, "strong": _strong, "plain": _inert}
-    return joined(write[kind](part) for kind, part in runs(" ".join(words.split())))
+    return joined(write[kind](part) for kind, part in doc.runs(" ".join(words.split())))
 
 
 def _strong(text: str) -> str:

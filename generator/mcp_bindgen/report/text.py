@@ -10,29 +10,11 @@ from itertools import chain
 
 from mcp_bindgen.spec.errors import printable, shortened
 
-from .document import (
-    Block,
-    Bullets,
-    Code,
-    Document,
-    Evidence,
-    Finding,
-    Findings,
-    Level,
-    Paragraph,
-    Place,
-    Section,
-    Table,
-    Verdict,
-    Verdicts,
-    plain_title,
-    sentence,
-    unmarked,
-)
+from . import document as doc
 from .within import within
 
 _BOLD, _DIM = "1", "2"
-_LEVELS = {Level.ERROR: "31", Level.WARNING: "33", Level.NOTE: "32"}
+_LEVELS = {doc.Level.ERROR: "31", doc.Level.WARNING: "33", doc.Level.NOTE: "32"}
 _MIN_WIDTH = 40
 _MIN_COLUMN = 8
 _PLACE_WIDTH = 9
@@ -56,7 +38,7 @@ class Page:
     max_lines: int | None = None
 
 
-def text(document: Document, page: Page | None = None) -> str:
+def text(document: doc.Document, page: Page | None = None) -> str:
     """Return a document as text that ends with a line break."""
     printer = _Printer(page or Page())
     return within(document, printer.document, printer.fits, "--full lists them.")
@@ -82,7 +64,7 @@ class _Printer:
         self.page = page
         self.width = max(page.width, _MIN_WIDTH)
 
-    def document(self, document: Document) -> str:
+    def document(self, document: doc.Document) -> str:
         parts = [list(self.section(section, 1)) for section in document.sections]
         return "\n".join(line.rstrip() for line in _separated(parts)) + "\n"
 
@@ -104,53 +86,55 @@ class _Printer:
             break_long_words=False,
         )
 
-    def section(self, section: Section, depth: int) -> Iterator[str]:
-        title = " ".join(self.folded(plain_title(section), 0))
+    def section(self, section: doc.Section, depth: int) -> Iterator[str]:
+        title = " ".join(self.folded(doc.plain_title(section), 0))
         if depth == 2:
             title = f"{title} {'-' * (self.width - len(title) - 1)}"
         blocks = [list(self.block(block, depth)) for block in section.blocks]
         heading = [self.style(line, _DIM if depth == 2 else _BOLD) for line in self.folded(title, 0)] if title else []
         if depth > 2:
             yield from chain(heading, *blocks)
-        elif depth == 2 and section.blocks and not isinstance(section.blocks[0], Section):
+        elif depth == 2 and section.blocks and not isinstance(section.blocks[0], doc.Section):
             yield from _separated([[*heading, *blocks[0]], *blocks[1:]])
         else:
             yield from _separated([heading, *blocks])
 
-    def block(self, block: Block, depth: int) -> Iterator[str]:
+    def block(self, block: doc.Block, depth: int) -> Iterator[str]:
         match block:
-            case Section():
+            case doc.Section():
                 yield from self.section(block, depth + 1)
-            case Verdicts(items):
+            case doc.Verdicts(items):
                 for verdict in items:
                     yield from self.verdict(verdict)
-            case Paragraph(words):
+            case doc.Paragraph(words):
                 yield from self.folded(words, 0)
-            case Bullets(items):
+            case doc.Bullets(items):
                 for item in items:
                     yield from self.folded(item, 2, 2)
-            case Table(columns, rows):
+            case doc.Table(columns, rows):
                 yield from table(columns, rows, self.page)
-            case Code(content):
+            case doc.Code(content):
                 yield from (printable(line, keep="\t") for line in content.splitlines())
-            case Findings(items, ""):
+            case doc.Findings(items, ""):
                 for finding in items:
                     yield from self.finding(finding)
-            case Findings(items, label):
+            case doc.Findings(items, label):
                 yield self.style(f"{label} ({len(items)})", _BOLD)
                 for finding in items:
                     yield from self.folded(f"{finding.message} {finding.fingerprint}", 2, 2)
 
-    def verdict(self, verdict: Verdict) -> Iterator[str]:
+    def verdict(self, verdict: doc.Verdict) -> Iterator[str]:
         yield f"{_line(verdict.subject)}: {self.style(verdict.outcome, _BOLD, _LEVELS[verdict.level])}"
         for reason in verdict.reasons:
             yield from self.folded(reason, 2)
 
-    def finding(self, finding: Finding) -> Iterator[str]:
+    def finding(self, finding: doc.Finding) -> Iterator[str]:
         where, indent = _where(finding.place)
-        colour = [_LEVELS[finding.level]] if finding.level is not Level.NOTE else []
+        colour = [_LEVELS[finding.level]] if finding.level is not doc.Level.NOTE else []
         message = where + finding.message
-        first, *rest = self.folded(f"{sentence(message)} {finding.effect}" if finding.effect else message, indent, 2)
+        first, *rest = self.folded(
+            f"{doc.sentence(message)} {finding.effect}" if finding.effect else message, indent, 2
+        )
         margin = f"  {finding.place.line}:{finding.place.column}".ljust(indent) if indent > 2 else first[:indent]
         yield margin + self.style(first[indent:], *colour)
         yield from (self.style(line, *colour) for line in rest)
@@ -167,7 +151,7 @@ def _separated(parts: Sequence[Sequence[str]]) -> list[str]:
     return [line for part in parts if part for line in ("", *part)][1:]
 
 
-def _where(place: Place) -> tuple[str, int]:
+def _where(place: doc.Place) -> tuple[str, int]:
     """Return the words for a place in front of a message, and the indentation of the message."""
     if place.line and not place.pointer:
         return "", 2 + _PLACE_WIDTH
@@ -175,13 +159,13 @@ def _where(place: Place) -> tuple[str, int]:
     return (f"{place.file}{anchor}: " if place.file else ""), 2
 
 
-def _evidence(evidence: Evidence) -> str:
+def _evidence(evidence: doc.Evidence) -> str:
     if not evidence.has_value:
-        return sentence(evidence.message)
+        return doc.sentence(evidence.message)
     value = json.dumps(evidence.value, ensure_ascii=False)
     return f"{evidence.message}: {shortened(value, _MAX_EVIDENCE_CHARS)}"
 
 
 def _line(words: str) -> str:
     """Return words as one line without marks, and without characters that a terminal obeys."""
-    return printable(" ".join(unmarked(words).split()))
+    return printable(" ".join(doc.unmarked(words).split()))

@@ -8,21 +8,7 @@ from dataclasses import asdict
 
 from mcp_bindgen.vectors.run import LOSSY, Disagreement, Run, clusters
 
-from .document import (
-    Block,
-    Document,
-    Evidence,
-    Finding,
-    Findings,
-    Level,
-    Place,
-    Section,
-    Table,
-    Verdict,
-    Verdicts,
-    code,
-    plural,
-)
+from . import document as doc
 from .render import Report
 
 COLUMNS = ("revision", "vectors", "unsupported", "false accepts", "false rejects", "lossy", "limits", "other")
@@ -47,7 +33,7 @@ _LIMITS, _OTHER = 3, 4
 
 def vectors_report(run: Run) -> Report:
     """Return the report of a run: counts for each revision, and a finding for each cluster of disagreements."""
-    return Report(lambda: Document("vectors run", [_section(run)]), lambda: _record(run))
+    return Report(lambda: doc.Document("vectors run", [_section(run)]), lambda: _record(run))
 
 
 def counts(run: Run) -> list[tuple[str, ...]]:
@@ -69,34 +55,34 @@ def summary(cluster: Sequence[Disagreement]) -> str:
     """Return a cluster as a sentence: kind, place and the first vector."""
     first = cluster[0]
     names = first.cluster
-    where = f" at {code(names[2])}" if names[2] else ""
+    where = f" at {doc.code(names[2])}" if names[2] else ""
     return f"{_KINDS[first.kind]}{where} ({names[1]})"
 
 
-def _section(run: Run) -> Section:
+def _section(run: Run) -> doc.Section:
     unexpected = run.unexpected
     expected = len(run.disagreements) - len(unexpected)
     wrong = bool(unexpected or run.stale)
-    outcome = f"{plural(len(unexpected), 'disagreement')}{f', {expected} expected' if expected else ''}"
-    reasons = [f"No disagreement is left for the expected {code(pattern)}." for pattern in run.stale]
-    blocks: list[Block] = [
-        Verdicts([Verdict("Vectors", outcome, Level.ERROR if wrong else Level.NOTE, reasons)]),
-        Table(COLUMNS, counts(run)),
-        Findings([_finding(members) for members in clusters(unexpected).values()]),
+    outcome = f"{doc.plural(len(unexpected), 'disagreement')}{f', {expected} expected' if expected else ''}"
+    reasons = [f"No disagreement is left for the expected {doc.code(pattern)}." for pattern in run.stale]
+    blocks: list[doc.Block] = [
+        doc.Verdicts([doc.Verdict("Vectors", outcome, doc.Level.ERROR if wrong else doc.Level.NOTE, reasons)]),
+        doc.Table(COLUMNS, counts(run)),
+        doc.Findings([_finding(members) for members in clusters(unexpected).values()]),
     ]
-    return Section(run.implementation.label, blocks if unexpected else blocks[:2])
+    return doc.Section(run.implementation.label, blocks if unexpected else blocks[:2])
 
 
-def _finding(members: Sequence[Disagreement]) -> Finding:
+def _finding(members: Sequence[Disagreement]) -> doc.Finding:
     first = members[0]
-    return Finding(
+    return doc.Finding(
         rule=first.kind,
-        level=Level.ERROR,
-        message=f"{summary(members)}: {plural(len(members), 'vector')}, e.g. {code(first.name)}",
+        level=doc.Level.ERROR,
+        message=f"{summary(members)}: {doc.plural(len(members), 'vector')}, e.g. {doc.code(first.name)}",
         effect=first.vector.reason,
-        note=f"Answer: {code(first.answer[:200])}." if first.answer else "",
-        place=Place(f"{first.file}.json", first.pointer),
-        evidence=Evidence(f"{code(first.file)} reads {code(first.vector.sent[:300])}"),
+        note=f"Answer: {doc.code(first.answer[:200])}." if first.answer else "",
+        place=doc.Place(f"{first.file}.json", first.pointer),
+        evidence=doc.Evidence(f"{doc.code(first.file)} reads {doc.code(first.vector.sent[:300])}"),
     )
 
 

@@ -15,17 +15,7 @@ from pathlib import Path
 from mcp_bindgen.migrate.checker import check
 from mcp_bindgen.migrate.files import Module, parse, python_files
 from mcp_bindgen.report import Report
-from mcp_bindgen.report.document import (
-    Document,
-    Finding,
-    Findings,
-    Level,
-    Place,
-    Section,
-    literal,
-    plural,
-    unmarked,
-)
+from mcp_bindgen.report import document as doc
 from mcp_bindgen.scaffold.ownership import state
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec.errors import near
@@ -41,7 +31,7 @@ _STATES = {
 """State of a generated file -> the message about it, and the fix."""
 
 
-def check_contract(folder: Path) -> tuple[Finding, ...]:
+def check_contract(folder: Path) -> tuple[doc.Finding, ...]:
     """Return the breaches of a contract by its project.
 
     Args:
@@ -58,7 +48,7 @@ def check_contract(folder: Path) -> tuple[Finding, ...]:
     return (*old, *_class_problems(project))
 
 
-def stale(folder: Path, files: Mapping[str, str], command: str, source: str) -> Iterator[Finding]:
+def stale(folder: Path, files: Mapping[str, str], command: str, source: str) -> Iterator[doc.Finding]:
     """Yield a finding for each generated file that is not current.
 
     Args:
@@ -77,27 +67,35 @@ def stale(folder: Path, files: Mapping[str, str], command: str, source: str) -> 
             yield _finding("file-outdated", path, f"{name} is out of date with {source}", fix=f"Run: {command}")
 
 
-def report(findings: Sequence[Finding]) -> Report:
+def report(findings: Sequence[doc.Finding]) -> Report:
     """Return the report of findings: a section for each file."""
 
-    def document() -> Document:
-        title = f"Contract: {plural(len(findings), 'problem')}"
+    def document() -> doc.Document:
+        title = f"Contract: {doc.plural(len(findings), 'problem')}"
         files = groupby(findings, key=lambda one: one.place.file)
-        blocks = [Section(literal(file), [Findings(list(found))]) for file, found in files]
-        return Document("contract check", [Section(title if blocks else "The project keeps to its contract.", blocks)])
+        blocks = [doc.Section(doc.literal(file), [doc.Findings(list(found))]) for file, found in files]
+        return doc.Document(
+            "contract check", [doc.Section(title if blocks else "The project keeps to its contract.", blocks)]
+        )
 
     def record() -> object:
         names = ("rule", "message", "fix")
         return [
-            {"file": one.place.file, "line": one.place.line, **{name: unmarked(getattr(one, name)) for name in names}}
+            {
+                "file": one.place.file,
+                "line": one.place.line,
+                **{name: doc.unmarked(getattr(one, name)) for name in names},
+            }
             for one in findings
         ]
 
     return Report(document, record)
 
 
-def _finding(rule: str, file: Path, message: str, line: int = 1, fix: str = "") -> Finding:
-    return Finding(rule, Level.ERROR, literal(message), fix=literal(fix), place=Place(str(near(file)), "", line, 1))
+def _finding(rule: str, file: Path, message: str, line: int = 1, fix: str = "") -> doc.Finding:
+    return doc.Finding(
+        rule, doc.Level.ERROR, doc.literal(message), fix=doc.literal(fix), place=doc.Place(str(near(file)), "", line, 1)
+    )
 
 
 _PROBE = "mcp_bindgen_probe"
@@ -107,7 +105,7 @@ _RETURN = re.compile(r'Return type "(?:Coroutine\[Any, Any, )?(.*?)\]?" of "(\w+
 _SIGNATURE = re.compile(r'Signature of "(\w+)" incompatible with supertype')
 
 
-def _class_problems(project: Project) -> Iterator[Finding]:
+def _class_problems(project: Project) -> Iterator[doc.Finding]:
     """Yield the breaches by the classes that extend the class of the contract."""
     source = project.folder / "src"
     raw = {path: path.read_bytes() for path in python_files(project.source)}

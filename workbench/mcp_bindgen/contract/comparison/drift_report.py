@@ -10,33 +10,20 @@ from typing import Any
 from mcp_bindgen.app.catalog import KINDS
 from mcp_bindgen.drift.callers import Callers
 from mcp_bindgen.drift.changes import Change, Part, Witness
-from mcp_bindgen.report.document import (
-    NOWHERE,
-    Block,
-    Code,
-    Document,
-    Evidence,
-    Finding,
-    Findings,
-    Level,
-    Place,
-    Section,
-    code,
-    literal,
-)
+from mcp_bindgen.report import document as doc
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.jsonc import Located
 from mcp_bindgen.spec.pointer import join
 
 from .report import new_hints, text_diff, word
 
-_STATES: Mapping[str, tuple[Level, str]] = {
-    "breaking": (Level.ERROR, "Change the callers, or keep the locked version of the server."),
-    "unproven": (Level.ERROR, "Review both schemas and run mcp-bindgen lock to accept the change."),
-    "text-changed": (Level.WARNING, "Review the text and run mcp-bindgen lock to accept it."),
-    "added": (Level.NOTE, "Review it and run mcp-bindgen lock to offer it."),
-    "compatible": (Level.NOTE, ""),
-    "notation": (Level.NOTE, ""),
+_STATES: Mapping[str, tuple[doc.Level, str]] = {
+    "breaking": (doc.Level.ERROR, "Change the callers, or keep the locked version of the server."),
+    "unproven": (doc.Level.ERROR, "Review both schemas and run mcp-bindgen lock to accept the change."),
+    "text-changed": (doc.Level.WARNING, "Review the text and run mcp-bindgen lock to accept it."),
+    "added": (doc.Level.NOTE, "Review it and run mcp-bindgen lock to offer it."),
+    "compatible": (doc.Level.NOTE, ""),
+    "notation": (doc.Level.NOTE, ""),
 }
 """State of a change, the worst first -> level and fix of its finding."""
 
@@ -55,16 +42,16 @@ class LockPlaces:
         self._path = path
         self._located = Located(path.read_text("utf-8"))
 
-    def of(self, server: str, one: Change) -> Place:
+    def of(self, server: str, one: Change) -> doc.Place:
         """Return the place of a change."""
         pointer = _pointer(server, one)
-        return Place(str(self._path), pointer, self._located.line(pointer))
+        return doc.Place(str(self._path), pointer, self._located.line(pointer))
 
 
-def document(servers: Servers, callers: Callers, places: LockPlaces | None = None) -> Document:
+def document(servers: Servers, callers: Callers, places: LockPlaces | None = None) -> doc.Document:
     """Return the report; `places` for formats that show lines."""
     sections = [_section(name, found, places) for name, found in servers.items()]
-    return Document(f"lock check for {callers.name} callers", sections)
+    return doc.Document(f"lock check for {callers.name} callers", sections)
 
 
 def record(servers: Servers, callers: Callers) -> dict[str, Any]:
@@ -99,32 +86,32 @@ def _pointer(server: str, one: Change) -> str:
     return join(place, KINDS[one.kind].member, one.name)
 
 
-def _section(server: str, found: Sequence[Change], places: LockPlaces | None) -> Section:
+def _section(server: str, found: Sequence[Change], places: LockPlaces | None) -> doc.Section:
     states = [_state(one) for one in found]
     counts = [f"{count} {_words(state)}" for state in _STATES if (count := states.count(state))]
-    blocks: list[Block] = []
+    blocks: list[doc.Block] = []
     for one in found:
-        blocks.append(Findings([_finding(one, NOWHERE if places is None else places.of(server, one))]))
+        blocks.append(doc.Findings([_finding(one, doc.NOWHERE if places is None else places.of(server, one))]))
         if one.texts:
-            blocks.append(Code(text_diff(one.texts), "diff"))
-    return Section(f"{server}: {', '.join(counts) or 'same'}", blocks)
+            blocks.append(doc.Code(text_diff(one.texts), "diff"))
+    return doc.Section(f"{server}: {', '.join(counts) or 'same'}", blocks)
 
 
-def _finding(one: Change, place: Place) -> Finding:
+def _finding(one: Change, place: doc.Place) -> doc.Finding:
     state = _state(one)
     level, fix = _STATES[state]
     reasons = "; ".join([*one.reasons, *(f"{where} changed" for where, _, _ in one.texts)])
     warnings = [f"{where}: {hint}" for where, old, new in one.texts for hint in new_hints(old, new)]
     proof = _proof(one)
-    return Finding(
+    return doc.Finding(
         rule=f"lock-{state}",
         level=level,
-        message=f"{code(f'{one.kind} {one.name}'.rstrip())} {literal(f'{_words(state)}: {reasons}')}",
-        effect=" ".join(f"{literal(printable(words))}." for words in warnings),
+        message=f"{doc.code(f'{one.kind} {one.name}'.rstrip())} {doc.literal(f'{_words(state)}: {reasons}')}",
+        effect=" ".join(f"{doc.literal(printable(words))}." for words in warnings),
         note=f"Compared with the contract {one.age} before the locked one." if one.age else "",
         fix=fix,
         place=place,
-        evidence=proof and Evidence(f"{proof[0]}: {proof[1].problem or 'refused'}", proof[1].value, has_value=True),
+        evidence=proof and doc.Evidence(f"{proof[0]}: {proof[1].problem or 'refused'}", proof[1].value, has_value=True),
     )
 
 

@@ -13,22 +13,7 @@ from mcp_bindgen.drift.changes import Change
 from mcp_bindgen.drift.texts import TextChange
 from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.json_schema.pointer import existing
-from mcp_bindgen.report.document import (
-    NOWHERE,
-    Block,
-    Code,
-    Document,
-    Evidence,
-    Finding,
-    Findings,
-    Level,
-    Place,
-    Section,
-    code,
-    literal,
-    plural,
-    prose,
-)
+from mcp_bindgen.report import document as doc
 from mcp_bindgen.report.record import as_json
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.jsonc import Located
@@ -40,26 +25,26 @@ from ..text import read
 from ..wording import hints
 from .compare import ContractComparison, ContractFinding
 
-Places = Callable[[ContractFinding], Place]
+Places = Callable[[ContractFinding], doc.Place]
 """Function from a finding to its place in the new contract."""
 
 _TITLES = {
-    Verdict.BREAKING: (Level.ERROR, "Breaking"),
-    Verdict.UNPROVEN: (Level.WARNING, "Unproven"),
-    Verdict.COMPATIBLE: (Level.NOTE, "Compatible"),
-    Verdict.NOTATION: (Level.NOTE, "Written in another way"),
+    Verdict.BREAKING: (doc.Level.ERROR, "Breaking"),
+    Verdict.UNPROVEN: (doc.Level.WARNING, "Unproven"),
+    Verdict.COMPATIBLE: (doc.Level.NOTE, "Compatible"),
+    Verdict.NOTATION: (doc.Level.NOTE, "Written in another way"),
 }
 _MIN_GROUP = 4
 _MAX_NAMES = 3
 _MAX_DIFF_LINES = 60
 
 
-def nowhere(finding: ContractFinding) -> Place:
+def nowhere(finding: ContractFinding) -> doc.Place:
     """Return no place, for formats that do not show it."""
-    return NOWHERE
+    return doc.NOWHERE
 
 
-def document(comparison: ContractComparison, *, witness: bool = False, places: Places = nowhere) -> Document:
+def document(comparison: ContractComparison, *, witness: bool = False, places: Places = nowhere) -> doc.Document:
     """Return the report: a section for each verdict, the worst first, and one for changed texts.
 
     Args:
@@ -67,20 +52,22 @@ def document(comparison: ContractComparison, *, witness: bool = False, places: P
         witness: True to include the value that proves a break.
         places: Function from a finding to its place in the new contract.
     """
-    sections: list[Section] = []
+    sections: list[doc.Section] = []
     for verdict, (_, title) in _TITLES.items():
         found = [finding for finding in comparison.findings if finding.verdict is verdict]
         if found:
-            sections.append(Section(f"{title} ({len(found)})", [finding_list(found, witness=witness, places=places)]))
+            sections.append(
+                doc.Section(f"{title} ({len(found)})", [finding_list(found, witness=witness, places=places)])
+            )
     if comparison.texts:
         blocks = [block for group in _alike(comparison.texts) for block in text_blocks(*group)]
-        sections.append(Section(f"Changed texts ({len(comparison.texts)})", blocks))
-    return Document("contract diff", [Section(summary(comparison), sections)])
+        sections.append(doc.Section(f"Changed texts ({len(comparison.texts)})", blocks))
+    return doc.Document("contract diff", [doc.Section(summary(comparison), sections)])
 
 
-def finding_list(found: Sequence[ContractFinding], *, witness: bool = False, places: Places = nowhere) -> Findings:
+def finding_list(found: Sequence[ContractFinding], *, witness: bool = False, places: Places = nowhere) -> doc.Findings:
     """Return findings for a report; several with the same change are one. The arguments are as of `document`."""
-    return Findings([_finding(one, others, places(one), witness) for one, others in _grouped(found)])
+    return doc.Findings([_finding(one, others, places(one), witness) for one, others in _grouped(found)])
 
 
 def record(comparison: ContractComparison) -> dict[str, Any]:
@@ -121,7 +108,7 @@ def summary(comparison: ContractComparison) -> str:
         return "Nothing changed."
     counts = {verdict: sum(one.verdict is verdict for one in comparison.findings) for verdict in _TITLES}
     parts = [f"{count} {word(verdict)}" for verdict, count in counts.items() if count]
-    parts += [f"{plural(len(comparison.texts), 'entry', 'entries')} with changed texts"] if comparison.texts else []
+    parts += [f"{doc.plural(len(comparison.texts), 'entry', 'entries')} with changed texts"] if comparison.texts else []
     verb = {Verdict.BREAKING: "break", Verdict.UNPROVEN: "may break"}.get(comparison.verdict, "continue to work")
     return f"{comparison.callers.name.capitalize()} callers {verb}: {', '.join(parts)}."
 
@@ -134,15 +121,15 @@ def _alike(changes: Sequence[Change]) -> list[list[Change]]:
     return list(groups.values())
 
 
-def text_blocks(change: Change, *others: Change) -> Iterator[Block]:
+def text_blocks(change: Change, *others: Change) -> Iterator[doc.Block]:
     """Yield a finding about the changed texts of an entry, and their diff; `others` have the same changes."""
     subject = f"{change.kind} {change.name}".rstrip()
     warnings = [f"{place}: {hint}" for place, old, new in change.texts for hint in new_hints(old, new)]
-    message = f"{code(subject)} has {plural(len(change.texts), 'changed text')}"
-    effect = " ".join(f"{literal(printable(words))}." for words in warnings)
+    message = f"{doc.code(subject)} has {doc.plural(len(change.texts), 'changed text')}"
+    effect = " ".join(f"{doc.literal(printable(words))}." for words in warnings)
     note = _same_change(change.kind, [one.name for one in others])
-    yield Findings([Finding("text-changed", Level.NOTE, message, effect, note)])
-    yield Code(text_diff(change.texts), "diff")
+    yield doc.Findings([doc.Finding("text-changed", doc.Level.NOTE, message, effect, note)])
+    yield doc.Code(text_diff(change.texts), "diff")
 
 
 def new_hints(old: Sequence[str], new: Sequence[str]) -> list[str]:
@@ -162,16 +149,16 @@ def text_diff(texts: Sequence[TextChange]) -> str:
     return "".join(f"{printable(line)}\n" for line in (*lines[:_MAX_DIFF_LINES], *more))
 
 
-def _finding(finding: ContractFinding, others: Sequence[str], place: Place, witness: bool) -> Finding:
+def _finding(finding: ContractFinding, others: Sequence[str], place: doc.Place, witness: bool) -> doc.Finding:
     proof = finding.witness
-    return Finding(
+    return doc.Finding(
         rule=finding.rule,
         level=_TITLES[finding.verdict][0],
-        message=f"{code(finding.subject)} {literal(finding.message)}",
+        message=f"{doc.code(finding.subject)} {doc.literal(finding.message)}",
         note=_same_change(finding.kind, others),
-        fix=prose(finding.hint),
+        fix=doc.prose(finding.hint),
         place=place,
-        evidence=Evidence(proof.problem, proof.value, has_value=True) if witness and proof is not None else None,
+        evidence=doc.Evidence(proof.problem, proof.value, has_value=True) if witness and proof is not None else None,
     )
 
 
@@ -191,8 +178,8 @@ def _same_change(kind: str, others: Sequence[str]) -> str:
     if not others:
         return ""
     more = ", ..." if len(others) > _MAX_NAMES else ""
-    count = plural(len(others), f"other {kind}")
-    return f"The same change in {count}: {', '.join(map(code, others[:_MAX_NAMES]))}{more}"
+    count = doc.plural(len(others), f"other {kind}")
+    return f"The same change in {count}: {', '.join(map(doc.code, others[:_MAX_NAMES]))}{more}"
 
 
 class ContractPlaces:
@@ -208,17 +195,17 @@ class ContractPlaces:
         text = path.read_text("utf-8-sig")
         self._located: Located | _LocatedYaml = Located(text) if path.suffix == ".json" else _LocatedYaml(text)
 
-    def __call__(self, finding: ContractFinding) -> Place:
+    def __call__(self, finding: ContractFinding) -> doc.Place:
         """Return the place of a finding, as deep as its pointer leads; the document itself for a lost entry."""
         entry = self._entry(finding.kind, finding.name)
         pointer = existing(self._document, entry + finding.pointer if entry else "")
-        return Place(str(self._path), pointer, self._located.line(pointer))
+        return doc.Place(str(self._path), pointer, self._located.line(pointer))
 
-    def of_tool(self, name: str, pointer: str) -> Place:
+    def of_tool(self, name: str, pointer: str) -> doc.Place:
         """Return the place of a JSON Pointer in a tool."""
         entry = self._entry("tool", name)
         whole = entry + pointer if entry else ""
-        return Place(str(self._path), whole, self._located.line(whole))
+        return doc.Place(str(self._path), whole, self._located.line(whole))
 
     def _entry(self, kind: str, name: str) -> str:
         """Return the pointer to an entry; empty if there is none."""
