@@ -29,21 +29,7 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.project import ignored_rules
 from mcp_bindgen.spec.sources import git_place, is_range
 
-from .options import (
-    SOURCES,
-    FailOn,
-    Failure,
-    Json,
-    JsonSchema,
-    Only,
-    Out,
-    ReportFormat,
-    Schemas,
-    SeveralSchemaFiles,
-    Witness,
-    is_failure,
-    names,
-)
+from . import options
 from .output import print_json, print_report, save_body, say_diagnostics
 from .terminal import StatusLine, say
 
@@ -52,7 +38,7 @@ if TYPE_CHECKING:
 
 Level = Literal["info", "risky", "breaking"]
 
-_FAILURES: Mapping[FailOn, Severity] = {
+_FAILURES: Mapping[options.FailOn, Severity] = {
     "any": Severity.INFO,
     "risky": Severity.RISKY,
     "breaking": Severity.BREAKING,
@@ -71,16 +57,16 @@ def diff(
         list[str] | None,
         typer.Argument(
             metavar="OLD NEW",
-            help=f"Revisions (latest: the newest release), extensions (tasks@draft), schema files ({SOURCES}), one "
-            "chain (2024-11-05..2026-07-28 or 2025-11-25..draft.json) or one range of commits.",
+            help=f"Revisions (latest: the newest release), extensions (tasks@draft), schema files ({options.SOURCES}), "
+            "one chain (2024-11-05..2026-07-28 or 2025-11-25..draft.json) or one range of commits.",
         ),
     ] = None,
-    format: ReportFormat = Format.TEXT,
-    out: Out = None,
-    witness: Witness = False,
+    format: options.ReportFormat = Format.TEXT,
+    out: options.Out = None,
+    witness: options.Witness = False,
     role: Annotated[Sender | None, typer.Option("--role", help="Only messages that this side sends.")] = None,
     method: Annotated[list[str] | None, typer.Option("--method", metavar="NAME", help="Only this method.")] = None,
-    only: Only = None,
+    only: options.Only = None,
     plane: Annotated[list[Plane] | None, typer.Option("--plane", help="Only changes on this plane.")] = None,
     min_severity: Annotated[
         Level, typer.Option("--min-severity", help="Only changes that are at least as severe.")
@@ -88,7 +74,7 @@ def diff(
     accepted: Annotated[
         Path | None, typer.Option("--accept", metavar="FILE", help="Leave out the changes that this file accepts.")
     ] = None,
-    fail_on: Failure = "never",
+    fail_on: options.Failure = "never",
     every_commit: Annotated[
         bool, typer.Option("--every-commit", help="In a range, compare the commits of merged branches too.")
     ] = False,
@@ -99,9 +85,9 @@ def diff(
         Path | None,
         typer.Option("--body", metavar="FILE", help="Keep the body of an issue or pull request in a file."),
     ] = None,
-    json_schema: JsonSchema = False,
+    json_schema: options.JsonSchema = False,
     *,
-    schemas: Schemas,
+    schemas: options.Schemas,
 ) -> None:
     """Report the changes between two revisions: effects on clients and servers, and fixes.
 
@@ -133,7 +119,7 @@ def diff(
     selection = Selection(
         role=role,
         methods=frozenset(method or ()),
-        capabilities=frozenset(names(only)),
+        capabilities=frozenset(options.names(only)),
         planes=frozenset(plane or ()),
         least=Severity[min_severity.upper()],
         ignored=frozenset(ignored_rules()),
@@ -162,12 +148,12 @@ def diff(
         say(f"warning: {acceptance.fingerprint} was accepted until {acceptance.expires}: {acceptance.reason}", err=True)
     for acceptance in found.unused:
         say(f"warning: {acceptance.fingerprint} is accepted but not found: {acceptance.reason}", err=True)
-    if is_failure(fail_on, (finding.severity for finding in found.findings), _FAILURES):
+    if options.is_failure(fail_on, (finding.severity for finding in found.findings), _FAILURES):
         raise typer.Exit(1)
 
 
 def _comparisons(
-    names: Sequence[str], schemas: Schemas, evidence: bool, every_commit: bool
+    names: Sequence[str], schemas: options.Schemas, evidence: bool, every_commit: bool
 ) -> tuple[list[Comparison], Walked | None]:
     """Return the comparisons that the command line names, and the range of commits, if it is one."""
     store, facts, known = schemas.store, schemas.facts, gates(schemas.store)
@@ -193,10 +179,10 @@ def history(
     subject: Annotated[
         str, typer.Argument(help="A method, a definition, a member of one, or an error code: Tool.annotations")
     ],
-    schema: SeveralSchemaFiles = None,
-    as_json: Json = False,
+    schema: options.SeveralSchemaFiles = None,
+    as_json: options.Json = False,
     *,
-    schemas: Schemas,
+    schemas: options.Schemas,
 ) -> None:
     """Report when a name appeared, changed, was renamed and disappeared.
 

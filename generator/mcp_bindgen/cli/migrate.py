@@ -28,32 +28,23 @@ from mcp_bindgen.spec.errors import several
 from mcp_bindgen.spec.revisions import order
 from mcp_bindgen.spec.transaction import put, unified_diff
 
-from .options import (
-    SOURCES,
-    DryRun,
-    Force,
-    Out,
-    Package,
-    ReportFormat,
-    Schemas,
-    complete_revisions,
-)
+from . import options
 from .output import page, print_report, say_diagnostics
 from .terminal import say, write_patch
 
 
 def migrate(
     old: Annotated[
-        str, typer.Argument(help=f"The revision or schema file ({SOURCES}) of the bindings that the code uses.")
+        str, typer.Argument(help=f"The revision or schema file ({options.SOURCES}) of the bindings that the code uses.")
     ],
     new: Annotated[str, typer.Argument(help="The revision or schema file to change to.")],
     path: Annotated[Path, typer.Argument(help="A folder of Python code, or one file.")] = Path(),
-    format: ReportFormat = Format.TEXT,
-    out: Out = None,
-    package: Package = None,
+    format: options.ReportFormat = Format.TEXT,
+    out: options.Out = None,
+    package: options.Package = None,
     rewrite: Annotated[bool, typer.Option("--write", help="Make the changes that need no decision.")] = False,
     *,
-    schemas: Schemas,
+    schemas: options.Schemas,
 ) -> None:
     """List the changes that your code needs for another revision, or make them.
 
@@ -96,7 +87,9 @@ def upgrade(
     project: Annotated[Path, typer.Argument(help="The folder of the project.")],
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="REVISION", help="The revision to change to.", autocompletion=complete_revisions),
+        typer.Option(
+            "--to", metavar="REVISION", help="The revision to change to.", autocompletion=options.complete_revisions
+        ),
     ] = None,
     add: Annotated[
         str | None,
@@ -104,15 +97,15 @@ def upgrade(
             "--add",
             metavar="REVISION",
             help="A revision to serve besides the present ones; only the contract of a server needs it.",
-            autocompletion=complete_revisions,
+            autocompletion=options.complete_revisions,
         ),
     ] = None,
     replaces: Annotated[
         str | None,
         typer.Option("--replace", metavar="REVISION", help="The revision to replace; by default the oldest."),
     ] = None,
-    force: Force = False,
-    dry_run: DryRun = False,
+    force: options.Force = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Change a scaffolded project to another revision, newer or older.
 

@@ -12,17 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from mcp_bindgen.cli import options
 from mcp_bindgen.cli.groups import Commands
-from mcp_bindgen.cli.options import (
-    SERVERS,
-    Check,
-    Force,
-    Json,
-    Out,
-    ReportFormat,
-    Server,
-    Witness,
-)
 from mcp_bindgen.cli.output import print_json, print_report
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.cli.terminal import write as write_text
@@ -50,7 +41,7 @@ Uses = Annotated[
     Path | None,
     typer.Option("--uses", metavar="DIR", help="Folder of a code base, to list its calls that break."),
 ]
-Source = Annotated[str, typer.Argument(help=f"{SERVERS} The file of a contract works too.")]
+Source = Annotated[str, typer.Argument(help=f"{options.SERVERS} The file of a contract works too.")]
 
 _DOCUMENTS = (".json", ".yaml", ".yml")
 _VERSIONS = re.compile(r"(?P<mark>@|==|:)(?P<versions>[\w.+-]+(?:,[\w.+-]+)+)(?=[\s\"']|$)", re.ASCII)
@@ -114,9 +105,9 @@ def contract_changes(
 
 @contract.command("export")
 def export(
-    server: Server,
-    out: Out = None,
-    check: Check = False,
+    server: options.Server,
+    out: options.Out = None,
+    check: options.Check = False,
     *,
     connection: Connection,
 ) -> None:
@@ -168,9 +159,9 @@ def _write_or_check(document: Mapping[str, Any], out: Path | None, *, check: boo
 def diff(
     old: Source,
     new: Source,
-    format: ReportFormat = Format.TEXT,
-    out: Out = None,
-    witness: Witness = False,
+    format: options.ReportFormat = Format.TEXT,
+    out: options.Out = None,
+    witness: options.Witness = False,
     callers: CallersName = None,
     fail_on: Failure = "breaking",
     uses: Uses = None,
@@ -223,8 +214,8 @@ def history(
             "several versions.",
         ),
     ],
-    format: ReportFormat = Format.TEXT,
-    out: Out = None,
+    format: options.ReportFormat = Format.TEXT,
+    out: options.Out = None,
     callers: CallersName = None,
     fail_on: Failure = "never",
     *,
@@ -285,7 +276,7 @@ def bump(
     enforce: Annotated[
         bool, typer.Option("--enforce", help="End with exit code 1 if the version in NEW is too low.")
     ] = False,
-    json: Json = False,
+    json: options.Json = False,
     callers: CallersName = None,
     *,
     connection: Connection,
@@ -336,8 +327,8 @@ def lower(
     profile: Annotated[
         str, typer.Option("--for", metavar="PROFILE", help="Profile of a model provider or host, or its TOML file.")
     ],
-    format: ReportFormat = Format.TEXT,
-    out: Out = None,
+    format: options.ReportFormat = Format.TEXT,
+    out: options.Out = None,
     *,
     connection: Connection,
 ) -> None:
@@ -372,11 +363,11 @@ def lower(
 @contract.command("from-module")
 def from_module(
     module: Annotated[str, typer.Argument(metavar="MODULE", help="The import name of a module, or its FILE.py.")],
-    out: Out = None,
+    out: options.Out = None,
     path: Annotated[
         Path | None, typer.Option("--path", metavar="DIR", help="Folder to import from; by default the current one.")
     ] = None,
-    check: Check = False,
+    check: options.Check = False,
 ) -> None:
     """Write the contract of a module's `App`, or of its public functions: one tool for each.
 
@@ -403,7 +394,7 @@ def from_module(
 
 
 @contract.command("check")
-def check(project: Folder = Path(), format: ReportFormat = Format.TEXT, out: Out = None) -> None:
+def check(project: Folder = Path(), format: options.ReportFormat = Format.TEXT, out: options.Out = None) -> None:
     """List where a project breaks its contract: missing or mistyped methods, and files that are not up to date.
 
     Examples:
@@ -427,7 +418,7 @@ def check(project: Folder = Path(), format: ReportFormat = Format.TEXT, out: Out
 @contract.command("generate")
 def generate(
     project: Folder = Path(),
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Write the generated files of a project again, from its contract; edited files remain.
 
