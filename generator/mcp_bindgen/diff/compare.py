@@ -11,21 +11,8 @@ from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 
+from mcp_bindgen.ir import model as ir
 from mcp_bindgen.ir.assignability import as_object
-from mcp_bindgen.ir.model import (
-    OTHER_SIDE,
-    AnyValue,
-    Field,
-    Map,
-    Method,
-    Object,
-    Protocol,
-    Ref,
-    Sender,
-    Type,
-    Union,
-    is_implied,
-)
 
 from .finding import Message
 from .inlining import Inlining
@@ -41,7 +28,7 @@ from .union_variants import UnionVariants
 class Comparer(Sides):
     """Comparison of two revisions with matched definitions."""
 
-    def __init__(self, old: Protocol, new: Protocol, matches: Matches) -> None:
+    def __init__(self, old: ir.Protocol, new: ir.Protocol, matches: Matches) -> None:
         super().__init__(old, new, matches)
         self._messages = messages(old), messages(new)
         self._envelopes = envelopes(old), envelopes(new)
@@ -80,7 +67,7 @@ class Comparer(Sides):
         before, after = (protocol.definitions[name].type for protocol, name in zip(self.protocols, names, strict=True))
         if _is_role(before, self._messages[OLD]) and _is_role(after, self._messages[NEW]):
             return  # role unions: the methods show the changes
-        unit = Unit(self.subjects.both(old, new), (Ref(old), Ref(new)), ({old}, {new}))
+        unit = Unit(self.subjects.both(old, new), (ir.Ref(old), ir.Ref(new)), ({old}, {new}))
         location = Location(unit, unit.label, (before, after))
         if any(names[side] in self._envelopes[side] for side in SIDES):
             unit.payload = PAYLOAD
@@ -89,7 +76,7 @@ class Comparer(Sides):
             self.envelope(unit, before, after)
         self.compare(location)
 
-    def envelope(self, unit: Unit, old: Type, new: Type) -> None:
+    def envelope(self, unit: Unit, old: ir.Type, new: ir.Type) -> None:
         """Note that a message repeats, or no longer repeats, the members of the JSON-RPC envelope."""
         before, after = ({field.wire for field in _fields(type)} & ENVELOPE_MEMBERS for type in (old, new))
         if before != after:
@@ -97,13 +84,15 @@ class Comparer(Sides):
             location = Location(unit, unit.label, (old, new), wire=False)
             self.changes.append(Change(rule, location, (", ".join(sorted(before)), ", ".join(sorted(after)))))
 
-    def results(self, old: Method, new: Method) -> None:
+    def results(self, old: ir.Method, new: ir.Method) -> None:
         """Compare the results of a request of both revisions."""
-        senders: list[Sender] = [sender for sender in old.senders if sender in new.senders]
+        senders: list[ir.Sender] = [sender for sender in old.senders if sender in new.senders]
         if senders:
-            sent: dict[Sender, set[Message]] = {OTHER_SIDE[sender]: {Message.of(new, sender)} for sender in senders}
+            sent: dict[ir.Sender, set[Message]] = {
+                ir.OTHER_SIDE[sender]: {Message.of(new, sender)} for sender in senders
+            }
             types = _result(old), _result(new)
-            label = f"{OTHER_SIDE[senders[0]]}->{senders[0]} result {new.name}"
+            label = f"{ir.OTHER_SIDE[senders[0]]}->{senders[0]} result {new.name}"
             unit = Unit(label, types, sent=sent, answers=new.definition)
             self.place(Location(unit, unit.label, types))
 
@@ -136,7 +125,7 @@ class Comparer(Sides):
         unit.wire = unit.wire or (place.wire and location.wire)
         unit.answers = unit.answers if unit.answers == place.answers else ""
 
-    def is_recut(self, old: Type, new: Type) -> bool:
+    def is_recut(self, old: ir.Type, new: ir.Type) -> bool:
         """Return whether an inline type may equal a definition; a union with the definition does not."""
         olds, news = self.forms
         if category(olds.protocol.resolve(old)) != category(news.protocol.resolve(new)):
@@ -161,7 +150,9 @@ class Comparer(Sides):
             for place in variants.places:
                 self.place(place)
 
-    def cancelled(self, olds: Iterable[Type], news: Iterable[Type]) -> tuple[list[Type], list[Type], list[Type]]:
+    def cancelled(
+        self, olds: Iterable[ir.Type], news: Iterable[ir.Type]
+    ) -> tuple[list[ir.Type], list[ir.Type], list[ir.Type]]:
         """Return the variants of the old type only, of the new type only, and of both types."""
         before = {self.forms[OLD].key(form): form for form in olds}
         after = {self.forms[NEW].key(form): form for form in news}
@@ -173,9 +164,9 @@ class Comparer(Sides):
 
     # --- objects ------------------------------------------------------------------------------------------------
 
-    def objects(self, old: Type, new: Type, location: Location) -> None:
+    def objects(self, old: ir.Type, new: ir.Type, location: Location) -> None:
         """Compare two objects, member by member."""
-        if isinstance(old, Map) and isinstance(new, Map):
+        if isinstance(old, ir.Map) and isinstance(new, ir.Map):
             self.place(location.below("values", "", old.values, new.values))
             return
         objects = as_object(old), as_object(new)
@@ -207,21 +198,21 @@ class Comparer(Sides):
                 self.place(below)
         self.extras(objects[OLD].extra, objects[NEW].extra, location)
 
-    def member(self, side: int, field: Field, location: Location, objects: tuple[Object, Object]) -> None:
+    def member(self, side: int, field: ir.Field, location: Location, objects: tuple[ir.Object, ir.Object]) -> None:
         """Note a member that only one of the objects names."""
         form, foreign = self.forms[side], self.forms[1 - side]
         others = objects[1 - side].extra  # the type of unnamed members in the other object
         is_capability = location.subject in self._capabilities[side] and not field.required
         rule = f"capability-{HOW[side]}" if is_capability else f"field-{HOW[side]}-{_required(field)}"
         parts: tuple[str, ...] = ()
-        if others is None or (others != AnyValue() and foreign.key(others) != form.key(field.type)):
+        if others is None or (others != ir.AnyValue() and foreign.key(others) != form.key(field.type)):
             parts = rule, ("type-narrowed", "type-widened")[side]  # the other object refuses it
         descriptions, types = only(side, form.describe(field.type), ""), only(side, field.type, None)
         change = Change(rule, location, descriptions, types, parts)
         in_place = None if is_capability else self.opened(side, field, change, objects)
         self.changes.append(replace(change, in_place=in_place))
 
-    def opened(self, side: int, field: Field, change: Change, objects: tuple[Object, Object]) -> Change | None:
+    def opened(self, side: int, field: ir.Field, change: Change, objects: tuple[ir.Object, ir.Object]) -> Change | None:
         """Return the change for a member that the object of the other side accepts without naming it, if it does.
 
         The other side must state that it accepts such members; keys with a prefix are reserved and do not count. If
@@ -229,8 +220,8 @@ class Comparer(Sides):
         impacts of an addition or a removal.
         """
         own, others = objects[side].extra, objects[1 - side].extra
-        was_open = own is not None and not is_implied(own)
-        if others is None or is_implied(others) or "/" in field.wire or (field.required and was_open):
+        was_open = own is not None and not ir.is_implied(own)
+        if others is None or ir.is_implied(others) or "/" in field.wire or (field.required and was_open):
             return None
         if not self.accepting[1 - side].accepts(others, field.type):
             return None
@@ -244,7 +235,7 @@ class Comparer(Sides):
         parts = (rule, presence) if field.required else (change.rule,) if was_open else ()
         return Change(rule, place, (descriptions[OLD], descriptions[NEW]), types, parts)
 
-    def extras(self, old: Type | None, new: Type | None, location: Location) -> None:
+    def extras(self, old: ir.Type | None, new: ir.Type | None, location: Location) -> None:
         """Compare the types of unnamed members."""
         if old is not None and new is not None:
             self.place(location.below("values", "", old, new))
@@ -254,27 +245,27 @@ class Comparer(Sides):
             self.changes.append(Change("additional-properties-closed", location, ("other members", "no other members")))
 
 
-def _required(field: Field) -> str:
+def _required(field: ir.Field) -> str:
     return "required" if field.required else "optional"
 
 
-def _fields(type: Type) -> tuple[Field, ...]:
-    return type.fields if isinstance(type, Object) else ()
+def _fields(type: ir.Type) -> tuple[ir.Field, ...]:
+    return type.fields if isinstance(type, ir.Object) else ()
 
 
-def _result(method: Method) -> Type:
+def _result(method: ir.Method) -> ir.Type:
     """Return the results of a request as one type."""
     found = method.answers
-    return found[0] if len(found) == 1 else Union(found)
+    return found[0] if len(found) == 1 else ir.Union(found)
 
 
-def _is_role(type: Type, messages: Set[str]) -> bool:
+def _is_role(type: ir.Type, messages: Set[str]) -> bool:
     """Return whether a definition is a role union: then the methods show the changes."""
-    members = type.members if isinstance(type, Union) else (type,)
-    return all(isinstance(member, Ref) and member.name in messages for member in members)
+    members = type.members if isinstance(type, ir.Union) else (type,)
+    return all(isinstance(member, ir.Ref) and member.name in messages for member in members)
 
 
-def _capabilities(protocol: Protocol) -> frozenset[str]:
+def _capabilities(protocol: ir.Protocol) -> frozenset[str]:
     """Return the subjects that are capabilities."""
     return frozenset(
         f"{capability.owner.capitalize()}Capabilities"
@@ -283,7 +274,7 @@ def _capabilities(protocol: Protocol) -> frozenset[str]:
     )
 
 
-def _are_message_like(old: Type, new: Type) -> bool:
+def _are_message_like(old: ir.Type, new: ir.Type) -> bool:
     """Return whether both name a method and one repeats the envelope, as the bases of messages do."""
     names = [{field.wire for field in _fields(type)} for type in (old, new)]
     return all("method" in known for known in names) and any("jsonrpc" in known for known in names)

@@ -12,21 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mcp_bindgen.ir import Protocol
-from mcp_bindgen.ir.model import (
-    AnyValue,
-    Array,
-    Const,
-    Definition,
-    Field,
-    Json,
-    Map,
-    Method,
-    Object,
-    Ref,
-    Scalar,
-    Type,
-    Union,
-)
+from mcp_bindgen.ir import model as ir
 from mcp_bindgen.ir.naming import free, unicode_words
 
 from ..extended import extended
@@ -88,7 +74,7 @@ class Package:
     protocol: Protocol
     names: dict[str, str] = field(default_factory=dict[str, str])
     types: list[GoType] = field(default_factory=list[GoType])
-    methods: list[tuple[str, Method]] = field(default_factory=list[tuple[str, Method]])
+    methods: list[tuple[str, ir.Method]] = field(default_factory=list[tuple[str, ir.Method]])
     names_of_methods: list[Row] = field(default_factory=list[Row])
     errors: list[Row] = field(default_factory=list[Row])
 
@@ -135,100 +121,102 @@ class _Writer:
     def __init__(self, package: Package, scope: _Scope) -> None:
         self._names, self._protocol, self._types, self._scope = package.names, package.protocol, package.types, scope
 
-    def declare(self, name: str, type: Type, text: str = "") -> None:
+    def declare(self, name: str, type: ir.Type, text: str = "") -> None:
         """Add the declaration of a type, before those of the types inside of it."""
         place = len(self._types)
         match type:
-            case Object(fields, extra):
+            case ir.Object(fields, extra):
                 scope = _Scope(("MarshalJSON", "UnmarshalJSON"))
                 members = [self._field(name, scope, member) for member in fields]
                 if extra is not None:
-                    others = "json.RawMessage" if isinstance(extra, AnyValue) else self.type(extra, f"{name}Extra")
+                    others = "json.RawMessage" if isinstance(extra, ir.AnyValue) else self.type(extra, f"{name}Extra")
                     words = "" if members else "The members."
                     words = "The other members." if members else words
                     tag = _tag('json:"-"', *self._limits(extra))
                     members.append(Row(words, (scope.name("Extra"), f"map[string]{others}", tag)))
                 found = GoType(name, text, fields=tuple(members))
-            case Union(members=alternatives):
+            case ir.Union(members=alternatives):
                 scope = _Scope(("MarshalJSON", "UnmarshalJSON"))
                 found = GoType(name, text, fields=tuple(self._alternative(name, scope, one) for one in alternatives))
-            case Const(values) if all(isinstance(value, str) for value in values):
+            case ir.Const(values) if all(isinstance(value, str) for value in values):
                 names = [self._scope.name(f"{name}_{value}") for value in values]
                 rows = (Row("", (one, name, f"= {quoted(value)}")) for one, value in zip(names, values, strict=True))
                 found = GoType(name, text, "string", constants=tuple(rows))
-            case Array() | Map():
+            case ir.Array() | ir.Map():
                 found = GoType(name, text, self.type(type, name), limits=_tag(*self._limits(type)))
             case _:
                 found = GoType(name, text, self.type(type, name), is_alias=True)
         self._types.insert(place, found)
 
-    def type(self, type: Type, place: str) -> str:
+    def type(self, type: ir.Type, place: str) -> str:
         """Return a type as an expression; `place` is the name if it needs a declaration of its own."""
         match type:
-            case AnyValue():
+            case ir.AnyValue():
                 return "json.RawMessage"
-            case Scalar(kind):
+            case ir.Scalar(kind):
                 return _SCALARS[kind]
-            case Array(items):
+            case ir.Array(items):
                 return f"[]{self._item(items, place)}"
-            case Map(values):
+            case ir.Map(values):
                 return f"map[string]{self._item(values, place)}"
-            case Ref(name):
+            case ir.Ref(name):
                 return self._names[name]
-            case Const(values) if not all(isinstance(value, str) for value in values):
+            case ir.Const(values) if not all(isinstance(value, str) for value in values):
                 return "json.RawMessage"
             case _:
                 name = self._scope.name(place)
                 self.declare(name, type)
                 return name
 
-    def _item(self, type: Type, place: str) -> str:
-        return "any" if isinstance(type, AnyValue) else self.type(type, f"{place}Item")
+    def _item(self, type: ir.Type, place: str) -> str:
+        return "any" if isinstance(type, ir.AnyValue) else self.type(type, f"{place}Item")
 
-    def _field(self, owner: str, scope: _Scope, member: Field) -> Row:
+    def _field(self, owner: str, scope: _Scope, member: ir.Field) -> Row:
         name, type = scope.name(member.wire), member.type
         options = "," if member.wire[-1:] in ("-", ",") else ""
         options = options if member.required else ",omitempty"
-        rest = tuple(one for one in type.members if one != Scalar("null")) if isinstance(type, Union) else ()
-        is_nullable = member.required and isinstance(type, Union) and len(rest) < len(type.members)
+        rest = tuple(one for one in type.members if one != ir.Scalar("null")) if isinstance(type, ir.Union) else ()
+        is_nullable = member.required and isinstance(type, ir.Union) and len(rest) < len(type.members)
         if is_nullable:
-            type = rest[0] if len(rest) == 1 else Union(rest)
-        constant = type.values[0] if isinstance(type, Const) and len(type.values) == 1 else None
+            type = rest[0] if len(rest) == 1 else ir.Union(rest)
+        constant = type.values[0] if isinstance(type, ir.Const) and len(type.values) == 1 else None
         text = _CONSTANTS.get(constant.__class__) or self.type(type, f"{owner}{name}")
-        has_nil = isinstance(self._protocol.resolve(type), AnyValue | Array | Map) or text == "json.RawMessage"
+        has_nil = isinstance(self._protocol.resolve(type), ir.AnyValue | ir.Array | ir.Map) or text == "json.RawMessage"
         text = f"*{text}" if (is_nullable or not member.required) and not has_nil else text
         tags = [f"json:{quoted(member.wire + options)}", *self._limits(type)]
         tags += [f"const:{quoted(quoted(constant))}"] if constant.__class__ in _CONSTANTS else []
         return Row(doc(member), (name, text, _tag(*tags)))
 
-    def _alternative(self, owner: str, scope: _Scope, type: Type) -> Row:
+    def _alternative(self, owner: str, scope: _Scope, type: ir.Type) -> Row:
         kinds = {"integer": "Integer", "number": "Number", "boolean": "Bool", "null": "Null", "string": "String"}
         match type:
-            case Ref(name):
+            case ir.Ref(name):
                 wanted = self._names[name]
-            case Scalar(kind):
+            case ir.Scalar(kind):
                 wanted = kinds[kind]
             case _:
                 wanted = {"Array": "List", "Map": "Object", "AnyValue": "Any"}.get(type.__class__.__name__, "Value")
         name = scope.name(wanted)
-        if isinstance(type, Scalar) and type.kind == "integer":  # ids may have any size
+        if isinstance(type, ir.Scalar) and type.kind == "integer":  # ids may have any size
             return Row("", (name, "*json.Number", _tag('type:"integer"', *self._limits(type))))
         text = self.type(type, f"{owner}{name}")
-        has_nil = isinstance(self._protocol.resolve(type), AnyValue | Array | Map)
+        has_nil = isinstance(self._protocol.resolve(type), ir.AnyValue | ir.Array | ir.Map)
         return Row("", (name, text if has_nil else f"*{text}", _tag(*self._limits(type))))
 
-    def _limits(self, type: Type, *, is_inner: bool = False) -> Iterator[str]:
+    def _limits(self, type: ir.Type, *, is_inner: bool = False) -> Iterator[str]:
         """Yield tags with the constraints of a type and of scalars inside of it; arrays with any inside have a name."""
         found = self._protocol.resolve(type)
-        if isinstance(type, Ref) and isinstance(found, Array | Map):  # its own UnmarshalJSON checks it
+        if isinstance(type, ir.Ref) and isinstance(found, ir.Array | ir.Map):  # its own UnmarshalJSON checks it
             return
-        for keyword, limit in found.constraints if isinstance(found, Scalar if is_inner else Scalar | Array) else ():
+        for keyword, limit in (
+            found.constraints if isinstance(found, ir.Scalar if is_inner else ir.Scalar | ir.Array) else ()
+        ):
             yield f"{keyword}:{quoted(str(limit))}"
-        if isinstance(found, Array | Map):
-            yield from self._limits(found.items if isinstance(found, Array) else found.values, is_inner=True)
+        if isinstance(found, ir.Array | ir.Map):
+            yield from self._limits(found.items if isinstance(found, ir.Array) else found.values, is_inner=True)
 
 
-def quoted(value: Json) -> str:
+def quoted(value: ir.Json) -> str:
     """Return a value as JSON that is Go too, where no escape is half of a character and U+FEFF is never plain."""
     return json.dumps(value, ensure_ascii=False).replace("\ufeff", r"\ufeff")
 
@@ -239,7 +227,7 @@ def _tag(*parts: str) -> str:
     return quoted(text) if "`" in text else text and f"`{text}`"
 
 
-def doc(one: Definition | Field | Method) -> str:
+def doc(one: ir.Definition | ir.Field | ir.Method) -> str:
     """Return the description, with a note that tools read if it is deprecated."""
     since, _, instead = one.deprecated.partition(": ")
     notice = f"{instead} ({since})." if instead else f"{since}."

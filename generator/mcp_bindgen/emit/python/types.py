@@ -21,23 +21,7 @@ from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
 from datamodel_code_generator.reference import FieldNameResolver
 from datamodel_code_generator.types import DataType
 
-from mcp_bindgen.ir.model import (
-    AnyValue,
-    Array,
-    Const,
-    Definition,
-    Field,
-    Map,
-    Object,
-    Protocol,
-    Ref,
-    Scalar,
-    Type,
-    Union,
-    map_parts,
-    parts,
-    references,
-)
+from mcp_bindgen.ir import model as ir
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.spec import BadInput
 
@@ -122,7 +106,7 @@ def form_of(scope: PackageScope, options: Options) -> Form:
         return Form(base=_ALONE, settings=options.settings_as(PythonSettings))
     if not scope.origin:
         return PROTOCOL
-    answers = [Ref(name) for _, definitions in scope.extension.alternatives for name in definitions]
+    answers = [ir.Ref(name) for _, definitions in scope.extension.alternatives for name in definitions]
     results = frozenset(name for answer in answers for name in classes(scope.protocol, answer))
     return replace(PROTOCOL, origin=scope.origin, core=options.core, results=results)
 
@@ -142,21 +126,21 @@ class _Module:
     names: Set[str]
 
     @cached_property
-    def definitions(self) -> dict[str, Definition]:
+    def definitions(self) -> dict[str, ir.Definition]:
         """Its definitions in order: classes by name, then aliases by name, each after the aliases that it refers to."""
-        found: dict[str, Definition] = {}
+        found: dict[str, ir.Definition] = {}
         for name in sorted(self.names, key=lambda name: (not self.is_class(name), name)):
             self._add(name, found)
         return found
 
     def is_class(self, name: str) -> bool:
         """Return whether a definition is a class, by name; all others are aliases."""
-        return isinstance(self.protocol.definitions[name].type, Object)
+        return isinstance(self.protocol.definitions[name].type, ir.Object)
 
-    def _add(self, name: str, found: dict[str, Definition]) -> None:
+    def _add(self, name: str, found: dict[str, ir.Definition]) -> None:
         definition = self.protocol.definitions[name]
         is_lazy = self.is_class(name) or name in self.recursive
-        for other in [] if is_lazy else sorted(references(definition.type)):
+        for other in [] if is_lazy else sorted(ir.references(definition.type)):
             if other in self.names and other not in found:
                 self._add(other, found)
         found[name] = definition
@@ -176,7 +160,7 @@ class _Module:
         """JSON type -> its name in the module."""
         return {kind: self.own.get(name, name) for kind, name in CHECKED.items()}
 
-    def hint(self, type: Type) -> str:
+    def hint(self, type: ir.Type) -> str:
         """Return a type as an annotation."""
         return spelled(type, self.named, self.scalars)
 
@@ -199,7 +183,7 @@ class _Module:
     def metadata(self) -> set[str | None]:
         """The classes of `_meta`."""
         types = [definition.type for definition in self.definitions.values()]
-        fields = [field for type in types if isinstance(type, Object) for field in type.fields]
+        fields = [field for type in types if isinstance(type, ir.Object) for field in type.fields]
         return {self.protocol.class_of(field.type) for field in fields if field.wire == "_meta"}
 
     @cached_property
@@ -210,7 +194,7 @@ class _Module:
 
 
 def emit(
-    protocol: Protocol,
+    protocol: ir.Protocol,
     header: str,
     form: Form = PROTOCOL,
     templates: Path | None = None,
@@ -243,7 +227,7 @@ def emit(
     )
 
 
-def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
+def body(protocol: ir.Protocol, form: Form = PROTOCOL) -> str:
     """Return the definitions alone, without the module around them; for modules that hold more than types.
 
     Raises:
@@ -336,7 +320,7 @@ def _free(name: str, taken: Set[str]) -> str:
 # --- aliases that contain themselves -----------------------------------------------------------------------------
 
 
-def _recursive_aliases(protocol: Protocol, hint: Callable[[Type], str]) -> dict[str, str]:
+def _recursive_aliases(protocol: ir.Protocol, hint: Callable[[ir.Type], str]) -> dict[str, str]:
     """Name -> expression of every alias that contains itself, directly or through other definitions.
 
     In a cycle of aliases one is written out, and the rest refers to it: `JSONValue` is a union with itself inside,
@@ -344,30 +328,34 @@ def _recursive_aliases(protocol: Protocol, hint: Callable[[Type], str]) -> dict[
     """
     found: dict[str, str] = {}
     for name, definition in protocol.definitions.items():
-        if not isinstance(definition.type, Object) and name in protocol.reach(references(definition.type)):
+        if not isinstance(definition.type, ir.Object) and name in protocol.reach(ir.references(definition.type)):
             circle = _circle(protocol, name)
             if name == min(circle | {name}, key=lambda alias: _rank(protocol, alias)):
                 found[name] = hint(_expanded(definition.type, protocol, circle, {name}))
     return found
 
 
-def _rank(protocol: Protocol, alias: str) -> tuple[bool, str]:
+def _rank(protocol: ir.Protocol, alias: str) -> tuple[bool, str]:
     """Rank unions first: that is where people expect the whole list of alternatives."""
-    return not isinstance(protocol.definitions[alias].type, Union), alias
+    return not isinstance(protocol.definitions[alias].type, ir.Union), alias
 
 
-def _circle(protocol: Protocol, name: str) -> set[str]:
+def _circle(protocol: ir.Protocol, name: str) -> set[str]:
     """Return the aliases that contain `name` and that `name` contains, with no class in between."""
-    aliases = {alias for alias, definition in protocol.definitions.items() if not isinstance(definition.type, Object)}
-    below = protocol.reach(references(protocol.definitions[name].type), aliases)
-    return {alias for alias in below if name in protocol.reach(references(protocol.definitions[alias].type), aliases)}
+    aliases = {
+        alias for alias, definition in protocol.definitions.items() if not isinstance(definition.type, ir.Object)
+    }
+    below = protocol.reach(ir.references(protocol.definitions[name].type), aliases)
+    return {
+        alias for alias in below if name in protocol.reach(ir.references(protocol.definitions[alias].type), aliases)
+    }
 
 
-def _expanded(type: Type, protocol: Protocol, circle: set[str], trail: set[str]) -> Type:
+def _expanded(type: ir.Type, protocol: ir.Protocol, circle: set[str], trail: set[str]) -> ir.Type:
     """Return `type` with the other aliases of its circle written out."""
-    if isinstance(type, Ref) and type.name in circle and type.name not in trail:
+    if isinstance(type, ir.Ref) and type.name in circle and type.name not in trail:
         return _expanded(protocol.definitions[type.name].type, protocol, circle, {*trail, type.name})
-    return map_parts(type, lambda part: _expanded(part, protocol, circle, trail))
+    return ir.map_parts(type, lambda part: _expanded(part, protocol, circle, trail))
 
 
 # --- the input of datamodel-code-generator ----------------------------------------------------------------------
@@ -384,62 +372,62 @@ def _document(module: _Module) -> dict[str, Any]:
     }
 
 
-def _definition(definition: Definition, module: _Module) -> dict[str, Any]:
+def _definition(definition: ir.Definition, module: _Module) -> dict[str, Any]:
     type = definition.type
-    if not isinstance(type, Object):
+    if not isinstance(type, ir.Object):
         return _schema(type, module)
     attributes = module.protocol.attributes[definition.name]
     fields = [field for field in type.fields if not _is_plain(field.type)]
     properties = {attributes[field.wire]: _schema(field.type, module) for field in fields}
     required = [attributes[field.wire] for field in fields if not _is_optional(field, module)]
-    if type.extra is not None and type.extra != AnyValue():
+    if type.extra is not None and type.extra != ir.AnyValue():
         properties[_EXTRA] = _schema(type.extra, module)
         required.append(_EXTRA)
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _is_optional(field: Field, module: _Module) -> bool:
+def _is_optional(field: ir.Field, module: _Module) -> bool:
     """Return whether `None` stands for the absence of a field, beside the values of its type."""
     form, accepts_null = module.form, module.protocol.accepts_null(field.type)
     return form.settings.absent == "None" and not (field.required or accepts_null or _has_default(field, form))
 
 
-def _is_plain(type: Type) -> bool:
+def _is_plain(type: ir.Type) -> bool:
     """Return whether a type has no references and no `null` among constants, so that `annotation` spells it."""
-    if isinstance(type, Const):
+    if isinstance(type, ir.Const):
         return None not in type.values
-    return not isinstance(type, Ref) and all(map(_is_plain, parts(type)))
+    return not isinstance(type, ir.Ref) and all(map(_is_plain, ir.parts(type)))
 
 
-def _ordered(type: Object, form: Form) -> Iterable[Field]:
+def _ordered(type: ir.Object, form: Form) -> Iterable[ir.Field]:
     """Return the members of an object. In types of the protocol required members are first, and `_meta` is last."""
     if form.defaults:
         return type.fields
     return sorted(type.fields, key=lambda field: (field.wire == "_meta", not field.required))
 
 
-def _has_default(field: Field, form: Form) -> bool:
+def _has_default(field: ir.Field, form: Form) -> bool:
     """Return whether an optional field reads as something else than `None` where it is absent."""
     return form.defaults and field.default is not None
 
 
-def _schema(type: Type, module: _Module) -> dict[str, Any]:
+def _schema(type: ir.Type, module: _Module) -> dict[str, Any]:
     match type:
-        case AnyValue():
+        case ir.AnyValue():
             return _written(module.own["Json"])
-        case Scalar(kind):
+        case ir.Scalar(kind):
             return {"type": kind} if kind in ("string", "null") else _written(module.own[CHECKED[kind]])
-        case Const(values):
+        case ir.Const(values):
             return {"enum": list(values)}
-        case Array(items):
+        case ir.Array(items):
             return {"type": "array", "items": _schema(items, module)}
-        case Map(values):
+        case ir.Map(values):
             return {"type": "object", "additionalProperties": _schema(values, module)}
-        case Ref(name):
+        case ir.Ref(name):
             return {"$ref": f"#/$defs/{name}"} if name in module.names else _written(name)
-        case Union(members):
+        case ir.Union(members):
             return {"anyOf": [_schema(member, module) for member in members]}
-        case Object():
+        case ir.Object():
             raise TypeError("an object has a name; refer to it")
 
 
@@ -457,10 +445,10 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
     for name, definition in module.definitions.items():
         type = definition.type
         expression = module.recursive.get(name, "")
-        written = [part for part in parts(type) if part != AnyValue()] if isinstance(type, Object) else [type]
+        written = [part for part in ir.parts(type) if part != ir.AnyValue()] if isinstance(type, ir.Object) else [type]
         hints = [expression] if expression else map(module.hint, written)
         data[name] = {"doc": docstring(_doc(definition)), "own": module.own, "imports": carried("".join(hints))}
-        if isinstance(type, Object):
+        if isinstance(type, ir.Object):
             data[name]["base"] = module.own[_RESULT if name in module.form.results else "Model"]
             data[name]["deprecated"] = quoted(definition.deprecated) if definition.deprecated else ""
             data[name]["extra"] = _extra(definition, type, module)
@@ -476,28 +464,28 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
         else:
             # Constants have quotes of their own: plain quotes around the expression would let schema text out as code.
             data[name]["recursive"] = quoted(local(expression)) if expression else ""
-            data[name]["class"] = isinstance(type, Ref) and isinstance(protocol.resolve(type), Object)
+            data[name]["class"] = isinstance(type, ir.Ref) and isinstance(protocol.resolve(type), ir.Object)
             data[name]["refinements"] = _refinements(type, protocol)
             data[name]["plain_doc"] = docstring(_doc(definition), indent=0)
     return data
 
 
-def _extra(definition: Definition, type: Object, module: _Module) -> str:
+def _extra(definition: ir.Definition, type: ir.Object, module: _Module) -> str:
     """Return the argument `extra` of a class; empty if it is the one of its base class."""
     if type.extra is None:
         return "forbid"
-    is_stated = not (isinstance(type.extra, AnyValue) and type.extra.implied)
+    is_stated = not (isinstance(type.extra, ir.AnyValue) and type.extra.implied)
     is_open = is_stated or definition.name in module.metadata or is_json_schema(definition)
     return "allow" if is_open and module.form.settings.extra != "allow" else ""
 
 
-def _doc(definition: Definition) -> str:
+def _doc(definition: ir.Definition) -> str:
     """Return the words for a definition; without any, its name in words."""
     doc = definition.doc or f"`{definition.name}` of the protocol."
-    return doc if isinstance(definition.type, Object) else noticed(doc, definition.deprecated)
+    return doc if isinstance(definition.type, ir.Object) else noticed(doc, definition.deprecated)
 
 
-def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
+def _member(attribute: str, field: ir.Field, module: _Module) -> Mapping[str, Any]:
     protocol, form = module.protocol, module.form
     hint = module.hint(field.type) if _is_plain(field.type) else ""
     refinements = _refinements(field.type, protocol)
@@ -513,15 +501,15 @@ def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
         and form.settings.absent == "None"
         and not _has_default(field, form)
         and protocol.accepts_null(field.type)
-        and protocol.resolve(field.type) != AnyValue(),
+        and protocol.resolve(field.type) != ir.AnyValue(),
         "refinements": refinements,
         "takes_dict": not form.defaults
-        and any(is_json_schema(protocol.definitions[name]) for name in references(field.type)),
+        and any(is_json_schema(protocol.definitions[name]) for name in ir.references(field.type)),
         "doc": docstring(field.doc) if field.doc else "",
     }
 
 
-def _value(field: Field, module: _Module) -> str:
+def _value(field: ir.Field, module: _Module) -> str:
     """Return the default of a field as an expression; empty if there is none."""
     if field.default is not None:
         return repr(field.default)
@@ -529,18 +517,18 @@ def _value(field: Field, module: _Module) -> str:
     return "" if field.required else module.own.get(absent, absent)
 
 
-def _refinements(type: Type, protocol: PythonProtocol) -> list[str]:
+def _refinements(type: ir.Type, protocol: PythonProtocol) -> list[str]:
     """Return the arguments of pydantic's `Field` for constraints that a type expression cannot express."""
     match type:
-        case Scalar() | Array():
+        case ir.Scalar() | ir.Array():
             return limits(type)
-        case Union(members, tag) if tag is not None:
+        case ir.Union(members, tag) if tag is not None:
             return [f"discriminator={protocol.attribute(members[0], tag)!r}"]
         case _:
             return []
 
 
-def limits(type: Scalar | Array) -> list[str]:
+def limits(type: ir.Scalar | ir.Array) -> list[str]:
     """Return the arguments of pydantic's `Field` for the constraints of a type."""
     pairs = [(word, _pattern(value) if word == "pattern" else value) for word, value in type.constraints]
     return [f"{_KEYWORDS[word]}={value!r}" for word, value in pairs]
