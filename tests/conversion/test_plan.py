@@ -12,8 +12,8 @@ import pytest
 
 from mcp_bindgen.conversion.differences import Difference, Kind, Payload
 from mcp_bindgen.conversion.missing import with_missing_rules
-from mcp_bindgen.conversion.plan import plan as planned
 from mcp_bindgen.conversion.rules import read_rules
+from mcp_bindgen.conversion.steps import plan as planned
 from mcp_bindgen.diff import Finding, compare
 from mcp_bindgen.diff.finding import Plane, Severity
 from mcp_bindgen.emit import BRIDGES, Request, drift, targets

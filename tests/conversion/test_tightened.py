@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 
 from mcp_bindgen.bridging.chain import LossReport, NotConvertible, Step
 from mcp_bindgen.conversion.document import Model
-from mcp_bindgen.conversion.plan import plan
 from mcp_bindgen.conversion.rules import Rule, read_rules
 from mcp_bindgen.conversion.source import protocol_of
+from mcp_bindgen.conversion.steps import plan
 from mcp_bindgen.emit.emitter import Options
 from mcp_bindgen.emit.python.bridges import emit
 from mcp_bindgen.spec import BadInput, Store

@@ -16,8 +16,8 @@ from typing import Any
 import jinja2
 import pytest
 
-from mcp_bindgen.conversion.plan import plan
 from mcp_bindgen.conversion.rules import Rule, Rules
+from mcp_bindgen.conversion.steps import plan
 from mcp_bindgen.emit import Model, Options
 from mcp_bindgen.emit.python import environment as emitted
 from mcp_bindgen.emit.python.bridges import emit

@@ -17,7 +17,7 @@ from mcp_bindgen.ir.model import Const
 from mcp_bindgen.mock.answers import Answer
 from mcp_bindgen.runtime.model.json_types import ABSENT, differences, distinct, same_json
 from mcp_bindgen.spec import canonical
-from mcp_bindgen.vectors.compare import changes
+from mcp_bindgen.vectors.run import changes
 from tests.harness.effort import each
 
 PROTOCOL = Protocol("", "stateless", "", {}, ())

@@ -15,9 +15,8 @@ from hypothesis import given
 
 from mcp_bindgen.spec import Store
 from mcp_bindgen.vectors import Vector, VectorFile, vector_files
-from mcp_bindgen.vectors.compare import changes, parse
 from mcp_bindgen.vectors.format import as_text
-from mcp_bindgen.vectors.run import disagreement
+from mcp_bindgen.vectors.run import changes, disagreement, parse
 from mcp_bindgen.vectors.testee import Answer, Testee
 from tests.harness.commands import Done, inside
 from tests.harness.effort import cases

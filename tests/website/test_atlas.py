@@ -17,7 +17,7 @@ from website.sources import ROOT
 
 from mcp_bindgen.ir.model import Object
 from mcp_bindgen.spec import EffectiveSchema, named
-from mcp_bindgen.vectors.judge import Judge
+from mcp_bindgen.vectors.suite import Judge
 from tests.harness.browser import Outline
 from tests.harness.hostile_schemas import hostile_store
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic import Field as Member
 from pydantic.dataclasses import dataclass as checked
 
+from mcp_bindgen.runtime.model.json_types import ABSENT, differences, is_array
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.pointer import split
+from mcp_bindgen.spec.pointer import join, split
 from mcp_bindgen.spec.toml import quoted, read_toml
 
-from .compare import Change, changes, parse
 from .format import Vector, VectorFile, first_problem
 from .testee import Answer, Implementation, Testee
 
+Change = Literal["lost", "lost-null", "added", "changed"]
+"""A member is missing, a member that was null is missing, a member is new, a value is another one."""
 Kind = Change | Literal["false-accept", "false-reject", "misread", "not-json", "error", "crash", "timeout"]
 """Kind of a disagreement: the written document differs, an invalid document is accepted, a valid one is rejected, a
 message is read as another type, the written text is no JSON, or the testee fails."""
@@ -216,3 +220,18 @@ def write_expected(found: Iterable[Disagreement], reason: str) -> str:
         vectors = "".join(f"    {quoted(name)},\n" for name in sorted(names))
         entries.append(f"[[expected]]\nkind = {quoted(kind)}\nreason = {quoted(why)}\nvectors = [\n{vectors}]\n")
     return "\n".join(entries)
+
+
+def parse(text: str) -> Any:
+    """Return a JSON document with exact numbers; raise `ValueError` if it is none."""
+    return json.loads(text, parse_float=Decimal)
+
+
+def changes(read: Any, wrote: Any) -> Iterator[tuple[Change, str]]:
+    """Yield each difference with its place; documents are equal as in JSON Schema, where 1 is 1.0."""
+    for path, old, new in differences(read, wrote):
+        longer = [is_array(old) and is_array(new) and len(one) > len(other) for one, other in ((old, new), (new, old))]
+        if new is ABSENT or longer[0]:
+            yield ("lost-null" if old is None else "lost"), join("", *path)
+        else:
+            yield ("added" if old is ABSENT or longer[1] else "changed"), join("", *path)

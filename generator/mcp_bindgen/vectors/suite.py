@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
+
+from jsonschema_rs import Draft202012Validator, Registry
 
 from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.ir.examples import Unfit
 from mcp_bindgen.ir.model import Ref, Union
 from mcp_bindgen.spec import EffectiveSchema, Pin, Schema, Store, extend
 from mcp_bindgen.spec.document import normalise
+from mcp_bindgen.spec.keywords import DIALECT
+from mcp_bindgen.spec.references import as_uri, reference, with_uris
 
 from .cases import STILL, Case, cases
 from .facts import Facts, Override, read_facts
 from .format import FORMAT, SUITE, Tag, Vector, VectorFile, as_text
-from .judge import Judge
 from .places import Places
 
 _TAGS: Mapping[str, Tag] = {"format": "format", "large": "limit", "unknown": "extra", "meta-key": "extra"}
@@ -184,3 +188,32 @@ def _members(protocol: Protocol, name: str) -> list[str]:
     """Return the definitions that a union consists of; none for another type."""
     type = protocol.resolve(Ref(name))
     return [member.name for member in type.members if isinstance(member, Ref)] if isinstance(type, Union) else []
+
+
+_URN = "urn:mcp-bindgen:schema"
+
+
+class Judge:
+    """Validator of the documents of one schema.
+
+    Args:
+        definitions: Definition name -> JSON Schema.
+    """
+
+    def __init__(self, definitions: Mapping[str, Schema]) -> None:
+        self._definitions = definitions
+        self._validators: dict[str, Draft202012Validator] = {}
+
+    @cached_property
+    def _registry(self) -> Registry:
+        definitions = {name: with_uris(schema) for name, schema in self._definitions.items()}
+        return Registry([(_URN, {"$schema": DIALECT, "$defs": definitions})])
+
+    def accepts(self, name: str, document: Any) -> bool:
+        """Return whether a definition accepts a document; false for a name that is not in the schema."""
+        if name not in self._definitions:
+            return False
+        if name not in self._validators:
+            schema = {"$ref": _URN + as_uri(reference(name))}
+            self._validators[name] = Draft202012Validator(schema, registry=self._registry)
+        return self._validators[name].is_valid(document)
