@@ -17,8 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.errors import BadInput, printable
 from mcp_bindgen.user_bindings import install
 
 from .groups import HelpGroup, expanded

@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.accept import accept, read_acceptances
 from mcp_bindgen.diff.extensions import tell_moves, timelines
-from mcp_bindgen.diff.finding import Comparison, Plane, Severity
+from mcp_bindgen.diff.finding import Comparison, Plane, Severity, Walked
 from mcp_bindgen.diff.history import History
 from mcp_bindgen.diff.history import history as trace
 from mcp_bindgen.diff.select import Selection
@@ -32,9 +32,6 @@ from mcp_bindgen.spec.sources import git_place, is_range
 from . import options
 from .output import print_json, print_report, save_body, say_diagnostics
 from .terminal import StatusLine, say
-
-if TYPE_CHECKING:
-    from mcp_bindgen.diff.commits import Walked
 
 Level = Literal["info", "risky", "breaking"]
 

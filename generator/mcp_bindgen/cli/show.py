@@ -15,8 +15,7 @@ from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.model import Definition, Method, Object, references
 from mcp_bindgen.ir.text import describe
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import suggestion
+from mcp_bindgen.spec.errors import BadInput, suggestion
 
 from . import options
 from .options import Json, JsonSchema

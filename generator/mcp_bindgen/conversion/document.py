@@ -14,8 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.json_form import List
 from mcp_bindgen.ir.model import Array, Ref, Type, Union, parts, references
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.errors import BadInput, locating
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.keywords import DIALECT
 from mcp_bindgen.spec.pointer import join, step

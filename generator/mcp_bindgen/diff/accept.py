@@ -11,17 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.toml import read_toml
 
-from .finding import Comparison, Finding
-
-if TYPE_CHECKING:
-    from .commits import Walked
+from .finding import Comparison, Finding, Walked
 
 
 @dataclass(frozen=True)

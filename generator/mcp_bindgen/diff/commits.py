@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -14,38 +14,8 @@ from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.git import Commit
 from mcp_bindgen.spec.sources import GitPlace
 
-from .finding import Comparison
+from .finding import Comparison, Skipped, Walked
 from .findings import Gates, compare
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """Commit with an unreadable version of the file.
-
-    Attributes:
-        commit: The commit.
-        reason: Why the version cannot be read.
-    """
-
-    commit: Commit
-    reason: str
-
-
-@dataclass(frozen=True)
-class Walked:
-    """Summary of a walk through commits.
-
-    Attributes:
-        source: The file and the range, as the user named them.
-        commits: Number of commits that changed the file.
-        same: Number of commits that changed only prose or layout.
-        skipped: Commits with an unreadable version; the next version is compared with the last readable one.
-    """
-
-    source: str
-    commits: int
-    same: int
-    skipped: tuple[Skipped, ...]
 
 
 class Walk:

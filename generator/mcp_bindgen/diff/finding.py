@@ -243,3 +243,33 @@ class Comparison:
     def compares_words(self) -> bool:
         """True if descriptions and deprecations were compared; ours are not compared with those of external files."""
         return self.old.origin == self.new.origin
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Commit with an unreadable version of the file.
+
+    Attributes:
+        commit: The commit.
+        reason: Why the version cannot be read.
+    """
+
+    commit: Commit
+    reason: str
+
+
+@dataclass(frozen=True)
+class Walked:
+    """Summary of a walk through commits.
+
+    Attributes:
+        source: The file and the range, as the user named them.
+        commits: Number of commits that changed the file.
+        same: Number of commits that changed only prose or layout.
+        skipped: Commits with an unreadable version; the next version is compared with the last readable one.
+    """
+
+    source: str
+    commits: int
+    same: int
+    skipped: tuple[Skipped, ...]

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mcp_bindgen.ir.model import Protocol, Sender
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import suggestion
+from mcp_bindgen.spec.errors import BadInput, suggestion
 
 from .finding import Comparison, Finding, Plane, Severity
 from .rules import RULES

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mcp_bindgen.ir.model import Field, Object, Protocol, Ref, Type, Union
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import suggestion
+from mcp_bindgen.spec.errors import BadInput, suggestion
 
 from .location import Step, suffix
 from .location import steps as inner

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import first_line
+from mcp_bindgen.spec.errors import BadInput, first_line
 
 from .header import is_generated
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating, suggestion
+from mcp_bindgen.spec.errors import BadInput, locating, suggestion
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.project import Configuration, PackageTable, find, read, read_table
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import suggestion
+from mcp_bindgen.spec.errors import BadInput, suggestion
 
 from .emitter import Emit, Emitter
 

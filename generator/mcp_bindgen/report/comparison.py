@@ -6,18 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from mcp_bindgen.diff.finding import Area, Comparison, Finding, Impact, Outcome, Plane, Severity
+from mcp_bindgen.diff.finding import Area, Comparison, Finding, Impact, Outcome, Plane, Severity, Walked
 from mcp_bindgen.diff.grouping import grouped, owners
 from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.spec import Diagnostic
 from mcp_bindgen.spec.errors import several
 
 from . import document as doc
-
-if TYPE_CHECKING:
-    from mcp_bindgen.diff.commits import Walked
 
 Places = Callable[[Comparison, Finding | Diagnostic], doc.Place]
 """Function from a finding or a diagnostic to its place in a schema file."""

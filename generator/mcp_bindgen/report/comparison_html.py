@@ -12,8 +12,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from mcp_bindgen.diff.commits import Walked
-from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane, Severity
+from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane, Severity, Walked
 from mcp_bindgen.diff.grouping import grouped
 from mcp_bindgen.diff.location import NEW, OLD, SIDES
 from mcp_bindgen.ir.model import AnyValue, Const, Definition, Object, Ref, Type, Union, map_parts

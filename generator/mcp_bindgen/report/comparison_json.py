@@ -9,8 +9,7 @@ from pydantic import NonNegativeInt
 
 from mcp_bindgen.diff import finding
 from mcp_bindgen.diff.accept import Acceptance, Accepted
-from mcp_bindgen.diff.commits import Walked
-from mcp_bindgen.diff.finding import Finding, Severity, Verdict
+from mcp_bindgen.diff.finding import Finding, Severity, Verdict, Walked
 from mcp_bindgen.diff.grouping import grouped
 from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.ir.model import Protocol

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from mcp_bindgen.emit.python.calls import receives
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.ir.model import OTHER_SIDE, Method, Sender
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import suggestion
+from mcp_bindgen.spec.errors import BadInput, suggestion
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.errors import BadInput, locating
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 from mcp_bindgen.spec.toml import read_toml

@@ -23,8 +23,7 @@ from mcp_bindgen.runtime.protocol import errors
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.runtime.protocol.revision import Revision as Facts
 from mcp_bindgen.runtime.protocol.routing import Route
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import printable, suggestion
+from mcp_bindgen.spec.errors import BadInput, printable, suggestion
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .client_classes import routes

@@ -27,8 +27,7 @@ from mcp_bindgen.contract.names import odd_tools
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.document import Section
 from mcp_bindgen.scaffold.project import Project
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.errors import BadInput, locating
 
 from .drift_options import CallersName, Failure, callers_of, fails
 from .live import Connection, offers

@@ -15,8 +15,7 @@ import typer
 
 from mcp_bindgen.cli.terminal import StatusLine, say
 from mcp_bindgen.runtime.logs import harmless
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.errors import BadInput, printable
 from mcp_bindgen.spec.json import is_object
 
 Value: TypeAlias = str | int | float | bool | list[str]

@@ -12,8 +12,7 @@ from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.gateway import Gateway
 from mcp_bindgen.gateway.upstream import UNREACHABLE
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating, printable
+from mcp_bindgen.spec.errors import BadInput, locating, printable
 
 from .servers import headers_of, named, public
 from .serving import ServerOptions, serve

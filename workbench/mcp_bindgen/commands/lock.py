@@ -26,8 +26,7 @@ from mcp_bindgen.host.configuration import BadConfig, Entry, read
 from mcp_bindgen.lock import BadLock, Lock, LockedServer
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.document import plural
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating, printable
+from mcp_bindgen.spec.errors import BadInput, locating, printable
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import save
 

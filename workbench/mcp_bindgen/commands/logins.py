@@ -25,8 +25,7 @@ from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.transports.pipes import on_thread
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.errors import BadInput, locating
 
 from .servers import named, public, redacted
 

@@ -22,8 +22,7 @@ from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entr
 from mcp_bindgen.runtime import connecting
 from mcp_bindgen.runtime.connecting import scheme_of
 from mcp_bindgen.runtime.session.targets import TRANSPORTS
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating, suggestion
+from mcp_bindgen.spec.errors import BadInput, locating, suggestion
 from mcp_bindgen.tap.redaction import CREDENTIAL_NAMES
 
 _COPIED = ("command", "args", "env", "cwd", "url", "headers", "type")

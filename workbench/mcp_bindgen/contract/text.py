@@ -13,8 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.errors import BadInput, locating
 from mcp_bindgen.spec.json import is_array, is_object, parse
 from mcp_bindgen.spec.pointer import join, split
 from mcp_bindgen.spec.transaction import save

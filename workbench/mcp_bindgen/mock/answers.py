@@ -19,8 +19,7 @@ from mcp_bindgen.runtime import bindings
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.methods import CALL_TOOL
-from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating, printable, suggestion
+from mcp_bindgen.spec.errors import BadInput, locating, printable, suggestion
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join
 
