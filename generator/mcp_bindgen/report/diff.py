@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mcp_bindgen.diff.accept import Accepted
 
 from .comparison import Places, document, without_lines
-from .document import Document
 from .render import Report
 
 
@@ -22,7 +23,5 @@ def comparison_report(found: Accepted, *, witness: bool = False, places: Places 
 
         return record(found)
 
-    def written() -> Document:
-        return document(found.comparisons, witness=witness, walked=found.walked, places=places)
-
-    return Report(written, record, html)
+    shown = partial(document, found.comparisons, witness=witness, walked=found.walked, places=places)
+    return Report(shown, record, html)

@@ -16,11 +16,10 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.revisions import has_reached
 
-from .client import client_project, shown, typed
+from .classes import client_project, first_calls, server_files, shown, start, typed
 from .plan import Plan
 from .project import Project
 from .rendering import module, render
-from .server import first_calls, server_files, start
 from .style import Style
 
 _DISTRIBUTION = "mcp-bindgen"
