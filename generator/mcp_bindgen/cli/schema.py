@@ -10,15 +10,7 @@ import typer
 
 from mcp_bindgen.diff.accept import Accepted
 from mcp_bindgen.diff.upstream import against
-from mcp_bindgen.ir.status import (
-    ExtensionReport,
-    Report,
-    entries,
-    extension_reports,
-    extension_tasks,
-    reports_of,
-    tasks,
-)
+from mcp_bindgen.ir import status as checks
 from mcp_bindgen.report import Format
 from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, sources
@@ -233,12 +225,12 @@ def status(
         _against(store, file, revision, as_json=as_json)
         return
     named = revision is not None and store.is_extension(revision)
-    reports = [] if named else reports_of(store, revision)
-    others = extension_reports(store, revision) if named or revision is None else []
-    both: list[Report | ExtensionReport] = [*reports, *others]
+    reports = [] if named else checks.reports_of(store, revision)
+    others = checks.extension_reports(store, revision) if named or revision is None else []
+    both: list[checks.Report | checks.ExtensionReport] = [*reports, *others]
     sound = all(report.sound for report in both)
     if stubs:
-        write(entries(reports, store.docs))
+        write(checks.entries(reports, store.docs))
         return
     if as_json:
         print_json([{**asdict(report), "sound": report.sound} for report in both])
@@ -248,7 +240,7 @@ def status(
         raise typer.Exit(1)
 
 
-def _print_status(reports: list[Report], others: list[ExtensionReport], *, is_asked: bool) -> None:
+def _print_status(reports: list[checks.Report], others: list[checks.ExtensionReport], *, is_asked: bool) -> None:
     if reports:
         print_facts(
             reports,
@@ -263,7 +255,7 @@ def _print_status(reports: list[Report], others: list[ExtensionReport], *, is_as
         )
     for report in reports:
         if is_asked or report.is_open:
-            write("".join(f"{line}\n" for line in tasks(report)))
+            write("".join(f"{line}\n" for line in checks.tasks(report)))
         for pointer in report.unlisted:
             say(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
     if others:
@@ -281,14 +273,14 @@ def _print_status(reports: list[Report], others: list[ExtensionReport], *, is_as
         )
     for other in others:
         if is_asked or not other.sound:
-            write("".join(f"{line}\n" for line in extension_tasks(other)))
+            write("".join(f"{line}\n" for line in checks.extension_tasks(other)))
 
 
-def _structure(report: Report | ExtensionReport) -> str:
+def _structure(report: checks.Report | checks.ExtensionReport) -> str:
     return "as pinned" if report.pinned else "differs from its pin"
 
 
-def _documented(report: Report) -> tuple[str, str]:
+def _documented(report: checks.Report) -> tuple[str, str]:
     """Return how many definitions and fields have a description."""
     if report.has_prose:
         return "in its file", "in its file"

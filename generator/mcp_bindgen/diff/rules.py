@@ -36,7 +36,6 @@ class Rule:
         says: Predicate of the sentence with the subject; `{old}` and `{new}` are short descriptions of the two states.
         hint: Recommended action.
         plane: Place where the change is visible, if a message contains it.
-        is_about_types: True for a rule about changed types.
     """
 
     id: str
@@ -46,7 +45,6 @@ class Rule:
     says: str
     hint: str
     plane: Plane = Plane.WIRE
-    is_about_types: bool = False
 
 
 def _rule(id: str, table: Mapping[str, Any]) -> Rule:

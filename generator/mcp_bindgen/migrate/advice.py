@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from mcp_bindgen.diff.finding import Impact
-from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.ir.model import Method, Ref
+from mcp_bindgen.spec.toml import read_toml
 
 from .bindings import Bindings, shortcuts
 
-_WIDER, _NARROWER = (
-    [rule.id for rule in RULES.values() if rule.is_about_types and rule.client == impacts]
-    for impacts in ((Impact.SAFE, Impact.BREAKS), (Impact.BREAKS, Impact.SAFE))
-)
-
-_ADVICE = {
-    "field-became-required": ("Always give it.", "It is always there: code for its absence can go."),
-    "field-added-required": ("Always give it.", "It is always there."),
-    "field-became-optional": ("It may be left out.", "It may be absent: handle `None`."),
-    "field-added-optional": ("It may be left out.", "It may be absent: handle `None`."),
-    "field-renamed": ("Give it by its new name.", "Read it by its new name."),
-    "field-moved": ("Give it in its new place.", "Read it in its new place."),
-    "field-opened": (
-        "Keep it: the constructor takes any member as a keyword.",
-        "Keep it, and read it from `model_extra`.",
-    ),
-    **dict.fromkeys(_WIDER, ("Give a value of the new type.", "Handle the values that are new.")),
-    **dict.fromkeys(_NARROWER, ("Give a value that the new type takes.", "Other values no longer occur.")),
+_ADVICE: dict[str, tuple[str, str]] = {
+    rule: (one["gives"], one["reads"])
+    for one in read_toml(Path(__file__).with_name("advice.toml"))["advice"]
+    for rule in one["rules"]
 }
 """Rule -> the advice to code that gives a value, and to code that reads one."""
 

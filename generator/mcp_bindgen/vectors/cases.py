@@ -3,55 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.ir.examples import Unfit
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.json import json_type_of
+from mcp_bindgen.spec.toml import read_toml
 
 from .places import KEY, Place, Places
 
-RULES = {
-    "minimal": "Only the required members are present.",
-    "full": "All members are present.",
-    "present": "The optional member `{}` is present.",
-    "member": "The document is an example of one alternative of the union.",
-    "value": "`{}` has one of its possible values.",
-    "empty": "`{}` is empty.",
-    "several": "`{}` has more than one item.",
-    "limit": "`{}` is at its limit.",
-    "whole-float": "A number without a fraction is an integer in JSON Schema, also if it is written as 1.0.",
-    "large": "`{}` is an integer that no double holds; JSON Schema sets no limit.",
-    "unknown": "A member that the schema does not declare is allowed in an open object.",
-    "meta-key": "`_meta` may have keys that the protocol does not define.",
-    "required": "The required member `{}` is missing.",
-    "type": "`{}` has a value of another JSON type.",
-    "null": "`{}` is null, which its type does not allow.",
-    "constant": "`{}` has a value that is none of its constants.",
-    "beyond": "`{}` is just beyond its limit.",
-    "closed": "The object is closed and has a member that it does not declare.",
-    "format": "`{}` is a string without the format that the schema names; `format` is an annotation.",
-}
-"""Rule -> reason in a sentence, with the name of the member."""
+_TEXTS = read_toml(Path(__file__).with_name("cases.toml"))
+_REASONS: Mapping[str, str] = _TEXTS["reasons"]
+_CONFUSED: Mapping[str, Mapping[str, Any]] = _TEXTS["confused"]
 
 STILL = "{} Another alternative of the schema accepts the document."
 """Reason for a damaged document that is valid all the same."""
 
 _LARGE = 2**53 + 1
 _OTHER = "unknown-value"
-_WRONG: dict[str, tuple[tuple[str, Any], ...]] = {
-    "string": (("number", 1), ("boolean", True), ("array", ["example"]), ("object", {})),
-    "integer": (("text", "1"), ("fraction", 1.5), ("boolean", True)),
-    "number": (("text", "1"), ("boolean", True), ("array", [1])),
-    "boolean": (("text", "true"), ("number", 1), ("object", {})),
-    "object": (("array", []), ("text", "example"), ("boolean", True)),
-    "array": (("object", {}), ("text", "example")),
-    "null": (("boolean", False),),
-}
-"""JSON type -> names and values of other types that implementations confuse with it, the likeliest first."""
-
 _FREE: tuple[tuple[str, Any], ...] = (
     ("null", None),
     ("object", {"a": [1.5, None, {"__proto__": {"b": True}}]}),
@@ -66,7 +38,7 @@ class Case:
     """A document before it is judged.
 
     Attributes:
-        rule: Name of the rule, a key of `RULES`.
+        rule: Name of the rule, a key of `reasons` in `cases.toml`.
         place: The place that it is about.
         detail: The kind of value, if the rule makes several documents in one place.
         document: The document.
@@ -92,7 +64,7 @@ class Case:
     def reason(self) -> str:
         """The rule in a sentence."""
         name = str(self.place.tokens[-1]) if self.place.tokens else "The document"
-        return RULES[self.rule].format(name).replace("`The document`", "The document")
+        return _REASONS[self.rule].format(name).replace("`The document`", "The document")
 
 
 def cases(places: Places, name: str) -> Iterator[Case]:
@@ -256,7 +228,7 @@ def _damaged(places: Places, place: Place) -> Iterator[Case]:
             yield Case("null", place, place.with_value(None))
         elif len(place.tokens) == 1:  # a sample of a habit of writers, which is the same in all inner objects
             yield Case("null", place, place.with_value(None), wrote=(place.without(),))
-    likely = [wrong for kind in kinds for wrong in _WRONG[kind]]
+    likely = [wrong for kind in kinds for wrong in _CONFUSED[kind].items()]
     accepted = {*kinds, *(["integer"] if "number" in kinds else [])}
     wrong = {detail: value for detail, value in likely if json_type_of(value) not in accepted}
     is_own = not isinstance(place.type, Ref)
