@@ -33,6 +33,7 @@ from mcp_bindgen.ir.schema import document_of, schema_of
 from mcp_bindgen.runtime import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import BadInput, Store, extend, external, read_extension
+from mcp_bindgen.spec.diagnostics import rules
 from mcp_bindgen.spec.pointer import join, split, step
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from tests.harness.commands import ROOT, inside, save
@@ -120,7 +121,9 @@ def test_every_kind_of_diagnostic_is_documented() -> None:
 def kinds() -> set[str]:
     """Return the kinds of broken rules that the generator reports."""
     code = [path.read_text("utf-8") for path in (ROOT / "generator").rglob("*.py")]
-    return {kind for text in code for kind in re.findall(r'\.report\(\s*"([a-z-]+)"', text)}
+    reported = {rule for text in code for rule in re.findall(r'\.report\(\s*"([a-z-]+)"', text)}
+    assert reported == rules().keys()
+    return {rules()[rule].get("kind", rule) for rule in reported}
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from mcp_bindgen.spec import BadInput, Schema
+from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.keywords import STRUCTURE
-from mcp_bindgen.spec.pointer import join
 
 from .constants import are_of
 
@@ -32,30 +31,25 @@ _ALWAYS = frozenset({"type", "format"})
 """Read with everything; `format` is an annotation (JSON Schema 2020-12, validation, 7.2.1)."""
 
 
-def lost(schema: Schema, read: Iterable[str], pointer: str) -> Iterator[BadInput]:
-    """Yield the errors of the keywords that are not `read`; keywords without an effect are ignored."""
+def lost(schema: Schema, read: Iterable[str]) -> Iterator[str]:
+    """Yield the keywords that are not `read`; keywords without an effect are ignored."""
     known = {*_ALWAYS, *read}
     for keyword in STRUCTURE:
         if keyword in schema and keyword not in known and not _is_idle(keyword, schema[keyword]):
-            message = f"{keyword!r} does not fit the type"
-            yield BadInput(message, pointer=pointer, fix="name the type that it narrows")
+            yield keyword
 
 
 def _is_idle(keyword: str, value: Any) -> bool:
     return keyword in ("properties", "required", "additionalProperties", "items") and value in (True, {}, [])
 
 
-def beside_union(schema: Schema, pointer: str) -> BadInput | None:
-    """Return the error for a union beside which something narrows, other than the type of its members."""
+def beside_union(schema: Schema) -> dict[str, str] | None:
+    """Return `keyword` of a union `beside` which something narrows, other than the type of its members."""
     for union in (keyword for keyword in ("anyOf", "oneOf") if keyword in schema):
         beside = [keyword for keyword in STRUCTURE if keyword in schema and keyword not in (union, "format")]
         beside = [keyword for keyword in beside if keyword != "type" or not _is_redundant(schema)]
         if beside:
-            return BadInput(
-                f"{union!r} beside other keywords is not supported: {', '.join(beside)}",
-                pointer=pointer,
-                fix="move them into its members",
-            )
+            return {"keyword": union, "beside": ", ".join(beside)}
     return None
 
 
@@ -64,8 +58,8 @@ def _is_redundant(schema: Schema) -> bool:
     return schema["type"] == "object" or are_of(constants, schema["type"])
 
 
-def unfit(constraints: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, BadInput]]:
-    """Return the constraints that pydantic's engine cannot hold, each with its error.
+def unfit(constraints: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Return the constraints that pydantic's engine cannot hold, each with `reason` and `fix`.
 
     Its patterns have no look-around and no back-references, its lengths fit into 63 bits, and it rounds when it divides
     by a fraction: 0.3 would be no multiple of 0.1.
@@ -80,7 +74,7 @@ def unfit(constraints: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, B
             fix = "use a whole number"
         else:
             continue
-        yield keyword, BadInput(problem, pointer=join(pointer, keyword), fix=fix)
+        yield keyword, {"reason": problem, "fix": fix}
 
 
 def _compiles(pattern: str) -> bool:

@@ -63,8 +63,7 @@ def check_definition(definition: Any, top: str, context: DiagnosticContext, *, l
     """
     _check_characters(top, top)
     if not is_object(definition):
-        error = BadInput("a definition must be an object", pointer=top, fix="write it as a schema")
-        context.report("definition-kind", error, "read as any JSON")
+        context.report("definition-kind", top)
         return {}
     return _checked(definition, top, context, legacy)
 
@@ -84,23 +83,17 @@ def _checked(schema: Schema, here: str, context: DiagnosticContext, legacy: bool
 
 def _is_readable(keyword: str, value: Any, at: str, context: DiagnosticContext) -> bool:
     if keyword not in KNOWN and not keyword.startswith("x-") and ":" not in keyword:  # such as `meta:enum` of tools
-        error = BadInput(
-            f"the keyword {keyword!r} would change the meaning and is not supported",
-            pointer=at,
-            fix="express it with the keywords that MCP schemas use, or drop it with a patch",
-        )
-        context.report("keyword-unknown", error, "it is not checked")
+        context.report("keyword-unknown", at, keyword=keyword)
         return False
     if keyword not in _UNCHECKED:
         _check_characters(keyword, at)
         _check_characters(value, at)
-    if keyword in _KINDS and (wrong := _KINDS[keyword].wrong(value, keyword, at)) is not None:
-        context.report("keyword-kind", wrong, "it is not read")
+    if keyword in _KINDS and not (kind := _KINDS[keyword]).fits(value):
+        context.report("keyword-kind", at, name=keyword, kind=kind.description)
         return False
     unknown = [name for name in listed(value) if name not in JSON_TYPES] if keyword == "type" else []
     for name in unknown:
-        error = BadInput(f"{name!r} is not a JSON type", pointer=at, fix=f"use one of {', '.join(sorted(JSON_TYPES))}")
-        context.report("type-unknown", error, "any type is accepted")
+        context.report("type-unknown", at, name=name, known=", ".join(sorted(JSON_TYPES)))
     return not unknown
 
 
@@ -117,8 +110,8 @@ def _value(keyword: str, value: Any, at: str, context: DiagnosticContext) -> Any
 
 def _schema(value: Any, name: str, at: str, context: DiagnosticContext) -> Any:
     _check_characters(name, at)
-    if (wrong := kinds.SCHEMA.wrong(value, name, at)) is not None:
-        context.report("schema-kind", wrong, "any JSON is accepted")
+    if not kinds.SCHEMA.fits(value):
+        context.report("schema-kind", at, name=name, kind=kinds.SCHEMA.description)
         return True
     return value
 
@@ -135,10 +128,7 @@ def _reference_alone(schema: Schema, here: str, context: DiagnosticContext) -> S
     beside = {keyword: schema[keyword] for keyword in STRUCTURE if keyword in schema and keyword != "$ref"}
     if not beside:
         return schema
-    error = BadInput(
-        f"{next(iter(beside))!r} beside '$ref' is not supported", pointer=here, fix="combine the two with 'allOf'"
-    )
-    context.report("beside-reference", error, "both hold, as parts of an 'allOf'")
+    context.report("beside-reference", here, keyword=next(iter(beside)))
     rest = {keyword: value for keyword, value in schema.items() if keyword not in beside and keyword != "$ref"}
     parts = [{"$ref": schema["$ref"]}, *beside.pop("allOf", []), *([beside] if beside else [])]
     return {**rest, "allOf": parts}

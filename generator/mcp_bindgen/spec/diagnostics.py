@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.json_schema.pointer import existing
 
 from .errors import BadInput, printable
 from .pointer import join, split
+from .toml import read_toml
 
 
 @dataclass(frozen=True)
@@ -76,21 +79,23 @@ class DiagnosticContext:
             other._diagnostics |= context._diagnostics
         return other
 
-    def report(self, kind: str, error: BadInput, interpretation: str) -> None:
-        """Raise `error` in strict mode; else record a diagnostic, so that the caller can continue.
+    def report(self, rule: str, pointer: str, /, **words: object) -> None:
+        """Raise an error in strict mode; else record a diagnostic, so that the caller can continue.
 
         Args:
-            kind: Kind of broken rule.
-            error: Error with the broken rule, its pointer and its fix.
-            interpretation: Short description of how the caller reads the place.
+            rule: Name of the broken rule in `diagnostics.toml`.
+            pointer: Pointer of the passes to the place.
+            words: Values for the texts of the rule.
         """
-        tokens = split(known := self._known(error.pointer or ""))
+        texts = rules()[rule]
+        reason, interpretation, fix = (texts[name].format(**words) for name in ("reason", "read", "fix"))
+        tokens = split(known := self._known(pointer))
         owner = self._owners.get(tokens[1], self) if tokens[:1] == ["$defs"] and len(tokens) > 1 else self
-        pointer = owner.place(known)
+        place = owner.place(known)
         if owner.strict:
-            raise BadInput(error.message, file=error.file or owner.file, pointer=pointer, fix=error.fix)
+            raise BadInput(reason, file=owner.file, pointer=place, fix=fix)
         file = "" if owner.file is None else str(owner.file)
-        self._diagnostics[Diagnostic(kind, file, pointer, error.message, interpretation, error.fix or "")] = None
+        self._diagnostics[Diagnostic(texts.get("kind", rule), file, place, reason, interpretation, fix)] = None
 
     def moved(self, name: str, pointer: str) -> None:
         """Record the `pointer` in the file of a definition that was an inline object or is renamed."""
@@ -111,3 +116,9 @@ class DiagnosticContext:
         while (tokens := split(pointer))[:1] == ["$defs"] and len(tokens) > 1 and tokens[1] in self._places:
             pointer = join(self._places[tokens[1]], *tokens[2:])
         return pointer
+
+
+@cache
+def rules() -> Mapping[str, Mapping[str, str]]:
+    """Return the rules of `diagnostics.toml` by name."""
+    return read_toml(Path(__file__).with_suffix(".toml"))

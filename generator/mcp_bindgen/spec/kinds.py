@@ -25,16 +25,11 @@ class Kind:
     fits: Callable[[Any], bool]
     description: str
 
-    def wrong(self, value: Any, name: str, pointer: str) -> BadInput | None:
-        """Return the error for the `value` of `name`, at `pointer`, of another kind."""
-        if self.fits(value):
-            return None
-        return BadInput(f"{name!r} has a value of the wrong kind", pointer=pointer, fix=f"give it {self.description}")
-
     def check(self, value: Any, name: str, pointer: str) -> None:
         """Raise the error for the `value` of `name`, at `pointer`, if it is of another kind."""
-        if (wrong := self.wrong(value, name, pointer)) is not None:
-            raise wrong
+        if not self.fits(value):
+            message = f"{name!r} has a value of the wrong kind"
+            raise BadInput(message, pointer=pointer, fix=f"give it {self.description}")
 
 
 def _is_text(value: Any) -> bool:

@@ -81,17 +81,13 @@ def _followed(schema: Schema, here: str, known: Mapping[str, Schema], context: D
         return rebuild(schema, lambda child, at: _followed(child, at, known, context), here)
     reference: str = schema["$ref"]
     rewritten = {"$ref": reference.replace(_OTHER, PREFIX, 1)}
-    error = BadInput(
-        f"the reference {reference.replace(PREFIX, f'#{context.root}/', 1)!r} leads nowhere",
-        pointer=here,
-        fix=suggestion(
-            reference.rpartition("/")[2], known, f"refer to an entry of '{context.root[1:]}' in the same file"
-        ),
-    )
+    entry = f"refer to an entry of '{context.root[1:]}' in the same file"
+    near = suggestion(reference.rpartition("/")[2], known, entry)
+    words = {"reference": reference.replace(PREFIX, f"#{context.root}/", 1), "near": near}
     if not _is_lost(rewritten, known):
-        context.report("reference-dialect", error, f"it is read as {rewritten['$ref']!r}")
+        context.report("reference-dialect", here, **words, rewritten=rewritten["$ref"])
         return {**schema, **rewritten}
-    context.report("reference-dangling", error, "any JSON is accepted")
+    context.report("reference-dangling", here, **words)
     return {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
 
 
@@ -106,12 +102,8 @@ def ground(definitions: Mapping[str, Schema], context: DiagnosticContext) -> dic
     for circle in list(_circles({name: list(_same(definition)) for name, definition in definitions.items()})):
         last, first = circle[-1], circle[0]
         shown = [last, *circle[:-1], last] if len(circle) <= _SHOWN else [last, *circle[: _SHOWN - 2], "...", last]
-        error = BadInput(
-            f"the references go in a circle: {' -> '.join(shown)}",
-            pointer=json_pointer.join("/$defs", last),
-            fix="break the circle with an object or an array",
-        )
-        context.report("reference-circle", error, f"{first} there is any JSON")
+        at = json_pointer.join("/$defs", last)
+        context.report("reference-circle", at, circle=" -> ".join(shown), first=first)
         grounded[last] = _without(grounded[last], first)
     _check_depth(grounded)
     return grounded

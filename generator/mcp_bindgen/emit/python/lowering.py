@@ -53,14 +53,10 @@ def name_classes(protocol: PythonProtocol) -> PythonProtocol:
         names[name] = free(other, taken)
         if definition.inline and pascal(name) != name:
             continue  # its parent, after which it is named, has been reported
-        error = BadInput(
-            f"the definition {name!r} cannot be a name in Python bindings",
-            pointer=join("/$defs", name),
-            fix="rename it to letters and digits, the first one a capital letter",
-        )
         known = f", which is also importable as {name!r}" if naming.is_importable(name) else ""
-        protocol.context.report("definition-name", error, f"the class is {names[name]!r}{known}")
-        protocol.context.moved(names[name], join("/$defs", name))
+        place = join("/$defs", name)
+        protocol.context.report("definition-name", place, name=name, other=names[name], importable=known)
+        protocol.context.moved(names[name], place)
     schema_names = {new: old for old, new in names.items()}
     return replace(protocol.renamed(names), schema_names=schema_names) if names else protocol
 
@@ -198,11 +194,7 @@ def _scoped_names(protocol: PythonProtocol) -> Iterator[_Named]:
 def _separated(clash: tuple[_Named, _Named], protocol: PythonProtocol) -> PythonProtocol:
     (_, _, first), (scope, name, second) = clash
     owner = second.definition or second.name
-    error = BadInput(
-        f"{first.definition or first.name} and {owner} would both be {name!r} in {scope}",
-        pointer=join("/$defs", owner),
-        fix="rename one of them with a patch",
-    )
+    words = {"first": first.definition or first.name, "second": owner, "name": name, "scope": scope}
     if isinstance(second, ErrorCode):
         taken = protocol.constants.values()
         other = naming.error_code(numbered(second.name, lambda name: naming.error_code(name) in taken))
@@ -210,7 +202,7 @@ def _separated(clash: tuple[_Named, _Named], protocol: PythonProtocol) -> Python
     else:
         other = numbered(f"{protocol.stub(second).removesuffix('_')}_", {*protocol.stubs.values()}.__contains__)
         protocol = replace(protocol, stubs={**protocol.stubs, second.name: other})
-    protocol.context.report("stub-taken", error, f"the second is named {other!r}")
+    protocol.context.report("stub-taken", join("/$defs", owner), **words, other=other)
     return protocol
 
 

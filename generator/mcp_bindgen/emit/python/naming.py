@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from mcp_bindgen.ir.model import Kind
 from mcp_bindgen.ir.naming import numbered, pascal, unicode_words, words
-from mcp_bindgen.spec import BadInput, DiagnosticContext
+from mcp_bindgen.spec import DiagnosticContext
 
 from .imports import ABI
 
@@ -131,13 +131,9 @@ def fields(owner: str, wires: Iterable[str], context: DiagnosticContext) -> dict
     for wire, name in stems.items():
         if wire != name in names.values():
             other = next(known for known in names if names[known] == name)
-            error = BadInput(
-                f"the members {other!r} and {wire!r} of {owner} are both {name!r} in Python",
-                pointer=f"/$defs/{owner}",
-                fix="rename one of them with a patch",
-            )
+            words = {"owner": owner, "first": other, "second": wire, "name": name}
             name = numbered(f"{name.removesuffix('_')}_", {*stems, *names.values()}.__contains__)
-            context.report("member-taken", error, f"{wire!r} is {name!r}")
+            context.report("member-taken", f"/$defs/{owner}", **words, other=name)
         names[wire] = name
     return {wire: names[wire] for wire in stems}
 

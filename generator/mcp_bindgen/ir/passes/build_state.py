@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mcp_bindgen.spec import BadInput, DiagnosticContext, EffectiveSchema, Schema
+from mcp_bindgen.spec import DiagnosticContext, EffectiveSchema, Schema
 
 from .. import naming
 from ..model import Capability, Definition, Definitions, ErrorCode, Extension, Facts, Method, Type
@@ -96,6 +96,5 @@ def numbered_name(
         BadInput: In strict mode.
     """
     free = naming.numbered(name, is_taken)
-    error = BadInput(f"{what} would be named {name!r}, which is taken", pointer=pointer, fix=fix)
-    context.report("inline-name-taken", error, f"it is named {free!r}")
+    context.report("inline-name-taken", pointer, type=what, name=name, other=free, fix=fix)
     return free

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mcp_bindgen.spec import BadInput, DiagnosticContext
+from mcp_bindgen.spec import DiagnosticContext
 
 from ..model import Definition, Kind, Method, Object, Ref, Sender, Union
 from ..senders import infer_senders, kind_of
@@ -29,17 +29,8 @@ def collect_methods(state: BuildState) -> BuildState:
             if method is not None:
                 methods[method] = _with_sender(methods.get(method), definition, method, role, state.context)
     if not methods:
-        known = ", ".join(state.semantics["unions"])
-        error = BadInput(
-            "no role union says who sends what",
-            pointer="/$defs",
-            fix=f"define one of {known}, or name the union under [unions] in a file for --semantics",
-        )
-        state.context.report(
-            "role-union",
-            error,
-            "senders are inferred" if any(map(method_of, state.definitions.values())) else "there are no methods",
-        )
+        read = "senders are inferred" if any(map(method_of, state.definitions.values())) else "there are no methods"
+        state.context.report("role-union", "/$defs", read=read, known=", ".join(state.semantics["unions"]))
     for extension in state.source.extensions:
         _add_roles(state, extension.id, extension.semantics["roles"], methods)
     methods |= dict(_lost(state, methods))
@@ -64,20 +55,10 @@ def _checked(definition: Definition, union: str, kind: str, context: DiagnosticC
     """Return the method of a message, which keeps the conventions for a member of `union`; `None` for other members."""
     method, name, suffix = method_of(definition), definition.name, _SUFFIX[kind]
     if method is None:
-        error = BadInput(
-            f"{name} is a member of {union} but has no 'method' constant",
-            pointer=f"/$defs/{name}",
-            fix="every message names its one method in properties.method.const",
-        )
-        context.report("union-member", error, "it is no message")
+        context.report("union-member", f"/$defs/{name}", name=name, union=union)
     elif not name.endswith(suffix) or name == suffix:
         wrong = "has no words before" if name == suffix else "does not end in"
-        error = BadInput(
-            f"{name} is a {kind} but its name {wrong} {suffix!r}",
-            pointer=f"/$defs/{name}",
-            fix="emitters name methods after the definition: rename it",
-        )
-        context.report("message-name", error, f"it is read as a {kind}")
+        context.report("message-name", f"/$defs/{name}", name=name, kind=kind, wrong=wrong, suffix=suffix)
     return method
 
 
@@ -92,12 +73,7 @@ def _members(state: BuildState, union: str, seen: set[str] | None = None) -> lis
     members = definition.type.members if isinstance(definition.type, Union) else (definition.type,)
     names = [member.name for member in members if isinstance(member, Ref)]
     if len(names) != len(members):
-        error = BadInput(
-            f"{union} has a member that is not a reference to a message",
-            pointer=f"/$defs/{union}",
-            fix="refer to a definition with a 'method' constant",
-        )
-        state.context.report("union-member", error, "it is no message")
+        state.context.report("union-member-inline", f"/$defs/{union}", union=union)
     nested = [name for name in names if isinstance(state.definitions[name].type, Union | Ref)]
     found = [name for name in names if name not in nested]
     for name in nested:
@@ -118,12 +94,8 @@ def _with_sender(
 ) -> Method:
     sender: Sender = "client" if role["sender"] == "client" else "server"
     if known is not None and known.definition != definition.name:
-        error = BadInput(
-            f"{known.definition} and {definition.name} are both the message of {name!r}",
-            pointer=f"/$defs/{definition.name}",
-            fix="give each method one message",
-        )
-        context.report("message-twice", error, f"the first is its message, {definition.name} only a type")
+        second = definition.name
+        context.report("message-twice", f"/$defs/{second}", first=known.definition, second=second, method=name)
         return known
     if known is not None:
         senders = known.senders if sender in known.senders else (*known.senders, sender)
@@ -153,13 +125,9 @@ def _lost(state: BuildState, methods: Mapping[str, Method]) -> Iterator[tuple[st
             continue
         kind = kind_of(name, method)
         senders, reason = infer_senders(method, kind, name, state, methods.values())
-        error = BadInput(
-            f"{name} is a message but stands in no role union, so nobody is known to send it",
-            pointer=f"/$defs/{name}",
-            fix=_role(name, kind, senders, definition.origin),
-        )
         who = "either side sends it" if len(senders) == 2 else f"the {senders[0]} sends it"
-        state.context.report("sender-inferred", error, f"{who}, {reason}")
+        fix = _role(name, kind, senders, definition.origin)
+        state.context.report("sender-inferred", f"/$defs/{name}", name=name, sender=who, because=reason, fix=fix)
         for sender in senders:
             role = {"sender": sender, "kind": kind}
             lost[method] = _with_sender(lost.get(method), definition, method, role, state.context)

@@ -8,7 +8,7 @@ from itertools import islice, product
 from typing import Any
 
 from mcp_bindgen.json_schema.keywords import PROSE
-from mcp_bindgen.spec import BadInput, DiagnosticContext, Schema
+from mcp_bindgen.spec import DiagnosticContext, Schema
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.keywords import STRUCTURE, rebuild, without_prose
 from mcp_bindgen.spec.pointer import join, split
@@ -49,12 +49,7 @@ class _Flat:
         """Return the definition `name`."""
         pointer = join("/$defs", name)
         if name in self.open:
-            error = BadInput(
-                f"an 'allOf' below {name} has {name} itself as a part, so it would never end",
-                pointer=pointer,
-                fix="refer to the definition without adding to it",
-            )
-            self.report("all-of-circle", error, "that part is not checked")
+            self.report("all-of-circle", pointer, name=name)
             return {}
         if name not in self.made:
             self.open.append(name)
@@ -92,12 +87,7 @@ class _Flat:
             return reduce(lambda left, right: self.both(left, right, pointer), parts, Schema())
         choices = list(islice(product(*(union[keyword] for union in unions)), _MOST + 1))
         if len(choices) > _MOST:
-            error = BadInput(
-                f"the unions of an 'allOf' have more than {_MOST} members together",
-                pointer=pointer,
-                fix="write out what there is",
-            )
-            self.report("all-of-unions", error, "they are not checked")
+            self.report("all-of-unions", pointer, most=_MOST)
             return reduce(lambda left, right: self.both(left, right, pointer), rest, Schema())
         made = [self.chosen([*rest, *choice], choice, pointer) for choice in choices]
         return {keyword: [schema for index, schema in enumerate(made) if schema not in made[:index]]}
@@ -119,8 +109,7 @@ class _Flat:
     def part(self, part: Schema | bool, pointer: str) -> Schema:
         """Return a part of an `allOf` as a schema that is not a boolean."""
         if part is False:
-            error = BadInput("'false' accepts nothing", pointer=pointer, fix="remove it from the 'allOf'")
-            self.report("accepts-nothing", error, "that part is not checked")
+            self.report("part-accepts-nothing", pointer)
         return part if is_object(part) else {}
 
     def written_out(self, schema: Schema) -> Schema:
@@ -138,9 +127,8 @@ class _Flat:
         for one, other in ((left, right), (right, left)):
             if _is_any_object(one) and other.keys() & {"$ref", "anyOf", "oneOf"} and self.is_object(other):
                 return other
-        if (error := _contradiction(left, right, pointer)) is not None:
-            keyword, wrong = error
-            return self.contradicted(keyword, wrong, left, right, pointer)
+        if (keyword := _contradiction(left, right)) is not None:
+            return self.contradicted(keyword, left, right, pointer)
         names = sorted({*left.get("properties", ()), *right.get("properties", ())})
         if names:
             result["properties"] = {
@@ -153,17 +141,20 @@ class _Flat:
             result["additionalProperties"] = self.either(*others, join(pointer, "additionalProperties"))
         return result
 
-    def contradicted(self, keyword: str, error: BadInput, left: Schema, right: Schema, pointer: str) -> Schema:
+    def contradicted(self, keyword: str, left: Schema, right: Schema, pointer: str) -> Schema:
         """Return the lenient reading of two schemas that disagree about `keyword`."""
+        words = {"keyword": keyword, "first": left.get(keyword), "second": right.get(keyword)}
         if keyword == "$ref":
             merged = self.referred(left, right, pointer)
-            if "$ref" not in merged or left.keys() & right.keys() & {"$ref"}:
-                self.report("all-of-reference", error, "both hold")
+            if keyword in left and keyword in right:
+                self.report("all-of-reference", pointer, **words)
+            elif keyword not in merged:
+                self.report("all-of-reference-and-members", pointer)
             return merged
         if keyword in _KINDS:
-            self.report("all-of-types", error, "what either part accepts is accepted")
+            self.report("all-of-types", pointer, **words)
             return {"anyOf": [without_prose(left), without_prose(right)]}
-        self.report("all-of-keyword", error, "the first one holds")
+        self.report("all-of-keyword", pointer, **words)
         return self.both(left, {name: value for name, value in right.items() if name != keyword}, pointer)
 
     def referred(self, left: Schema, right: Schema, pointer: str) -> Schema:
@@ -189,12 +180,7 @@ class _Flat:
         for part in (left, right):
             rule = part.get("properties", {}).get(name, part.get("additionalProperties", True))
             if name not in part.get("properties", ()) and rule is False:
-                error = BadInput(
-                    "a part of an 'allOf' is closed to the members of another",
-                    pointer=pointer,
-                    fix="open it with a patch",
-                )
-                self.report("all-of-closed", error, "the members of all parts are accepted")
+                self.report("all-of-closed", pointer)
                 rule = True
             merged = self.either(merged, rule, pointer)
         return merged
@@ -217,14 +203,9 @@ def _says_something(part: Schema) -> bool:
     return not part.keys() <= PROSE
 
 
-def _contradiction(left: Schema, right: Schema, pointer: str) -> tuple[str, BadInput] | None:
-    """Return the keyword about which two schemas disagree, with the error."""
+def _contradiction(left: Schema, right: Schema) -> str | None:
+    """Return the keyword about which two schemas disagree."""
     if ("$ref" in left) != ("$ref" in right) and _says_something(left) and _says_something(right):
-        return "$ref", BadInput(
-            "a part of an 'allOf' adds to a reference", pointer=pointer, fix="write the definition out"
-        )
-    for keyword in STRUCTURE:
-        if keyword in left and keyword in right and keyword not in _MERGED and left[keyword] != right[keyword]:
-            message = f"the parts of an 'allOf' disagree about {keyword!r}: {left[keyword]!r} and {right[keyword]!r}"
-            return keyword, BadInput(message, pointer=pointer, fix="give both the same value with a patch")
-    return None
+        return "$ref"
+    shared = (keyword for keyword in STRUCTURE if keyword in left and keyword in right and keyword not in _MERGED)
+    return next((keyword for keyword in shared if left[keyword] != right[keyword]), None)

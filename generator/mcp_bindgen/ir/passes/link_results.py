@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.toml import quoted
 
 from ..model import Definition, Method, Object, Ref, Type, flattened
@@ -64,10 +63,7 @@ def _assumed(method: Method, stem: str, named: str, state: BuildState) -> str:
     empty = next((name for name in (_EMPTY, "Result") if name in state.definitions), _EMPTY)
     found = next(iter(known), empty)
     fact = f"write results.{quoted(method.name)} = {quoted(found)} in a file for --semantics"
-    error = BadInput(
-        f"nothing says what answers {method.name!r}: there is no {named}",
-        pointer=f"/$defs/{method.definition}",
-        fix=f"define it, or {fact}" if found in state.definitions else "define it",
-    )
-    state.context.report("result-assumed", error, f"answered by {found}" + ("" if known else ", an empty result"))
+    words = {"found": found, "empty": "" if known else ", an empty result"}
+    words["fact"] = f", or {fact}" if found in state.definitions else ""
+    state.context.report("result-assumed", f"/$defs/{method.definition}", method=method.name, named=named, **words)
     return found

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_bindgen.runtime.model.json_types import distinct
-from mcp_bindgen.spec import BadInput, Schema
+from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.json import is_json_type, is_object, listed
 from mcp_bindgen.spec.keywords import CONSTRAINTS, has_members
 from mcp_bindgen.spec.pointer import join
@@ -90,14 +90,13 @@ class _Reader:
         if schema is True:
             return AnyValue()
         if schema is False:
-            error = BadInput("'false' accepts nothing", pointer=pointer, fix="remove the member")
-            self.report("accepts-nothing", error, "any JSON is accepted")
+            self.report("accepts-nothing", pointer)
             return AnyValue()
         assert is_object(schema)
         if "$ref" in schema:
             return Ref(target(schema["$ref"]))
-        if (wrong := beside_union(schema, pointer)) is not None:
-            self.report("beside-union", wrong, "only the union is checked")
+        if (wrong := beside_union(schema)) is not None:
+            self.report("beside-union", pointer, **wrong)
         if "anyOf" in schema or "oneOf" in schema:
             return self.alternatives(schema, pointer)
         if "const" in schema or "enum" in schema:
@@ -111,26 +110,21 @@ class _Reader:
 
     def lose(self, schema: Schema, read: Iterable[str], pointer: str) -> None:
         """Settle that keywords which are not `read` are lost."""
-        for error in lost(schema, read, pointer):
-            self.report("keyword-unfit", error, "it is not checked")
+        for keyword in lost(schema, read):
+            self.report("keyword-unfit", pointer, keyword=keyword)
 
     def alternatives(self, schema: Schema, pointer: str) -> Type:
         keyword = "anyOf" if "anyOf" in schema else "oneOf"
         members = [self.type(member, join(pointer, keyword, index)) for index, member in enumerate(schema[keyword])]
         if keyword == "oneOf" and not are_disjoint(schema[keyword], self.schemas):
-            error = BadInput(
-                "the members of a 'oneOf' may overlap",
-                pointer=pointer,
-                fix="use 'anyOf', or members of different types",
-            )
-            self.report("one-of-overlaps", error, "what fits several of them is accepted too")
+            self.report("one-of-overlaps", pointer)
         return union_of(_merged(members))
 
     def single(self, kind: Any, schema: Schema, pointer: str) -> Type:
         constraints = {keyword: schema[keyword] for keyword in CONSTRAINTS if keyword in schema}
         constraints = {keyword: value for keyword, value in constraints.items() if keyword in APPLIES[kind]}
-        for keyword, error in list(unfit(constraints, pointer)):
-            self.report("constraint-unfit", error, "it is not checked")
+        for keyword, wrong in list(unfit(constraints)):
+            self.report("constraint-unfit", join(pointer, keyword), **wrong)
             del constraints[keyword]
         narrowed = tuple(constraints.items())
         if kind == "array":
@@ -147,20 +141,11 @@ class _Reader:
         others: list[Type] = []
         for value in values:
             if not is_literal(value):
-                error = BadInput(
-                    "only strings, integers of 64 bits, booleans and null can be constants",
-                    pointer=pointer,
-                    fix="describe the value with 'type'",
-                )
-                other = _type_of(value)
-                self.report("constant-kind", error, f"any {describe(other)} is accepted")
-                others.append(other)
+                others.append(other := _type_of(value))
+                self.report("constant-kind", pointer, type=describe(other))
                 continue
             if kinds and not any(is_json_type(value, kind) for kind in kinds):
-                error = BadInput(
-                    f"the constant {value!r} is not of its own type", pointer=pointer, fix="correct 'type'"
-                )
-                self.report("constant-type", error, "the type is not checked")
+                self.report("constant-type", pointer, value=value)
             plain.append(value)
         return union_of([*([Const(tuple(plain))] if plain else []), *others])
 

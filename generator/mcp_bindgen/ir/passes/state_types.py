@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mcp_bindgen.spec import BadInput, DiagnosticContext, Schema
+from mcp_bindgen.spec import DiagnosticContext, Schema
 from mcp_bindgen.spec.json import listed
 from mcp_bindgen.spec.keywords import has_members, rebuild
 from mcp_bindgen.spec.pointer import join
@@ -32,22 +32,19 @@ def _stated(schema: Schema, here: str, context: DiagnosticContext) -> Schema:
     schema = rebuild(schema, lambda child, at: _stated(child, at, context), here)
     if not has_members(schema) or "$ref" in schema:
         return schema
-    if (wrong := beside_union(schema, here)) is not None:
-        context.report("beside-union", wrong, "the union is not checked")
+    if (wrong := beside_union(schema)) is not None:
+        context.report("beside-union-members", here, **wrong)
         schema = {keyword: value for keyword, value in schema.items() if keyword not in ("anyOf", "oneOf")}
     if schema.get("type") == "object":
         return schema
-    error = BadInput(
-        'members without "type": "object" do not say what else is accepted', pointer=here, fix='add "type": "object"'
-    )
     kinds = listed(schema.get("type", []))
     if "object" not in kinds and kinds:
-        context.report("members-of-others", error, "the members are not checked")
+        context.report("members-of-others", here)
         return {keyword: value for keyword, value in schema.items() if keyword not in _MEMBERS}
     if kinds:
-        context.report("members-of-several", error, "they are those of the objects among what is accepted")
+        context.report("members-of-several", here)
         return _split(schema, kinds)
-    context.report("members-without-type", error, "it is an object")
+    context.report("members-without-type", here)
     return {**schema, "type": "object"}
 
 
