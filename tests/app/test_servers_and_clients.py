@@ -698,14 +698,6 @@ def test_no_export_is_named_like_a_module() -> None:
     assert {path.stem for path in Path(app.__file__).parent.glob("*.py")} & set(vars(app)["__all__"]) == set()
 
 
-def test_the_error_for_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"jsonschema_rs: pip install 'mcp-bindgen\[app\]'"):
-        Keeping().served()
-    with pytest.raises(ImportError, match=r"uritemplate: pip install 'mcp-bindgen\[app\]'"):
-        app.UriTemplate("note://{id}")
-
-
 def test_a_catalog_can_be_in_an_archive(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "app.zip", "w") as archive:
         archive.writestr("weather/contract.json", '{"tools": [{"name": "zipped"}]}')

@@ -8,7 +8,8 @@ import time
 import pytest
 from joserfc import jwk, jwt
 
-from mcp_bindgen.auth.dpop import ProofKey, target_uri, token_hash
+from mcp_bindgen.auth.dpop import ProofKey, token_hash
+from mcp_bindgen.auth.metadata import target_uri
 from tests.harness.effort import each
 
 

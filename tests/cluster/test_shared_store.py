@@ -21,7 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
+from mcp_bindgen.auth.resource_server.dpop import ProofVerifier
+from mcp_bindgen.auth.resource_server.verifier import InvalidProof
 from mcp_bindgen.cluster.redis_connection import RedisConnection
 from mcp_bindgen.cluster.session_registry import (
     RedisReplayCache,

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.cli.app import extra_with
 from tests.harness.commands import COMMAND, ROOT, answered, complaint, execute, inside
 from tests.harness.effort import cases
 from tests.harness.forks import PYTHON
@@ -177,9 +176,3 @@ def test_a_base_installation_names_the_extras_of_the_command_line() -> None:
     done = execute(PYTHON, "-c", code)
     fix = "run: pip install 'mcp-bindgen[generate]'; 'mcp-bindgen[cli]' is enough for call"
     assert (done.returncode, done.stderr) == (1, f"error: the command line is not installed; {fix}\n")
-
-
-def test_a_missing_library_is_mapped_to_its_extra() -> None:
-    found = {name: extra_with(name) for name in ("jinja2", "jsonschema_rs", "joserfc", "httpx2", "nothing")}
-    extras = ("generate", "generate", "auth", "http", "generate")
-    assert found == dict(zip(found, extras, strict=True))

@@ -279,7 +279,7 @@ def test_a_missing_type_checker_is_reported_with_the_install_command(
     monkeypatch.setitem(sys.modules, "mypy", None)
     done = inside("migrate", "2025-11-25", "2026-07-28", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "mypy is not installed; run: pip install 'mcp-bindgen[generate]'" in done.stderr
+    assert done.stderr.endswith("mypy, which is not installed; run: pip install 'mcp-bindgen[generate]'\n")
 
 
 @pytest.mark.full

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from mcp_bindgen.mock import Mock, MockServer, arguments, results
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.testing import connected
 from tests.harness.checked_connections import refused
-from tests.harness.commands import COMMAND, complaint, execute, inside, save
+from tests.harness.commands import COMMAND, complaint, inside, save
 from tests.harness.contract_strategies import inputs
 from tests.harness.effort import examples
 
@@ -320,10 +319,3 @@ def test_unknown_tools_and_missing_schemas_are_reported() -> None:
         results(CONTRACT, "buy")
     with pytest.raises(ValueError, match="no valid value was found for the outputSchema of 'odd'"):
         results(CONTRACT, "odd")
-
-
-@pytest.mark.full
-def test_a_missing_package_is_named_in_the_error() -> None:
-    code = "import sys; sys.modules['hypothesis'] = None; import mcp_bindgen.mock.strategies"
-    done = execute(sys.executable, "-c", code)
-    assert "ImportError: strategies for contracts need hypothesis: pip install hypothesis" in done.stderr

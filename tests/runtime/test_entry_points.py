@@ -139,19 +139,6 @@ def test_without_an_option_or_a_url_no_installed_package_is_scanned(site: Path) 
     assert "installed packages are scanned" in run(site, NEVER + CLIENT, "http://127.0.0.1:1/mcp").stderr
 
 
-@pytest.mark.full
-def test_missing_http_packages_are_named_in_the_error(site: Path) -> None:
-    hidden = "import sys\nsys.modules['httpx2'] = sys.modules['uvicorn'] = None\n"
-    patched = "from importlib import util\nfind = util.find_spec\n" + (
-        "util.find_spec = lambda name, *more: None if name in ('httpx2', 'uvicorn') else find(name, *more)\n"
-    )
-    done = run(site, hidden + patched + CLIENT, "http://127.0.0.1:1/mcp")
-    assert "ImportError: Streamable HTTP needs httpx2: pip install 'mcp-bindgen[http]'" in done.stderr
-    done = run(site, hidden + patched + SERVER, "--http", "127.0.0.1:0")
-    assert done.returncode == 2
-    assert "error: Streamable HTTP needs uvicorn: pip install 'mcp-bindgen[http]'" in done.stderr
-
-
 def test_built_in_entry_points_load_no_third_party_packages(site: Path) -> None:
     program = """
 import sys

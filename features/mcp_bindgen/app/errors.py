@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_bindgen.runtime.protocol.routing import WrongResult
@@ -71,13 +70,3 @@ class BadFunction(ValueError):
         self.problem = problem
         self.fix = fix
         self.place = place
-
-
-class NotInstalled(ImportError):
-    """A package of the extra `mcp-bindgen[app]` is needed and missing."""
-
-
-def require(package: str, purpose: str) -> None:
-    """Check that a package of the extra is installed, without importing it; raise `NotInstalled` if it is not."""
-    if find_spec(package) is None:
-        raise NotInstalled(f"{purpose} needs {package}: pip install 'mcp-bindgen[app]'")

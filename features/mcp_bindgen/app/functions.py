@@ -25,6 +25,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, SchemaError, core_schema, to_json, to_jsonable_python
 
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, parse_json
@@ -32,7 +33,7 @@ from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
 
 from .catalog import Entry
-from .errors import BadFunction, InvalidResult, require
+from .errors import BadFunction, InvalidResult
 from .handlers import HandlerSpec
 from .values import File, TypeForm, type_name
 
@@ -265,7 +266,7 @@ class FunctionHandler:
     """
 
     def __init__(self, function: Function, name: str = "", *, debug: bool = False) -> None:
-        require("docstring_parser", "describing functions")
+        require("describing functions", "docstring_parser", extra="app")
         import docstring_parser
 
         self.function = function

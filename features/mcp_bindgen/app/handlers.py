@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.routing import asynchronous, place_of
@@ -17,7 +18,7 @@ from mcp_bindgen.runtime.session.context import Context
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Layer, Owner
-from .errors import InvalidArguments, InvalidResult, ToolError, require
+from .errors import InvalidArguments, InvalidResult, ToolError
 from .values import TypeForm, is_json
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class BoundHandler:
         self._validation_steps = validation_steps
         for member in ("inputSchema", "outputSchema"):
             if member in self._schemas:
-                require("jsonschema_rs", "serving the tools of a contract")
+                require("serving the tools of a contract", "jsonschema_rs", extra="app")
 
     @cached_property
     def input(self) -> Validator | None:

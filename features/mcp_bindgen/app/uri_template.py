@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.protocol.uris import MAX_URI_CHARACTERS, canonical, encoded, folded
-
-from .errors import require
 
 if TYPE_CHECKING:
     from uritemplate.variable import URIVariable
@@ -81,7 +80,7 @@ class UriTemplate:
     """
 
     def __init__(self, text: str) -> None:
-        require("uritemplate", "a URI template")
+        require("a URI template", "uritemplate", extra="app")
         from uritemplate import URITemplate
 
         unread = _TEMPLATE.sub("", text, count=1)

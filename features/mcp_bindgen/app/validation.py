@@ -22,6 +22,7 @@ from pydantic_core import SchemaValidator, core_schema, to_json
 from mcp_bindgen.json_schema.keywords import KEYWORDS, REFERENCES, Place, children
 from mcp_bindgen.json_schema.pointer import join, values_at
 from mcp_bindgen.json_schema.references import Targets
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import as_array, as_object, is_array, is_object
 from mcp_bindgen.runtime.model.validation import problems
@@ -30,7 +31,7 @@ from mcp_bindgen.runtime.protocol.methods import Method
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE
 
-from .errors import InvalidResult, UnexpectedResult, require
+from .errors import InvalidResult, UnexpectedResult
 from .values import ABSENT, MOST_STEPS, TypeForm
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class Validator:
     validate_formats: bool | None = False
 
     def __post_init__(self) -> None:
-        require("jsonschema_rs", "serving the tools of a contract")
+        require("serving the tools of a contract", "jsonschema_rs", extra="app")
 
     @cached_property
     def _complexity(self) -> Complexity:
@@ -442,7 +443,7 @@ class OutputSchemas:
     """
 
     def __init__(self, limit: int = 1000) -> None:
-        require("jsonschema_rs", "validating the results of tools")
+        require("validating the results of tools", "jsonschema_rs", extra="app")
         self._limit = limit
         self._validators: OrderedDict[str, Validator] = OrderedDict()
 

@@ -7,11 +7,12 @@ import hashlib
 import json
 import time
 from typing import Any, Self
-from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 from joserfc import jwt
 from joserfc.jwk import ECKey
+
+from .metadata import target_uri
 
 TYPE = "dpop+jwt"
 """`typ` in the header of a proof."""
@@ -24,8 +25,6 @@ HEADER = "DPoP"
 
 NONCE = "dpop-nonce"
 """Header of a response that names the nonce for the next proof."""
-
-_PORTS = {"http": 80, "https": 443}
 
 
 class ProofKey:
@@ -89,18 +88,3 @@ class ProofKey:
 def token_hash(token: str) -> str:
     """Return the hash of an access token in a proof, the claim `ath`."""
     return base64.urlsafe_b64encode(hashlib.sha256(token.encode("ascii")).digest()).rstrip(b"=").decode()
-
-
-def target_uri(url: str) -> str:
-    """Return the claim `htu` for a URL: normalized, without query and fragment (RFC 9449, section 4.3).
-
-    Raises:
-        ValueError: The text is no URL.
-    """
-    parts = urlsplit(url)
-    host = (parts.hostname or "").lower()
-    host = host if host.isascii() else host.encode("idna").decode()  # as HTTP clients send it
-    host = f"[{host}]" if ":" in host else host
-    scheme = parts.scheme.lower()
-    port = "" if parts.port in (None, _PORTS.get(scheme)) else f":{parts.port}"
-    return urlunsplit((scheme, f"{host}{port}", parts.path or "/", "", ""))

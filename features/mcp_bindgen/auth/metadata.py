@@ -19,13 +19,13 @@ from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from .dpop import target_uri
 from .fetch import Fetcher, FetchError, InternalAddress, is_loopback
 
 RESOURCE = "oauth-protected-resource"
 SERVER = "oauth-authorization-server"
 OPENID = "openid-configuration"
 
+_PORTS = {"http": 80, "https": 443}
 _ISSUER = re.compile(r"[\x21-\x7e]{1,2000}")
 _MAX_SERVERS = 10
 _MAX_SCOPES = 200
@@ -97,6 +97,21 @@ _SERVERS = TypeAdapter(ServerMetadata)
 
 
 # --- URLs -----------------------------------------------------------------------------------------------------
+
+
+def target_uri(url: str) -> str:
+    """Return the claim `htu` for a URL: normalized, without query and fragment (RFC 9449, section 4.3).
+
+    Raises:
+        ValueError: The text is no URL.
+    """
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    host = host if host.isascii() else host.encode("idna").decode()  # as HTTP clients send it
+    host = f"[{host}]" if ":" in host else host
+    scheme = parts.scheme.lower()
+    port = "" if parts.port in (None, _PORTS.get(scheme)) else f":{parts.port}"
+    return urlunsplit((scheme, f"{host}{port}", parts.path or "/", "", ""))
 
 
 def canonical(url: str) -> str:

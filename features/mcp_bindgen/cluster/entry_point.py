@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from mcp_bindgen.runtime.lazy import require
 
 if TYPE_CHECKING:
     from mcp_bindgen.http.server.event_store import EventStore
@@ -16,8 +17,10 @@ class RedisStores:
 
     def open(self, url: str) -> EventStore:
         """Return the store in a database; raises `ValueError` if the URL is malformed or redis is not installed."""
-        if find_spec("redis") is None:
-            raise ValueError("Redis needs a package that is not installed: pip install 'mcp-bindgen[cluster]'")
+        try:
+            require("a store in Redis", "redis", extra="cluster")
+        except ModuleNotFoundError as error:
+            raise ValueError(str(error)) from None
         from .session_registry import RedisStore
 
         try:

@@ -15,6 +15,7 @@ from mcp_bindgen.app.validation import Complexity, is_larger
 from mcp_bindgen.app.values import MOST_STEPS
 from mcp_bindgen.json_schema.dialects import draft
 from mcp_bindgen.json_schema.keywords import APPLIED, HINTS, KEYWORDS, PROSE, Place, children, edited, objects
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.model.json_types import is_object
 
 from .callers import Callers
@@ -196,6 +197,7 @@ def relate(
     relations: Sequence[Relation], callers: Callers, *, isolated: bool = False, search: Search | None = None
 ) -> list[Relation]:
     """Return relations with their verdicts; the arguments are as of `compare`."""
+    require("comparing schemas", "jsonschema_rs", extra="app")
     stated = [_Stated.of(one, callers) for one in relations]
     asked = [one.questions() for one in stated]
     answers = iter(prove([question for questions in asked for question in questions], isolated=isolated))

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from anyio import to_thread
 
 from mcp_bindgen.http.client.authorization import Attempt, Authorizer
+from mcp_bindgen.runtime.extras import NotInstalled
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from mcp_bindgen.auth.client.tokens import Options, ServerQuirks
     from mcp_bindgen.auth.store import Key, Store
 
-
-MISSING = "authorization is not installed; run: pip install 'mcp-bindgen[auth]'"
 
 _ALWAYS = ("issuer", "scopes", "dpop", "omitResource", "ignoreFinalSlash")
 _MEMBERS = {
@@ -175,8 +174,8 @@ class AuthSettings:
         """
         try:
             return self._auth(login, store)
-        except ModuleNotFoundError:
-            raise AuthorizationError(MISSING) from None
+        except ModuleNotFoundError as error:
+            raise AuthorizationError(str(NotInstalled.of(error, "authorization", "auth"))) from None
         except ValueError as error:
             raise AuthorizationError(str(error)) from None
 
@@ -375,8 +374,8 @@ class StoredLogin:
         try:
             from mcp_bindgen.auth.keyring_store import default_store
             from mcp_bindgen.auth.metadata import resource_key
-        except ModuleNotFoundError:
-            raise AuthorizationError(f"{shown} wants a login, but {MISSING}") from None
+        except ModuleNotFoundError as error:
+            raise AuthorizationError(str(NotInstalled.of(error, f"the login at {shown}", "auth"))) from None
         store = self._store or default_store()
         settings = self._settings or await kept_settings(resource_key(url), store)
         login = self._login or _Elsewhere(shown, self._command)

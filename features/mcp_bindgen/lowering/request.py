@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp_bindgen.json_schema.keywords import nodes
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, same_json
 
 from .codecs import IDENTITY, Codec, Json, Lost, Undecodable
@@ -154,7 +155,9 @@ def lower(tool: Mapping[str, Any] | ToolModel, profile: Profile | str, *, server
 
     Raises:
         BadProfile: There is no such profile.
+        NotInstalled: The extra `app` is not installed.
     """
+    require("lowering a tool", "jsonschema_rs", extra="app")
     wire = dict(tool) if isinstance(tool, Mapping) else tool.model_dump()
     known = profile_named(profile) if isinstance(profile, str) else profile
     name, source = str(wire.get("name", "")), wire.get("inputSchema", {})

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
-from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mcp_bindgen.runtime.extras import NotInstalled
 from mcp_bindgen.spec.errors import BadInput, printable
 from mcp_bindgen.user_bindings import install
 
@@ -157,27 +156,12 @@ def run() -> None:
     except typer.Abort:
         say("Aborted!", err=True)
         sys.exit(1)
-    except BadInput as error:
+    except (BadInput, NotInstalled) as error:
         say(f"error: {error}", err=True)
         sys.exit(2)
     except ModuleNotFoundError as error:
-        missing = str(error.name).partition(".")[0]
-        if missing == __name__.partition(".")[0]:
+        named = NotInstalled.of(error, "this command", "generate")
+        if named is error:
             raise
-        fix = f"run: pip install 'mcp-bindgen[{extra_with(missing)}]'"
-        say(f"error: this command needs {missing}, which is not installed; {fix}", err=True)
+        say(f"error: {named}", err=True)
         sys.exit(2)
-
-
-def extra_with(module: str) -> str:
-    """Return the extra that installs a module: `generate`, or else the smallest one that has it."""
-    from importlib.metadata import requires
-
-    pairs = [
-        (re.split(r"[^\w.-]", line, maxsplit=1)[0].lower().replace("_", "-"), extra)
-        for line in requires("mcp-bindgen") or ()
-        for extra in re.findall(r"extra == ['\"]([\w-]+)", line)
-    ]
-    sizes = Counter(extra for _, extra in pairs)
-    found = [extra for name, extra in pairs if name == module.replace("_", "-")]
-    return "generate" if "generate" in found else min(found, key=lambda extra: sizes[extra], default="generate")

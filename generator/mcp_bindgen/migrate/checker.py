@@ -84,13 +84,10 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str], k
         kind: Name of a kind of packages, which has a cache of its own.
 
     Raises:
-        BadInput: mypy is not installed, or cannot run.
+        BadInput: mypy cannot run.
     """
-    try:
-        from mypy import api
-    except ModuleNotFoundError as error:
-        missing = str(error.name).partition(".")[0]
-        raise BadInput(f"{missing} is not installed", fix="run: pip install 'mcp-bindgen[generate]'") from None
+    from mypy import api  # takes time to load
+
     found = Checked()
     limit, threshold = sys.getrecursionlimit(), gc.get_threshold()
     with tempfile.TemporaryDirectory(prefix="mcp-bindgen.") as scratch, exclusive_cache(kind) as cache:

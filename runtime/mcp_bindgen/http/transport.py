@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from mcp_bindgen.runtime.entry_points import EntryPoints, HasSchemes
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.session.targets import Address, Auth, RunOptions
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from mcp_bindgen.runtime.session.targets import Provider
 
     from .server.event_store import EventStore
-
-_NEEDS = {"client": ("httpx2",), "server": ("httptools", "starlette", "uvicorn")}
 
 
 class StoreEntry(HasSchemes, Protocol):
@@ -48,11 +47,10 @@ class HttpTransport:
         """Return the address for a URL; HTTP+SSE is its fallback.
 
         Raises:
-            ImportError: httpx2 is not installed.
+            NotInstalled: httpx2 is not installed.
             AuthorizationError: `auth` cannot be used at this URL.
         """
-        if missing := _missing("client"):
-            raise ImportError(missing)
+        require("Streamable HTTP", "httpx2", extra="http")
         from mcp_bindgen.runtime.connecting import ask_later
 
         from .client.bounded import shown
@@ -101,8 +99,10 @@ class HttpTransport:
                 raise ValueError(f"{option} is for {ways}")
         if chosen.http is None and chosen.sse is None:
             return None
-        if missing := _missing("server"):
-            raise ValueError(missing)
+        try:
+            require("Streamable HTTP", "httptools", "starlette", "uvicorn", extra="http")
+        except ModuleNotFoundError as error:
+            raise ValueError(str(error)) from None
         import anyio
 
         from .server.serve import serve_http, serve_sse
@@ -126,12 +126,6 @@ class HttpTransport:
 
 
 TRANSPORT = HttpTransport()
-
-
-def _missing(side: str) -> str | None:
-    """Return which packages of a side are not installed, and the fix; `None` if all are."""
-    packages = " and ".join(name for name in _NEEDS[side] if find_spec(name) is None)
-    return f"Streamable HTTP needs {packages}: pip install 'mcp-bindgen[http]'" if packages else None
 
 
 def setting(name: str) -> str | None:

@@ -13,8 +13,8 @@ from joserfc.jwk import ECKey, RSAKey
 
 from mcp_bindgen.auth import JwtVerifier, Nonces, challenges
 from mcp_bindgen.auth.resource_server import dpop as replay
-from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
-from mcp_bindgen.auth.resource_server.verifier import VerifierUnavailable
+from mcp_bindgen.auth.resource_server.dpop import ProofVerifier
+from mcp_bindgen.auth.resource_server.verifier import InvalidProof, VerifierUnavailable
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 from tests.harness.effort import each, rows
 from tests.harness.issuer import Issuer, Prover

@@ -5,7 +5,6 @@ Other tests cover the engine; here a stand-in only records the ids of its tasks.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -251,13 +250,6 @@ async def test_a_database_without_the_tables_is_refused(postgres: str) -> None:
     with pytest.raises(RuntimeError, match=r"await runner\.prepare\(\)"):
         async with ProcrastinateRunner(conninfo).serving(Engine().run):
             pass
-
-
-@pytest.mark.parametrize(("name", "runner"), [("docket", DocketRunner), ("procrastinate", ProcrastinateRunner)])
-def test_a_missing_package_is_named_with_its_extra(name: str, runner: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=rf"pip install 'mcp-bindgen\[{name}\]'"):
-        runner("redis://localhost")
 
 
 @pytest.mark.full

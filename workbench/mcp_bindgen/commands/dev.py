@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import tempfile
 import webbrowser
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ import typer
 
 from mcp_bindgen.cli.options import Env, Port, Revision, Server, Timeout
 from mcp_bindgen.cli.terminal import say
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.spec import BadInput
 
 from .servers import named, public
@@ -46,9 +46,7 @@ def dev(
 
     `mcp-bindgen dev 'npx -y @modelcontextprotocol/server-everything' --port 8123`
     """
-    missing = [name for name in ("starlette", "uvicorn", "watchfiles") if find_spec(name) is None]
-    if missing:
-        raise BadInput(f"{missing[0]} is not installed", fix="run: pip install 'mcp-bindgen[inspector]'")
+    require("mcp-bindgen dev", "starlette", "uvicorn", "watchfiles", extra="inspector")
     from .dev_server import Bench, serve_page
 
     found = named(server, env or [])

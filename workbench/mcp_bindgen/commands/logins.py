@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -20,8 +19,9 @@ from mcp_bindgen.cli.groups import Commands
 from mcp_bindgen.cli.options import Json, Port
 from mcp_bindgen.cli.output import print_json, print_table
 from mcp_bindgen.cli.terminal import say, write
-from mcp_bindgen.host.authorization import MISSING, AuthSettings
+from mcp_bindgen.host.authorization import AuthSettings
 from mcp_bindgen.host.configuration import Entry
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.transports.pipes import on_thread
@@ -111,8 +111,7 @@ def _with_logins(work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
     Raises:
         BadInput: The function failed; the message includes the fix.
     """
-    if find_spec("joserfc") is None or find_spec("keyring") is None or find_spec("httpx2") is None:
-        raise BadInput(MISSING)
+    require("a login", "joserfc", "keyring", "httpx2", extra="auth")
     from mcp_bindgen.auth.keyring_store import default_store
 
     try:

@@ -21,6 +21,7 @@ from mcp_bindgen.app.loading import split
 from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
 from mcp_bindgen.runtime import connecting
 from mcp_bindgen.runtime.connecting import scheme_of
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.session.targets import TRANSPORTS
 from mcp_bindgen.spec.errors import BadInput, locating, suggestion
 from mcp_bindgen.tap.redaction import CREDENTIAL_NAMES
@@ -86,13 +87,13 @@ def named(words: str, env: Sequence[str] = (), headers: Mapping[str, str] = Mapp
 
     Raises:
         BadInput: The words name no server, or a setting is invalid.
+        NotInstalled: The server is at a URL, and httpx2 is not installed.
     """
     found = next(found for find in FORMS.values() if (found := find(words)) is not None)
     if found.entry.command is None:
         if env:
             raise BadInput("--env is for servers that are started here")
-        if find_spec("httpx2") is None:
-            raise BadInput("HTTP is not installed", fix="run: pip install 'mcp-bindgen[http]'")
+        require("a server at a URL", "httpx2", extra="http")
         return replace(found, entry=replace(found.entry, headers={**found.entry.headers, **headers}))
     if headers:
         raise BadInput("--header and --bearer-env are for URLs", fix="pass credentials to a program with --env")

@@ -2,4 +2,4 @@
 
 from mcp_bindgen.runtime.lazy import lazy_stub
 
-__getattr__ = lazy_stub(__name__)
+__getattr__ = lazy_stub(__name__, extra="generate")

@@ -9,12 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from .running import MockServer, ReplayServer
+import pytest
 
-try:
-    import pytest
-except ModuleNotFoundError:
-    raise ImportError("the fixtures need pytest: pip install pytest") from None
+from .running import MockServer, ReplayServer
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from mcp_bindgen.contract.document import ContractSource, contract_from
+from mcp_bindgen.runtime.extras import NotInstalled
 
 from . import Mock
 from .answers import answers_of
@@ -114,7 +115,7 @@ class _HttpThread:
             from mcp_bindgen.http import HttpApp
             from mcp_bindgen.http.server.uvicorn_protocol import local_config
         except ModuleNotFoundError as error:
-            raise ImportError(f"a mock over HTTP needs {error.name}: pip install 'mcp-bindgen[http]'") from None
+            raise NotInstalled.of(error, "a mock over HTTP", "http") from None
         self._server = uvicorn.Server(local_config(HttpApp(app), port=0, lifespan="on"))
         self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
         self._thread.start()

@@ -6,6 +6,8 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from hypothesis import strategies as st
+
 from mcp_bindgen.app.validation import Validator
 from mcp_bindgen.contract.document import ContractSource, contract_from
 from mcp_bindgen.contract.model import Entry
@@ -13,11 +15,6 @@ from mcp_bindgen.contract.sample_values import SchemaTypes
 from mcp_bindgen.contract.samples import samples
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.errors import suggestion
-
-try:
-    from hypothesis import strategies as st
-except ModuleNotFoundError:
-    raise ImportError("strategies for contracts need hypothesis: pip install hypothesis") from None
 
 _MAX_ITEMS = 5
 _MAX_TEXT_CHARS = 20

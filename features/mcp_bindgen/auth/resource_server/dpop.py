@@ -18,9 +18,10 @@ from joserfc.jwk import Key
 
 from mcp_bindgen.runtime.model.json_types import is_object
 
-from ..dpop import TYPE, target_uri, token_hash
+from ..dpop import TYPE, token_hash
+from ..metadata import target_uri
 from .signatures import BadSignature, check_header, fits, import_public_key, parse_signed, verify
-from .verifier import InvalidToken, VerifierUnavailable
+from .verifier import InvalidProof, NonceWanted, VerifierUnavailable
 
 ALGORITHMS = ("ES256", "ES384", "EdDSA", "Ed25519")
 """Algorithms of proofs. A client chooses its key, so algorithms whose keys can be made slow are left out."""
@@ -35,18 +36,6 @@ _MAX_PROOFS = 200_000
 _MAX_PROOFS_OF_KEY = 50_000
 _MEMBERS = ("kty", "crv", "x", "y")
 _SECRET_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
-
-
-class InvalidProof(InvalidToken):
-    """A proof is not accepted; the message says why."""
-
-    code = "invalid_dpop_proof"
-
-
-class NonceWanted(InvalidProof):
-    """A proof lacks the nonce of this server, or has an old one."""
-
-    code = "use_dpop_nonce"
 
 
 @dataclass(frozen=True)

@@ -19,22 +19,23 @@ from pydantic_core import to_json
 
 from mcp_bindgen.http.server.access import HttpRequest, Scopes
 from mcp_bindgen.http.server.errors import HttpError, unavailable
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.logs import harmless, log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.access import Identity, InsufficientScope, Operation, report_refusal
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
 from .. import challenges
-from ..dpop import target_uri
 from ..fetch import is_loopback
-from ..metadata import canonical
-from .dpop import ALGORITHMS, Nonces, NonceWanted, ProofVerifier, ReplayCache
+from ..metadata import canonical, target_uri
 from .policy import Policy, check_scopes, is_scope
-from .verifier import InvalidToken, TokenVerifier, VerifierUnavailable
+from .verifier import InvalidToken, NonceWanted, TokenVerifier, VerifierUnavailable
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import Route
+
+    from .dpop import Nonces, ProofVerifier, ReplayCache
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 """Path of the metadata of a resource, before the path of the resource (RFC 9728, section 3.1)."""
@@ -79,6 +80,7 @@ class ResourceServer:
 
     Raises:
         ValueError: The resource is no valid URL, there is no verifier, or a text is no scope.
+        NotInstalled: `dpop` needs the extra `auth`.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class ResourceServer:
         self._policy = Policy(scopes or {}, implies or {})
         self._basic = list(self._policy.general if basic_scopes is None else check_scopes(basic_scopes))
         self._dpop, self._nonces = dpop, nonces
-        self._proofs = ProofVerifier(nonces, clock=clock, replay=replay)
+        self._proofs: ProofVerifier | None = None
         self._key_header = None if api_key_header is None else api_key_header.lower().encode("ascii")
         self._has_cached_headers = dpop != "required" and api_key_header is None
         self._described = {"resource_name": name, "resource_documentation": documentation}
@@ -115,6 +117,10 @@ class ResourceServer:
         self.metadata_path: str | None = f"{WELL_KNOWN}{path}" if self._issuers else None
         self._schemes: dict[str, dict[str, str]] = {} if dpop == "required" else {_BEARER: {}}
         if dpop is not None:
+            require("ResourceServer(dpop=...)", "joserfc", extra="auth")
+            from .dpop import ALGORITHMS, ProofVerifier
+
+            self._proofs = ProofVerifier(nonces, clock=clock, replay=replay)
             self._schemes[_DPOP] = {"algs": " ".join(ALGORITHMS)}
         self._first_challenge = self._challenge()
 
@@ -131,7 +137,7 @@ class ResourceServer:
         if self._basic:
             document["scopes_supported"] = self._basic
         if self._dpop is not None:
-            document["dpop_signing_alg_values_supported"] = list(ALGORITHMS)
+            document["dpop_signing_alg_values_supported"] = self._schemes[_DPOP]["algs"].split()
             document["dpop_bound_access_tokens_required"] = self._dpop == "required"
         return to_json(document)
 
@@ -252,7 +258,7 @@ class ResourceServer:
         thumbprint: object = bound.get("jkt") if is_object(bound) and set(bound) == {"jkt"} else None
         if bound is None:
             raise InvalidToken("the token is not bound to a key", identity)
-        if not isinstance(thumbprint, str) or not thumbprint.isascii() or self._dpop is None:
+        if not isinstance(thumbprint, str) or not thumbprint.isascii() or self._proofs is None:
             raise InvalidToken("the token is bound to a key in a way that is not accepted here", identity)
         if scheme == "bearer":
             raise InvalidToken("the token must be sent with a proof of its key", identity)

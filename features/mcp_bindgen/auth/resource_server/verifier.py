@@ -36,6 +36,18 @@ class InvalidToken(Exception):
         self.identity = identity
 
 
+class InvalidProof(InvalidToken):
+    """A proof is not accepted; the message says why."""
+
+    code = "invalid_dpop_proof"
+
+
+class NonceWanted(InvalidProof):
+    """A proof lacks the nonce of this server, or has an old one."""
+
+    code = "use_dpop_nonce"
+
+
 class VerifierUnavailable(Exception):
     """A token cannot be verified now: its issuer does not answer."""
 

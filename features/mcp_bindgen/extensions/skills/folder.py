@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from mcp_bindgen.runtime.extras import NotInstalled
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
@@ -27,8 +28,8 @@ try:
     from ruamel.yaml.constructor import SafeConstructor
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
     from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
-except ImportError:
-    raise ImportError("reading skills needs ruamel.yaml: pip install 'mcp-bindgen[skills]'") from None
+except ModuleNotFoundError as error:
+    raise NotInstalled.of(error, "reading skills", "skills") from None
 
 _BLOCK = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)(?:^---[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"(?!.*--)[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")

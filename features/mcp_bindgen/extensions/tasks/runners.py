@@ -9,13 +9,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from importlib.util import find_spec
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import anyio
 
 from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.logs import log
 
 if TYPE_CHECKING:
@@ -115,20 +115,18 @@ class QueueRunner(TaskRunner):
 
     Attributes:
         concurrency: The same.
-        extra: Extra of this program that installs the library of the queue, and the package of the library.
+        extra: Extra of this program that installs the library of the queue, and the import name of the library.
 
     Raises:
         ValueError: `concurrency` is negative.
-        ImportError: The library is not installed.
+        NotInstalled: The library is not installed.
     """
 
     answer_timeout: float | None = 5.0
-    extra: tuple[str, str]
+    extra: str
 
     def __init__(self, address: str, *, name: str = "mcp-tasks", concurrency: int = 10) -> None:
-        extra, package = self.extra
-        if find_spec(extra) is None:
-            raise ImportError(f"{type(self).__name__} needs {package}: pip install 'mcp-bindgen[{extra}]'")
+        require(type(self).__name__, self.extra, extra=self.extra)
         if concurrency < 0:
             raise ValueError(f"concurrency is the number of tasks that run at a time, or 0, and not {concurrency}")
         self.concurrency = concurrency
@@ -193,7 +191,7 @@ class DocketRunner(QueueRunner):
     Docket stores the arguments of jobs as pickles: a client that may write to its Redis can run code in the workers.
     """
 
-    extra: tuple[str, str] = "docket", "pydocket"
+    extra: str = "docket"
 
     @asynccontextmanager
     async def connected(self, job: Run) -> AsyncGenerator[Queue]:
@@ -223,7 +221,7 @@ class ProcrastinateRunner(QueueRunner):
     It is written as `postgresql://user@host/database` or in the syntax of libpq.
     """
 
-    extra: tuple[str, str] = "procrastinate", "procrastinate"
+    extra: str = "procrastinate"
 
     def _app(self) -> App:
         from procrastinate import App, PsycopgConnector
