@@ -670,7 +670,8 @@ async def test_a_failure_is_known_until_the_server_is_ready_again(entry: Entry) 
 
         async def watch() -> None:
             async for status in host.changes():
-                seen.append((status.state, "frail" in host.failures))
+                seen.append((status.state, status.error is not None))
+                assert (status.error, host.status("frail")) == (host.failures.get("frail"), status)
                 if len(seen) == 4:
                     return
 
@@ -708,9 +709,13 @@ async def test_a_server_that_crashes_at_its_first_start_is_restarted_in_the_back
     )
     late = {"late": program(code)}
     async with Host(late, Client, background=True, restart_pause=0.2) as host:
-        assert "ready" not in [status.state async for status in first(host.changes(), "failed", 2)]
+        seen = [(status.state, str(status.error)) async for status in first(host.changes(), "failed", 2)]
+        reason = "the server ended with exit code 1; its stderr ends: not yet"
+        assert seen[-3:] == [("failed", reason), ("starting", reason), ("failed", reason)]
         (tmp_path / "ready").touch()
-        assert [status.state async for status in first(host.changes(), "ready", 1)][-1] == "ready"
+        *later, last = [status async for status in first(host.changes(), "ready", 1)]
+        assert {str(status.error) for status in later} == {reason}
+        assert last == Status("late", "ready")
         assert text(await host.call_tool("hello")) == "hello"
     (tmp_path / "ready").unlink()
     async with Host(late, Client, background=True, restarts=1, restart_pause=0.05) as host:

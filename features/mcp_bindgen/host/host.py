@@ -117,8 +117,8 @@ class Status:
 
     Attributes:
         name: Its name in the configuration.
-        state: `starting`, `ready`, `failed` (also if it died), `disabled` or `removed`.
-        error: The reason why it failed.
+        state: `starting` (also again), `ready`, `failed` (also if it died), `disabled` or `removed`.
+        error: The reason of the last failure, until the server is ready; it names the exit code and the end of stderr.
     """
 
     name: str
@@ -360,9 +360,9 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             raise self._absent(name)
         if name in self._clients:
             return Status(name, "ready")
-        if name in self._servers and self._servers[name].is_starting:
-            return Status(name, "starting")
         failure = self._failures.get(name)
+        if name in self._servers and self._servers[name].is_starting:
+            return Status(name, "starting", failure)
         return Status(name, "disabled" if failure is None else "failed", failure)
 
     async def started(self) -> AsyncIterator[Status]:
@@ -391,7 +391,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
 
     def _notify(self, name: str, state: State) -> None:
         for watcher in self._watchers:
-            watcher.send_nowait(Status(name, state, self._failures.get(name) if state == "failed" else None))
+            watcher.send_nowait(Status(name, state, self._failures.get(name)))
 
     # --- connections ------------------------------------------------------------------------------------------
 
