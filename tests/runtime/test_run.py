@@ -253,6 +253,119 @@ async def test_each_line_of_an_example_is_json(way: list[str]) -> None:
     assert {one["logger"] for one in rest} == {"mcp_bindgen.requests"}
 
 
+# --- `--log-level` --------------------------------------------------------------------------------------------
+
+LOGGING = """
+import json, logging, os
+from contextlib import asynccontextmanager
+from mcp_bindgen.runtime import run
+from mcp_bindgen.v2025_11_25 import Server
+
+class Loud(Server):
+    @asynccontextmanager
+    async def lifespan(self):
+        for name in ("mine", "mcp_bindgen", "httpx"):
+            for level in ("debug", "info", "warning", "error"):
+                getattr(logging.getLogger(name), level)("written")
+        yield
+
+run(Loud(), **json.loads(os.environ["RUN_OPTIONS"]))
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("words", "options", "variable", "lowest"),
+    [
+        ([], {}, "", ("info", "warning", "warning")),
+        ([], {}, "DEBUG", ("debug", "debug", "warning")),
+        ([], {"log_level": "info"}, "debug", ("info", "info", "warning")),
+        (["--log-level", "error"], {"log_level": "info"}, "debug", ("error", "error", "error")),
+        (["--log-level", "warning", "--log-format", "json"], {}, "", ("warning", "warning", "warning")),
+    ],
+)
+def test_the_log_level_comes_from_the_option_then_the_keyword_then_the_environment(
+    words: list[str], options: dict[str, str], variable: str, lowest: tuple[str, ...]
+) -> None:
+    variables = {"RUN_OPTIONS": json.dumps(options), "MCP_LOG_LEVEL": variable}
+    done = subprocess.run(
+        [sys.executable, "-c", LOGGING, *words],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ | variables,
+        check=True,
+        text=True,
+    )
+    lines = [line for line in done.stderr.splitlines() if "written" in line]
+    if "json" in words:
+        found = [(one["level"], one["logger"]) for one in map(json.loads, lines)]
+    else:
+        found = [(line.split()[0], line.split()[1].rstrip(":")) for line in lines]
+    levels = ["DEBUG", "INFO", "WARNING", "ERROR"]
+    first = zip(("mine", "mcp_bindgen", "httpx"), lowest, strict=True)
+    assert found == [(level, name) for name, low in first for level in levels[levels.index(low.upper()) :]]
+
+
+def test_an_unknown_log_level_in_the_environment_is_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MCP_LOG_LEVEL", "loud")
+    monkeypatch.setattr(sys, "argv", ["named"])
+    with pytest.raises(SystemExit, match="2"):
+        run(Named())
+    problem = "unknown log level 'loud'; use debug, info, warning, error"
+    assert capsys.readouterr().err.splitlines()[-1].endswith(problem)
+
+
+TALKATIVE = """
+import logging, os
+import httpx2
+from mcp_bindgen.app import App, Context, run
+from mcp_bindgen.auth import ResourceServer, StaticTokens
+
+app, own = App("talkative"), os.environ["OWN_URL"]
+secret = os.environ["UPSTREAM_TOKEN"]
+for name in ("httpx2", "httpcore2", "uvicorn", "asyncio"):
+    logging.getLogger(name).setLevel(logging.DEBUG)
+
+@app.tool
+async def fetch(ctx: Context) -> str:
+    headers = {"authorization": f"Bearer {secret}", "x-api-key": secret[::-1]}
+    logging.getLogger("authlib").warning("Token: %r, request headers %s", {"access_token": secret[::-1]}, headers)
+    logging.getLogger("mine").debug("environment %s, origin %s", dict(os.environ), dict(ctx.origin.headers))
+    async with httpx2.AsyncClient() as http:
+        found = await http.get(f"{own}?access_token={secret[::-1]}", headers=headers)
+    found.raise_for_status()
+    return found.text
+
+run(app, auth=ResourceServer(own, StaticTokens({"CLIENT_TOKEN": "ada"})), log_level="debug")
+"""
+
+
+@pytest.mark.full
+@each("words", [[], ["--log-format", "json"]])
+async def test_no_token_is_in_the_log_of_a_server_at_debug(words: list[str], tmp_path: Path) -> None:
+    client_token, upstream_token = "client-token-0123456789", "upstream-token-9876543210"
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    command = [PYTHON, "-c", TALKATIVE.replace("CLIENT_TOKEN", client_token), "--http", f"127.0.0.1:{port}", *words]
+    variables = {"OWN_URL": url, "UPSTREAM_TOKEN": upstream_token}
+    with process(command, port, tmp_path / "server.log", **variables) as server:
+        headers = {"authorization": f"Bearer {client_token}"}
+        async with v2025_11_25.Client.connect(url, headers=headers) as client:
+            assert (await client.call_tool("fetch")).is_error
+        async with httpx2.AsyncClient() as http:
+            for wrong in ({"params": {"access_token": client_token}}, {"headers": {"authorization": "Basic abc"}}):
+                assert (await http.post(url, **wrong)).status_code in (400, 401)
+        server.terminate()
+        assert server.wait(10) == 0
+    log = (tmp_path / "server.log").read_text("utf-8")
+    for loud in ("httpx2", "httpcore2", "authlib", "mine", "HTTPStatusError", "mcp_bindgen.audit"):
+        assert loud in log
+    for secret in (client_token, upstream_token, upstream_token[::-1]):
+        assert secret not in log
+
+
 # --- modules as servers ---------------------------------------------------------------------------------------
 
 TOOLS = "def double(number: int) -> int:\n    return 2 * number\n\n\n"

@@ -13,6 +13,7 @@ from typing import Any
 
 from .logs import FORMATS, MAX_CHARACTERS, requests
 from .model.json_types import is_object
+from .redaction import without_secrets
 
 start: logging.Logger = logging.getLogger("mcp_bindgen.start")
 """Messages to the operator when a server starts, where records are JSON."""
@@ -31,16 +32,18 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as one line."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        shown = {"time": time, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
+        message = without_secrets(record.getMessage())
+        shown = {"time": time, "level": record.levelname, "logger": record.name, "message": message}
         own: object = vars(record).get("fields")
         fields = {**(request_fields.get() or {}), **(own if is_object(own) else {})}
         for name, value in fields.items():
             if value is not None:
-                shown.setdefault(str(name), value[:MAX_CHARACTERS] if isinstance(value, str) else value)
+                text = without_secrets(value[:MAX_CHARACTERS]) if isinstance(value, str) else value
+                shown.setdefault(str(name), text)
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:
-            shown["exception"] = record.exc_text
+            shown["exception"] = without_secrets(record.exc_text)
         return json.dumps(shown, default=str)
 
 

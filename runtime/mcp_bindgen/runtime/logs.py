@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from typing import Any
 
 FORMATS = ("text", "json")
 """The forms of log records."""
+
+LEVELS = ("debug", "info", "warning", "error")
+"""The levels that `run` can set."""
+
+_LIBRARIES = (
+    *("asyncio", "authlib", "hpack", "httpcore", "httpcore2", "httpx", "httpx2", "oauthlib", "redis", "urllib3"),
+    *("uvicorn", "websockets"),
+)
+"""Loggers of libraries that record each request, some with headers: they stay at WARNING."""
 
 MAX_CHARACTERS = 2000
 """The characters of a message in the log; the rest is left out."""
@@ -18,6 +29,40 @@ def harmless(text: str) -> str:
     if shown.isprintable():
         return shown
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in shown)
+
+
+class TextFormatter(logging.Formatter):
+    """Formatter that writes a record as text, without credentials."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record, with its traceback."""
+        from .redaction import without_secrets  # many servers write no record
+
+        return without_secrets(super().format(record))
+
+
+def write_to_stderr(level: str | None) -> None:
+    """Log to stderr, unless the program has handlers of its own; libraries that log each request stay at WARNING.
+
+    Args:
+        level: One of `LEVELS`, for handlers of the program as well. None selects the environment variable
+            `MCP_LOG_LEVEL`, else INFO for the loggers of the program and WARNING for those of this package.
+
+    Raises:
+        ValueError: There is no such level.
+    """
+    root, chosen = logging.getLogger(), (level or os.environ.get("MCP_LOG_LEVEL") or "").lower()
+    if chosen and chosen not in LEVELS:
+        raise ValueError(f"unknown log level {chosen!r}; use {', '.join(LEVELS)}")
+    if not root.handlers:
+        logging.basicConfig(level=logging.INFO, handlers=[logging.StreamHandler(sys.stderr)])
+        root.handlers[0].setFormatter(TextFormatter("%(levelname)s %(name)s: %(message)s"))
+    elif not chosen:
+        return
+    for one in (root, *root.handlers) if chosen else ():
+        one.setLevel(chosen.upper())
+    for quiet in map(logging.getLogger, [*_LIBRARIES, *([] if chosen else [log.name])]):
+        quiet.setLevel(quiet.level or logging.WARNING)
 
 
 class _Harmless(logging.Filter):

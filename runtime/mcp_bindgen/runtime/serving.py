@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 import anyio
 
 from .concurrency import end_process
-from .logs import FORMATS
+from .logs import FORMATS, LEVELS, write_to_stderr
 from .session.endpoint import all_served, all_servers, lifespans, serve
 from .session.server import Server
 from .transports.pipes import StdioServerTransport
@@ -38,6 +37,7 @@ def run(*served: Server | Provider, **options: Unpack[RunOptions]) -> None:
             - `allowed_hosts`: Allowed values of `Host` of HTTP requests, unless the command line says otherwise.
             - `allowed_origins`: Allowed origins of web pages, unless the command line says otherwise.
             - `log_format`: `text` or `json`.
+            - `log_level`: `debug`, `info`, `warning` or `error`.
 
     Raises:
         TypeError: There is no such option.
@@ -46,6 +46,8 @@ def run(*served: Server | Provider, **options: Unpack[RunOptions]) -> None:
     Command line:
         (nothing): standard input and output.
         --log-format json: Write the log as JSON, with a record for each HTTP request; by default `MCP_LOG_FORMAT`.
+        --log-level LEVEL: Write records of this level and above; by default `MCP_LOG_LEVEL`, else INFO for your own
+            loggers and WARNING for those of this package.
 
         Installed transports add further options, which `--help` lists; Streamable HTTP adds:
 
@@ -68,11 +70,12 @@ def run(*served: Server | Provider, **options: Unpack[RunOptions]) -> None:
     described = type(all_servers(servers)[-1]).__doc__ if has_options else None
     parser = argparse.ArgumentParser(prog=_program(), description=described)
     parser.add_argument("--log-format", choices=FORMATS, help="the format of the log on stderr [MCP_LOG_FORMAT]")
+    parser.add_argument("--log-level", choices=LEVELS, help="the lowest level of the log [MCP_LOG_LEVEL]")
     try:
         transports = _transports(parser) if has_options else ()
         chosen = parser.parse_args()
         options["log_format"] = chosen.log_format or options.get("log_format")
-        logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+        write_to_stderr(chosen.log_level or options.get("log_level"))
         if options["log_format"] or "MCP_LOG_FORMAT" in os.environ:
             from .log_format import use_format
 

@@ -18,7 +18,7 @@ ServerOptions = Annotated[
     typer.Argument(
         metavar="SERVER_OPTIONS",
         help="Options of servers: --http, --sse, --no-sessions, --store, --allowed-host, --allowed-origin, "
-        "--log-format. Without --http or --sse it serves stdio.",
+        "--log-format, --log-level. Without --http or --sse it serves stdio.",
     ),
 ]
 

@@ -139,6 +139,7 @@ class RunOptions(TypedDict, total=False):
     allowed_hosts: Collection[str] | None
     allowed_origins: Collection[str] | None
     log_format: str | None
+    log_level: str | None
 
 
 class TransportEntry(HasSchemes, Protocol):
