@@ -11,7 +11,7 @@ run(app)
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -39,15 +39,19 @@ from .serving import ContractServers, InProcess
 from .values import MOST_STEPS, TypeForm
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
     from mcp_bindgen.extensions.apps import AppOptions, Visibility
     from mcp_bindgen.extensions.tasks.service import Tasks
     from mcp_bindgen.extensions.tasks.tools import TaskOption
-    from mcp_bindgen.runtime.session.targets import Provider, RunOptions
+    from mcp_bindgen.runtime.session.targets import Provider, RunOptions, WebRoute
 
     from .changes import ChangeNotifier
     from .optional_features import Completion
 
 F = TypeVar("F", bound=Callable[..., Any])
+Web = TypeVar("Web", bound="Callable[[Request], Awaitable[Response] | Response]")
 Completes: TypeAlias = "Callable[[Completion], Returns[Sequence[str]]]"
 Dynamic: TypeAlias = Literal["tools", "prompts", "resources", "contents"]
 """Part of a server that can change while it runs: it declares `listChanged`, or `subscribe` for contents."""
@@ -211,7 +215,8 @@ class App(InProcess):
         self._rules: list[Rule] = []
         self._renamed: dict[str, str] = {}
         self._parents: list[tuple[App, str]] = []
-        self._parts: list[App] = []
+        self._parts: list[tuple[App, str]] = []
+        self._routes: list[WebRoute] = []
         self._served: ContractServers | None = None
         self._notifiers: list[ChangeNotifier] = []
         if tool_search:
@@ -441,6 +446,37 @@ class App(InProcess):
         for parent, prefix in self._parents:
             parent.updated(prefixed("resource", uri, prefix))
 
+    def route(
+        self, path: str, *, methods: Collection[str] = ("GET",), scopes: Collection[str] = (), public: bool = False
+    ) -> Callable[[Web], Web]:
+        """Answer HTTP requests beside the endpoint with a function: `@app.route("/hooks/paid", methods=["POST"])`.
+
+        The function takes a `Request` of Starlette and returns a `Response`; `request.state.lifespan` is the value of
+        the lifespan, and `request.user` the identity of the token. The checks of Host and Origin and the limits of the
+        endpoint apply. Over stdio there are no routes.
+
+        Args:
+            path: The path, with parameters as Starlette writes them: `/orders/{id:int}`. Below `mount`, it begins with
+                the prefix as its first part.
+            methods: The HTTP methods.
+            scopes: The scopes that the token of a request needs.
+            public: True if requests need no token where `auth=` verifies tokens.
+
+        Raises:
+            ValueError: A public route states scopes, or the app is served already.
+        """
+        if public and scopes:
+            raise ValueError(f"the route {path} is public, so requests have no scopes; remove scopes= or public=")
+        if self._served is not None:
+            raise ValueError(f"the route {path} is too late, clients are served; define it before")
+        from mcp_bindgen.runtime.session.targets import WebRoute  # few apps have routes
+
+        def mark(function: Web) -> Web:
+            self._routes.append(WebRoute(path, function, methods, scopes, public))
+            return function
+
+        return mark
+
     # --- composition ------------------------------------------------------------------------------------------
 
     def middleware(self, function: Middleware) -> Middleware:
@@ -474,13 +510,19 @@ class App(InProcess):
                 self.document.setdefault(place.member, [])
             for handler in app._contract.handlers[kind].values():
                 self._put(mounted(handler, self, prefix))
-        self._parts.append(app)
+        self._parts.append((app, prefix))
         if live:
             app._parents.append((self, prefix))
 
     def contained(self) -> list[App]:
         """Return the apps that are mounted in this app, directly or not."""
-        return [app for part in self._parts for app in (part, *part.contained())]
+        return [app for app, _ in self._placed()][1:]
+
+    def _placed(self, prefix: str = "") -> Iterator[tuple[App, str]]:
+        """Yield this app and the apps that are mounted in it, with the prefixes of their HTTP routes."""
+        yield self, prefix
+        for part, name in self._parts:
+            yield from part._placed(f"{prefix}/{name}" if name else prefix)
 
     def rename_tools(self, names: Mapping[str, str]) -> None:
         """Offer tools under other names, also tools that are added later: `{"find": "search_books"}`."""
@@ -616,6 +658,11 @@ class App(InProcess):
         self._served = found = ContractServers(
             self._contract, self, known, lambda: self._running(found), name, doc, info, instructions
         )
+        found.routes = [
+            route._replace(path=prefix + route.path, state=partial(found.states.get, app))
+            for app, prefix in self._placed()
+            for route in app._routes
+        ]
         for app in (self, *self.contained()):
             for line in app._advice:
                 log.warning("%s", line)
@@ -650,7 +697,7 @@ class App(InProcess):
     async def _living(self, states: dict[App, object]) -> AsyncGenerator[None]:
         """Run the lifespans of this app and of mounted apps."""
         async with self._lifespan() as states[self], AsyncExitStack() as stack:
-            for part in self._parts:
+            for part, _ in self._parts:
                 await stack.enter_async_context(part._living(states))
             yield
 

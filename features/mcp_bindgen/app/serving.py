@@ -22,7 +22,7 @@ from .handlers import BoundContract
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.tasks.service import Tasks
-    from mcp_bindgen.runtime.session.targets import Address, Auth, Served
+    from mcp_bindgen.runtime.session.targets import Address, Auth, Served, WebRoute
 
 
 class InProcess:
@@ -83,7 +83,10 @@ class ContractServers:
         states: App -> the value of its lifespan.
         own_tasks: The service that runs tools as tasks; `None` if no tool is a task.
         features: The features of the contract.
+        routes: HTTP routes beside the endpoint.
     """
+
+    routes: Sequence[WebRoute] = ()
 
     def __init__(
         self,

@@ -41,6 +41,7 @@ from .limits import LIMITS, Budgets, HttpLimits
 from .mirrored_headers import mirrored
 from .origin_policy import OriginPolicy
 from .request_log import RequestRecord
+from .routes import CALL, routed
 from .sessions import SESSION, HttpSessions, SessionRegistry, SessionStore, SharedByWorkers
 from .stateless import Sessionless, StatelessRequests, remembered
 
@@ -94,7 +95,7 @@ STEPS: Sequence[Step] = (mirrored, remembered)
 
 _MAX_HEADER_BYTES = 64 * 1024
 _CORS: dict[str, Any] = {
-    "allow_methods": ("GET", "HEAD", "POST", "DELETE"),
+    "allow_methods": ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
     "allow_headers": ("*",),  # arguments of tools have headers, too
     "allow_private_network": True,
     "expose_headers": ("Mcp-Session-Id", "WWW-Authenticate", "DPoP-Nonce", "Retry-After"),
@@ -206,22 +207,25 @@ class AsgiApp(ABC):
 
     Args:
         servers: The servers, at most one for each revision.
+        paths: The paths that the application answers.
         options: See `AppOptions`.
 
     Attributes:
         servers: The servers.
         intake: Reads the bodies of requests.
         probes: Answers `/healthz` and `/readyz`.
+        requests: Requests in flight that belong to no session.
         is_leaving: True once `leave` was called.
 
     Raises:
         ValueError: There is no server, or there are two for a revision, or a server needs scopes and there is no
-            `auth`, or a revision cannot be served.
+            `auth`, or a revision or an HTTP route cannot be served.
     """
 
     def __init__(
         self,
         servers: Sequence[Server | Provider],
+        paths: Sequence[str],
         *,
         revisions: Sequence[str] | None = None,
         allowed_hosts: Collection[str] | None = None,
@@ -249,6 +253,13 @@ class AsgiApp(ABC):
             self._served, revisions, has_sessions=sessions, workers=workers, steps=STEPS, access_policy=auth
         )
         self.intake: Intake = Intake(self.endpoint, limits)
+        limit, of_principal = limits.requests, limits.requests_of_principal
+        self.requests: Budgets = Budgets(limit, of_principal, "too many requests{} are in flight")
+        metadata = None if auth is None else auth.metadata_path
+        taken = [*paths, HEALTHZ, READYZ, *([] if metadata is None else [metadata])]
+        routes = [route for one in self._served for route in one.routes]
+        found = routed(self, routes, taken, has_tokens=auth is not None) if routes else []
+        self._router = Router(found, redirect_slashes=False, default=self._handled) if found else None
         self.probes: Probes = Probes(lambda: not self.is_leaving)
 
     @abstractmethod
@@ -328,8 +339,11 @@ class AsgiApp(ABC):
                     raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
                 headers = [(b"cache-control", b"max-age=300"), (b"vary", b"Origin")]
                 await call.respond(200, self.auth.metadata(), headers=headers)
-            else:
+            elif self._router is None or (call.path == "/" and scope.get("root_path")):
                 await self.handle(call)
+            else:
+                scope[CALL] = call
+                await self._router(scope, call.receive, call.send)
         except InsufficientScope as missing:
             assert self.auth is not None
             await call.refuse(HttpError(403, missing, *self.auth.challenge(missing)))
@@ -348,6 +362,9 @@ class AsgiApp(ABC):
         finally:
             if call.counted_bytes:
                 self.intake.release(call)
+
+    async def _handled(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.handle(scope[CALL])
 
     async def authenticate(self, call: HttpCall) -> None:
         """Verify the token of a request before its body is read, where tokens are verified; raises `HttpError`."""
@@ -400,14 +417,13 @@ class HttpApp(AsgiApp):
         if store is not None and not sessions:
             raise ValueError("a store is for sessions: leave it out, or sessions=False")
         workers = store.workers() if isinstance(store, SharedByWorkers) else None
-        super().__init__(servers, sessions=sessions, workers=workers, **options)
+        super().__init__(servers, [path], sessions=sessions, workers=workers, **options)
         self._path = path
         endpoint, limits = self.endpoint, self.limits
         served = [dispatcher.revision for dispatcher in endpoint.dispatchers.values()]
         self._stateless = {revision.name.encode(): revision for revision in served if revision.era.is_stateless}
         self._newest = next(iter(self._stateless.values()), None)
         self._is_modern = len(self._stateless) == len(served)
-        self._requests = Budgets(limits.requests, limits.requests_of_principal, "too many requests{} are in flight")
         can_store = store.ready if isinstance(store, RemoteStore) else None
         self.probes: Probes = Probes(lambda: not self.is_leaving, can_store)
         self._registry: SessionRegistry | None = None
@@ -456,7 +472,7 @@ class HttpApp(AsgiApp):
             await self._sessions.post(call, body, session)
             return
         requester = self._requester if is_stateless or self._sessionless is None else self._sessionless
-        budget = self._requests.all if call.principal is None else self._requests.of(call.principal)
+        budget = self.requests.all if call.principal is None else self.requests.of(call.principal)
         budget.take()
         try:
             await requester.post(call, body)

@@ -38,6 +38,15 @@ class Intake:
         self._arriving: dict[HttpCall, asyncio.Timeout] = {}
 
     async def read(self, call: HttpCall) -> bytes:
+        """Read the whole body of a message, as `whole` does; raises `HttpError` also for too many values."""
+        body = await self.whole(call)
+        if len(body) > _SMALL and has_more_values(body, self._limits.values):
+            raise HttpError(413, f"a message has at most {self._limits.values} JSON values")
+        if call.record is not None:
+            call.record.read(body)
+        return body
+
+    async def whole(self, call: HttpCall) -> bytes:
         """Read a whole body; it counts until it is released.
 
         Raises:
@@ -49,13 +58,8 @@ class Intake:
             raise HttpError(413, f"a message has at most {self._limits.message} bytes")
         found, rest = first_step(self._collect(call))
         body: bytes = found if rest is None else await self._wait(call, rest)
-        if len(body) <= _SMALL:
-            if call.counted_bytes:
-                self.release(call)
-        elif has_more_values(body, self._limits.values):
-            raise HttpError(413, f"a message has at most {self._limits.values} JSON values")
-        if call.record is not None:
-            call.record.read(body)
+        if len(body) <= _SMALL and call.counted_bytes:
+            self.release(call)
         return body
 
     def release(self, call: HttpCall) -> None:

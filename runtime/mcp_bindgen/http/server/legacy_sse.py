@@ -80,7 +80,7 @@ class SseApp(AsgiApp):
         messages: str = "/messages",
         **options: Unpack[AppOptions],
     ) -> None:
-        super().__init__(servers, **options)
+        super().__init__(servers, [path, messages], **options)
         self._path, self._messages = path, messages
         self._registry = SessionRegistry(self.endpoint, SessionStore(None), self.limits, has_one_stream=True)
         self._clients: dict[str, _Client] = {}

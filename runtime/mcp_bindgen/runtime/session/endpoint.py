@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..protocol.bridging import BridgedServer
     from .broadcasts import Workers
     from .rounds import RequestStateSigner
-    from .targets import Provider, Served
+    from .targets import Provider, Served, WebRoute
 
 
 class Servers:
@@ -36,7 +36,12 @@ class Servers:
 
     Args:
         servers: The servers.
+
+    Attributes:
+        routes: They have none.
     """
+
+    routes: Sequence[WebRoute] = ()
 
     def __init__(self, *servers: Server) -> None:
         self._servers = servers

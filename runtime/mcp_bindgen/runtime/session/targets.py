@@ -103,8 +103,33 @@ class ConnectOptions(TypedDict, total=False):
     stderr: Stderr
 
 
+class WebRoute(NamedTuple):
+    """HTTP route of a provider beside its endpoint.
+
+    Attributes:
+        path: The path, with parameters as Starlette writes them: `/orders/{id:int}`.
+        function: Answers a request, both of Starlette.
+        methods: The HTTP methods.
+        scopes: The scopes that the token of a request needs.
+        is_public: True if requests need no token.
+        state: Returns the value of the provider's lifespan.
+    """
+
+    path: str
+    function: Callable[..., Any]
+    methods: Collection[str]
+    scopes: Collection[str]
+    is_public: bool
+    state: Callable[[], object] = lambda: None
+
+
 class Served(Protocol):
     """Servers for one endpoint, at most one for each revision, which are made when they are needed."""
+
+    @property
+    def routes(self) -> Sequence[WebRoute]:
+        """HTTP routes beside the endpoint."""
+        ...
 
     def served(self) -> Served:
         """Return this object."""
