@@ -15,7 +15,7 @@ import anyio
 import pytest
 from pydantic import Field
 
-from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
+from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.app import (
     App,
     BadFunction,
@@ -23,6 +23,7 @@ from mcp_bindgen.app import (
     Completion,
     Context,
     Depends,
+    IconLike,
     Image,
     Next,
     ResourceNotFound,
@@ -665,6 +666,53 @@ async def test_tools_support_options_methods_and_content_by_return_type(package:
         assert [block.type for block in (await client.call_tool("report", {})).content] == ["text", "image"]
         assert "arguments.size: wanted integer or string" in await text_of(client, "union", size=[1])
         assert "'siez' is unknown; did you mean 'size'?" in await text_of(client, "union", size=1, siez=2)
+
+
+# --- icons and website ----------------------------------------------------------------------------------------
+
+
+async def test_an_app_introduces_itself_with_icons_and_a_website_where_the_revision_has_them(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "b").write_bytes(PNG)
+    wire = {"src": "https://example.org/c", "sizes": ["48x48"]}
+    data = {"src": "data:image/png;base64,iVBORw0KGgo=", "mimeType": "image/png"}
+    icons: list[IconLike] = [
+        tmp_path / "a.png",
+        str(tmp_path / "b"),
+        "https://example.org/i.svg?v=2",
+        "https://example.org/i",
+        wire,
+    ]
+    expected = [
+        *(data, data, {"src": "https://example.org/i.svg?v=2", "mimeType": "image/svg+xml"}),
+        *({"src": "https://example.org/i"}, wire),
+    ]
+    app = App("shown", title="Shown", icons=icons, website="https://example.org")
+    app.add_tool(silent_picture, icons=data["src"])
+    both = {"icons": expected, "websiteUrl": "https://example.org"}
+    cases: list[tuple[Any, dict[str, Any]]] = [
+        (v2024_11_05, {}),
+        (v2025_06_18, {"title": "Shown"}),
+        (v2025_11_25, {"title": "Shown", **both}),
+        (v2026_07_28, {"title": "Shown", **both}),
+    ]
+    for package, more in cases:
+        async with connected(package.Client(), app) as client:
+            assert client.server_info.model_dump() == {"name": "shown", "version": "0", **more}
+            (tool,) = [one.model_dump() async for one in client.iter_tools()]
+            assert tool["icons"] == [data]
+    plain = App("plain", icons=[], website=None)
+    assert plain.document["serverInfo"] == {"name": "plain", "version": "0"}
+    assert App("one", icons=tmp_path / "a.png").document["serverInfo"]["icons"] == [data]
+
+
+def silent_picture() -> None:
+    """Draw nothing."""
+
+
+def test_an_icon_that_cannot_be_read_is_reported_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the icon .*none\.png: No such file or directory; name an image, or its URL"):
+        App("x", icons=tmp_path / "none.png")
 
 
 # --- mistakes that a signature does not show -------------------------------------------------------------------

@@ -40,5 +40,6 @@ from .values import MOST_STEPS as MOST_STEPS
 from .values import Absent as Absent
 from .values import Audio as Audio
 from .values import File as File
+from .values import IconLike as IconLike
 from .values import Image as Image
 from .values import Model as Model

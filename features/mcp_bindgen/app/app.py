@@ -36,7 +36,7 @@ from .features import UPDATED, ArgumentErrors, Lifespan
 from .functions import Function, FunctionHandler
 from .handlers import TASK_MARK, BoundContract, BoundHandler, HandlerSpec, Rule, mounted, prefixed, renamed
 from .serving import ContractServers, InProcess
-from .values import MOST_STEPS, TypeForm
+from .values import MOST_STEPS, IconLike, TypeForm, icons_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -84,7 +84,7 @@ class EntryOptions(TypedDict, total=False):
         description: Its description for models; by default the docstring.
         scopes: The scopes that the token of a caller needs, if the server verifies tokens.
         tags: Tags by which `App.enable` and `App.disable` select it; clients do not see them.
-        icons: Its icons in wire form: `[{"src": "https://example.org/icon.png", "mimeType": "image/png"}]`.
+        icons: Its icons, each a URL, the path of an image, or the wire form: see `IconLike`.
         timeout: Seconds that a call may take, the time for questions to the user included.
     """
 
@@ -93,7 +93,7 @@ class EntryOptions(TypedDict, total=False):
     description: str | None
     scopes: Sequence[str]
     tags: Collection[str]
-    icons: Sequence[Mapping[str, Any]]
+    icons: IconLike | Iterable[IconLike]
     timeout: float | None
 
 
@@ -159,6 +159,9 @@ class App(InProcess):
         version: Its version.
         title: Its name for display.
         instructions: Advice to models on its use.
+        icons: Its icons, each a URL, the path of an image, or the wire form: see `IconLike`. They and the website are
+            left out in revisions without them.
+        website: The URL of its website.
         dynamic: The parts that may change while clients are connected: the lists of `tools`, `prompts` or `resources`,
             and the `contents` of resources, to which clients then can subscribe. Only these are declared to clients.
         lifespan: Starts and stops the resources of the functions: a context manager function without arguments. The
@@ -177,6 +180,7 @@ class App(InProcess):
 
     Raises:
         ImportError: `mcp-bindgen[app]` is not installed.
+        ValueError: An icon cannot be read.
     """
 
     def __init__(
@@ -186,6 +190,8 @@ class App(InProcess):
         version: str = "0",
         title: str | None = None,
         instructions: str | None = None,
+        icons: IconLike | Iterable[IconLike] = (),
+        website: str | None = None,
         dynamic: Collection[Dynamic] = (),
         lifespan: Lifespan = nullcontext,
         revisions: Sequence[ModuleType] | None = None,
@@ -196,7 +202,8 @@ class App(InProcess):
         tool_search: bool = False,
         debug: bool = sys.flags.dev_mode,
     ) -> None:
-        info = {"name": name, "version": version, **({} if title is None else {"title": title})}
+        stated = {"title": title, "websiteUrl": website, "icons": icons_of(icons) or None}
+        info = {"name": name, "version": version, **{one: value for one, value in stated.items() if value is not None}}
         advice = {} if instructions is None else {"instructions": instructions}
         empty: dict[str, Any] = {"resources" if one == "contents" else one: [] for one in dynamic}
         announces = {_CHANGED[one] for one in dynamic}
@@ -591,6 +598,8 @@ class App(InProcess):
         self._advice += function.advice
         spec, entry = made
         given = {_MEMBERS[name]: value for name, value in options.items() if name in _MEMBERS}
+        if given.get("icons"):
+            given["icons"] = icons_of(cast("Iterable[IconLike]", given["icons"]))
         more = {name: given[name] for name in _MEMBERS.values() if given.get(name, ()) not in (None, ())}
         tags: Any = options.get("tags", ())
         timeout: Any = options.get("timeout")

@@ -9,7 +9,9 @@ from functools import cache
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from mcp_bindgen.runtime.bindings import installed_revisions
 from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.model.base import wire_fields
 from mcp_bindgen.runtime.protocol.revision import KnownRevision
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.endpoint import serve
@@ -147,13 +149,21 @@ class ContractServers:
             server: Feature = _server_class(self._name, self._doc, package, base, self.features)()
             server.contract, server.package, server.packages = self._contract, package, self._packages
             server.states = self.states
-            server.info = package.types.Implementation.model_validate(self._info)
+            server.info = package.types.Implementation.model_validate(self._info_in(package))
             server.instructions, server.announces = self._instructions, self._contract.announces
             server.argument_errors, server.hide_errors = self._settings.argument_errors, self._settings.hide_errors
             server.has_tasks_elsewhere = self.has_tasks and revision not in self._extended
             server.own_tasks = self.own_tasks
             self.made[revision] = server
         return self.made[revision]
+
+    def _info_in(self, package: ModuleType) -> dict[str, Any]:
+        """Return the introduction of a revision's server, without the members that only a later revision has."""
+        later = self._info.keys() - wire_fields(package.types.Implementation)
+        if later:
+            newest = max(installed_revisions().values(), key=lambda one: one.rank).bindings
+            later &= wire_fields(newest.types.Implementation).keys()
+        return {name: value for name, value in self._info.items() if name not in later}
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mimetypes
 import re
 from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from inspect import formatannotation
@@ -126,6 +127,32 @@ class Audio(File):
     """A sound as the content of a result; see `File`."""
 
     kind = "audio"
+
+
+IconLike: TypeAlias = str | PathLike[str] | Mapping[str, Any]
+"""An icon: the URL or the path of an image, or its wire form, `{"src": ..., "mimeType": ..., "sizes": [...]}`."""
+
+
+def icons_of(given: IconLike | Iterable[IconLike]) -> list[Mapping[str, Any]]:
+    """Return icons in wire form: URLs with the MIME type of their suffix, files as data URIs.
+
+    Raises:
+        ValueError: A file cannot be read.
+    """
+    return [_icon(one) for one in ([given] if isinstance(given, str | PathLike | Mapping) else given)]
+
+
+def _icon(given: IconLike) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
+        return given
+    if isinstance(given, str) and given.startswith(("https:", "http:", "data:")):
+        kind = mimetypes.guess_type(given.partition("?")[0])[0]
+        return {"src": given, **({} if kind is None else {"mimeType": kind})}
+    try:
+        block = Image(given).block()
+    except OSError as error:
+        raise ValueError(f"the icon {given}: {error.strerror}; name an image, or its URL") from None
+    return {"src": f"data:{block['mimeType']};base64,{block['data']}", "mimeType": block["mimeType"]}
 
 
 def mime_type_of(data: bytes) -> str:
