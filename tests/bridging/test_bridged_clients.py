@@ -84,6 +84,8 @@ def make_server(revision: str) -> Any:
                 text = (content[0] if isinstance(content, list) else content).text
             elif params.name == "roots":
                 text = (await self._ask(ctx, "roots/list", None)).roots[0].uri
+            elif params.name == "modes":
+                text = " ".join(sorted(ctx.peer_capabilities["elicitation"]))
             else:
                 await ctx.progress(1, 2)
                 await ctx.log("info", "at work")
@@ -187,7 +189,7 @@ async def test_client_handlers_answer_servers_of_every_revision(home: str, wire:
     async with bridged(home, wire) as (client, _, _):
         expected = {"sample": "sampled", "roots": "file:///home"}
         if min(home, wire) >= "2025-06-18":
-            expected["ask"] = "Ada"
+            expected |= {"ask": "Ada", "modes": "form url" if home >= NEW else ""}  # the first offer is in our revision
         for name, text in expected.items():
             assert (await client.call_tool(name)).content[0].text == text
 

@@ -4,7 +4,7 @@
 """Server for MCP 2025-06-18, and the context of its requests."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal, overload
+from typing import Any, ClassVar, Literal, overload
 
 from mcp_bindgen.runtime.abi import Context as BaseContext
 from mcp_bindgen.runtime.abi import Json, MethodNotFound, RequestMethod, Returns
@@ -19,6 +19,13 @@ class Context(BaseContext):
 
     Handlers of a `Client` take `mcp_bindgen.runtime.Context`.
     """
+
+    question_methods: ClassVar[Mapping[type, RequestMethod[Any, Any, Any]]] = {
+        types.ElicitRequestParams: methods.ELICIT,
+        types.ListRootsRequestParams: methods.LIST_ROOTS,
+        types.CreateMessageRequestParams: methods.CREATE_MESSAGE,
+    }
+    """Class of params -> the method of the question, for `ask_params`."""
 
     async def elicit(
         self, message: str, requested_schema: types.ElicitRequestParamsRequestedSchema
@@ -185,14 +192,7 @@ class Context(BaseContext):
             key: Name of the question, unique in the handler and equal in each run.
             params: Params of the question; their class selects the method.
         """
-        return await self.ask_by(key, _QUESTIONS[type(params)], params)
-
-
-_QUESTIONS: Final[Mapping[type, RequestMethod[Any, Any, Any]]] = {
-    types.ElicitRequestParams: methods.ELICIT,
-    types.ListRootsRequestParams: methods.LIST_ROOTS,
-    types.CreateMessageRequestParams: methods.CREATE_MESSAGE,
-}
+        return await super().ask_params(key, params)
 
 
 class Server(BaseServer):

@@ -357,7 +357,8 @@ class Client(BaseClient):
     ) -> Returns[types.ElicitResult | types.CreateTaskResult]:
         """Return the user's answer to `params.message`, or the action `decline` or `cancel`.
 
-        Called for `elicitation/create`; overriding it declares the capability `elicitation`.
+        Called for `elicitation/create`; overriding it declares the capability `elicitation` with
+        `elicitation.form` and `elicitation.url`.
         """
         raise MethodNotFound(methods.ELICIT.name)
 

@@ -240,7 +240,7 @@ class Client(BaseClient):
         """Return the user's answer to `params.message`, or the action `decline` or `cancel`.
 
         Called for `elicitation/create` inside of a result, which is no message of its own; overriding
-        it declares the capability `elicitation`.
+        it declares the capability `elicitation` with `elicitation.form` and `elicitation.url`.
         """
         raise MethodNotFound(methods.ELICIT.name)
 

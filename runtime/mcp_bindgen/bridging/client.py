@@ -237,8 +237,12 @@ def _wire_client_class(bridge: ClientBridge, native: type[Client], home_name: Ca
     """Make the class of a wire client: it handles the same messages as its client."""
     home, ours, dispatcher = bridge.home, bridge.home.dispatcher.extended(type(bridge.home)), native.dispatcher
 
+    needs = (need for method in dispatcher.revision.methods.values() for need in method.needs)
+    with_modes = {need.capability[1] for need in needs if need.is_mode}
+
     def extra_capabilities(self: Client) -> Mapping[str, Any]:
-        return home.extra_capabilities()
+        modes = {name: one for name, one in declared(home, ours).items() if name in with_modes}
+        return {**home.extra_capabilities(), **modes}
 
     guard = property(lambda _: home.guard)  # it compares entries as the server sends them
     members: dict[str, Any] = {"extra_capabilities": extra_capabilities, "guard": guard}

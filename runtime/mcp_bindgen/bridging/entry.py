@@ -14,6 +14,7 @@ from mcp_bindgen.user_bindings import install as install  # part of the entry po
 from .chain import distances, missed, package_name
 from .client import ClientBridges
 from .server import BridgedServer
+from .server import asking as asking  # part of the entry point
 
 
 def plan(own: Sequence[KnownRevision], revisions: Collection[str] | None) -> dict[str, tuple[KnownRevision, str]]:

@@ -494,6 +494,154 @@ async def test_a_client_refuses_requests_without_a_declared_capability(
         assert not asked
 
 
+# --- visits, and params of other revisions ---------------------------------------------------------------------
+
+PAGE = "https://shop.example/pay"
+LACKING = {
+    **dict.fromkeys(["2024-11-05", "2025-03-26", "2025-06-18"], "'elicitation.url', which MCP {} does not have"),
+    **dict.fromkeys(BOTH, "'elicitation.url', which the client did not declare"),
+}
+
+
+async def visit(ctx: Any) -> str:
+    """Ask for a visit, and say that it is over."""
+    await ctx.ask_url("Pay.", PAGE, id="pay-7")
+    await ctx.url_completed("pay-7")
+    return "paid"
+
+
+@every
+async def test_a_page_is_shown_in_the_way_of_every_revision(revision: str) -> None:
+    if revision in BOTH:
+        asked, text = await conversation(revision, visit, [{"action": "accept"}])
+        own = {"elicitationId": "pay-7"} if revision == LATEST else {}
+        assert (asked, text) == ([{"mode": "url", "message": "Pay.", "url": PAGE, **own}], "'paid'")
+        for action, verb in (("decline", "declined"), ("cancel", "cancelled")):
+            _, text = await conversation(revision, visit, [{"action": action}])
+            assert text == f"NotAnswered: the question 'Pay.' was {verb}"
+        asked, _ = await conversation(revision, lambda ctx: ctx.ask_url("Pay.", PAGE), [{"action": "accept"}])
+        assert asked[0].get("elicitationId", "new") not in ("", "pay-7")
+    asked, text = await conversation(revision, visit, declares=revision not in BOTH)
+    lacking = LACKING[revision].format(revision)
+    assert (asked, text) == ([], f"CapabilityMissing: elicitation/create needs the capability {lacking}")
+
+
+async def test_a_client_hears_that_a_visit_is_over() -> None:
+    package, heard = bindings(LATEST), list[str]()
+
+    class Home(package.Client):  # type: ignore[misc, name-defined]
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            return package.types.ElicitResult(action="accept")
+
+        async def on_elicitation_complete(self, params: Any, ctx: Any) -> None:
+            heard.append(params.elicitation_id)
+
+    class Shop(package.Server):  # type: ignore[misc, name-defined]
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            return package.types.CallToolResult(content=[package.types.TextContent(text=await visit(ctx))])
+
+    async with connected(Home(), Shop()) as connection:
+        assert (await connection.client.call_tool("pay")).content[0].text == "paid"
+        await until(lambda: heard == ["pay-7"])
+
+
+def form_of(revision: str) -> Any:
+    """Return params of a form with a choice, in the types of a revision."""
+    types: Any = bindings(revision).types
+    kind = types.ElicitRequestParams if revision == "2025-06-18" else types.ElicitRequestFormParams
+    colour = {"type": "string", "enum": ["r", "b"]}
+    schema = {"type": "object", "properties": {"colour": colour}, "required": ["colour"]}
+    return kind.model_validate({"message": "Which?", "requestedSchema": schema})
+
+
+@pytest.mark.full
+@every
+@pytest.mark.parametrize("theirs", ASKING)
+async def test_params_of_any_revision_ask_clients_of_every_revision(revision: str, theirs: str) -> None:
+    async def handler(ctx: Any) -> Any:
+        return await ctx.ask_params("colour", form_of(theirs))
+
+    asked, text = await conversation(revision, handler, [accepting(colour="b")])
+    if revision not in ASKING:
+        assert (asked, text.partition(":")[0]) == ([], "CapabilityMissing")
+        return
+    assert asked[0]["requestedSchema"]["properties"] == {"colour": {"type": "string", "enum": ["r", "b"]}}
+    assert text == repr(bindings(theirs).types.ElicitResult.model_validate(accepting(colour="b")))
+    _, text = await conversation(revision, handler, [accepting(colour="x")])
+    assert text.startswith("NotAnswered: the question 'Which?' has an invalid answer: colour: ")
+
+
+@pytest.mark.full
+@every
+@pytest.mark.parametrize("theirs", EVERY)
+async def test_models_and_roots_are_asked_with_params_of_any_revision(revision: str, theirs: str) -> None:
+    types: Any = bindings(theirs).types
+    kind = types.RequestParams if theirs == LATEST else types.ListRootsRequestParams
+
+    async def handler(ctx: Any) -> Any:
+        message = {"role": "user", "content": {"type": "text", "text": "Hi"}}
+        wanted = types.CreateMessageRequestParams.model_validate({"messages": [message], "maxTokens": 9})
+        wrote, roots = await ctx.ask_params("wish", wanted), await ctx.ask_params("roots", kind())
+        return [
+            type(wrote) is types.CreateMessageResult,
+            wrote.content.text,
+            roots.roots[0] == types.Root(uri="file:///a"),
+        ]
+
+    wrote = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "hm"}}
+    asked, text = await conversation(revision, handler, [wrote, {"roots": [{"uri": "file:///a"}]}])
+    assert text == "[True, 'hm', True]"
+    assert asked[0]["messages"][0]["role"] == "user"
+
+
+@every
+async def test_params_that_ask_nothing_are_refused_with_those_that_do(revision: str) -> None:
+    for params in (object(), bindings(LATEST).types.Annotations(), {"message": "Who?"}):
+
+        async def handler(ctx: Any, params: Any = params) -> Any:
+            return await ctx.ask_params("x", params)
+
+        _, text = await conversation(revision, handler)
+        name = type(params).__name__
+        assert text.startswith(f"TypeError: {name} is not the type of a question's params; use ")
+        assert " or CreateMessageRequestParams" in text
+
+
+@pytest.mark.parametrize(
+    ("extra", "declared"),
+    [
+        ({}, {"form": {}, "url": {}}),
+        ({"sampling": {"tools": {}}}, {"form": {}, "url": {}}),
+        ({"elicitation": {"form": {}}}, {"form": {}}),
+        ({"elicitation": {"url": {}}}, {"url": {}}),
+        ({"elicitation": {}}, {}),
+    ],
+)
+@pytest.mark.parametrize("revision", ASKING)
+@pytest.mark.parametrize("theirs", ASKING)
+async def test_a_handler_declares_all_modes_unless_the_client_states_some(
+    revision: str, theirs: str, extra: Any, declared: Any
+) -> None:
+    seen, (ours, server) = list[Any](), map(bindings, (revision, theirs))
+
+    class Seeing(server.Server):  # type: ignore[misc, name-defined]
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            seen.append(ctx.peer_capabilities.get("elicitation"))
+            return server.types.CallToolResult(content=[])
+
+    class Home(ours.Client):  # type: ignore[misc, name-defined]
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            raise NotImplementedError
+
+        def extra_capabilities(self) -> Any:
+            return extra
+
+    async with connected(Home(), Seeing()) as connection:
+        await connection.client.call_tool("x")
+    is_bound_to_forms = revision == "2025-06-18" and "elicitation" not in extra
+    assert seen == [{} if is_bound_to_forms else declared]
+
+
 async def test_a_client_refuses_requests_for_input_that_it_did_not_declare() -> None:
     client, asked = made_client(STATELESS, {"elicitation": {"form": {}}})
     fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

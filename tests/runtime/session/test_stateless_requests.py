@@ -610,7 +610,7 @@ async def test_a_client_sends_its_info_and_capabilities_with_every_request() -> 
         for message in connection.ours.sent:
             meta = message["params"]["_meta"]
             assert (meta[VERSION], meta[CLIENT_INFO]) == (STATELESS, {"name": "person", "version": "2"})
-            assert meta[CLIENT_CAPABILITIES] == {"elicitation": {}}
+            assert meta[CLIENT_CAPABILITIES] == {"elicitation": {"form": {}, "url": {}}}
     assert seen == [0.1, 1.0]
 
 

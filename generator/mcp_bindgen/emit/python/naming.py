@@ -27,7 +27,7 @@ _ATTRIBUTES = frozenset({*dir(BaseModel), *dir(type(BaseModel))})
 
 _FIELDS = _ATTRIBUTES | _ANNOTATIONS | {"self", "typing"}
 _ARGUMENTS = frozenset({"self"}) | _MODULES | _ANNOTATIONS
-_GENERATED = frozenset({"adds", "ask_params"})
+_GENERATED = frozenset({"adds", "ask_params", "question_methods"})
 """The names that generated classes have themselves, beside those of methods."""
 
 _TABLES = frozenset({"METHODS", "FLAGS"})

@@ -131,7 +131,9 @@ def _handler_doc(method: Method, receiver: Sender) -> str:
     place = " inside of a result, which is no message of its own" if method.carrier == "embedded" else ""
     facts = [f"called for `{method.name}`{place}"]
     if capability.startswith(f"{receiver}.") and method.kind == "request":
-        facts.append(f"overriding it declares the capability `{_path(capability)}`")
+        modes = dict.fromkeys(need.capability for need in method.needs if need.values and not need.tolerated)
+        with_modes = f" with {' and '.join(f'`{_path(one)}`' for one in sorted(modes))}" if modes else ""
+        facts.append(f"overriding it declares the capability `{_path(capability)}`{with_modes}")
     if method.origin:
         facts.append(_declared(method))
         if method.setting:

@@ -98,6 +98,9 @@ class Bridging(Protocol):
         """Return a server as a server of another revision."""
         ...
 
+    def asking(self, home: Revision, wire: Revision) -> Any:
+        """Return the class of contexts that ask a client of one revision in the types of another one."""
+
     def log_losses(self, servers: Sequence[Any]) -> None:
         """Log the losses of the clients of each bridged server among these."""
 
@@ -129,6 +132,14 @@ def bridged(server: Any, revision: KnownRevision) -> BridgedServer:
     bridges = BRIDGING.only()
     assert bridges is not None
     return bridges.bridged(server, revision)
+
+
+def asking(home: Revision, wire: Revision) -> Any:
+    """Return contexts that ask a client of `wire` in the types of `home`; raise `TypeError` without conversion."""
+    bridges = BRIDGING.only()
+    if bridges is None:
+        raise TypeError(f"the params are of MCP {home}, the client speaks {wire}; {MISSING}")
+    return bridges.asking(home, wire)
 
 
 def log_losses(servers: Sequence[Any]) -> None:

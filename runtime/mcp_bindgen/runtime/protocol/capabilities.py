@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ..model.json_types import is_object
@@ -41,7 +42,10 @@ class Side:
             cls.extensions = _checked_extensions(cls, cls.dispatcher)
 
     def extra_capabilities(self) -> Mapping[str, Any]:
-        """Return capabilities to declare beside those of the handlers, in wire form."""
+        """Return capabilities to declare beside those of the handlers, in wire form.
+
+        A capability with modes replaces that of its handler: `{"elicitation": {"form": {}}}` declares no other mode.
+        """
         return {}
 
 
@@ -75,7 +79,8 @@ def declared(target: Side, dispatcher: Dispatcher, extensions: Mapping[str, Any]
         ProtocolError: The settings that it states of an extension are not valid.
     """
     offered = dispatcher.offered(target)
-    found = merge(declare(dispatcher.role, dispatcher.revision, offered, target.announces), target.extra_capabilities())
+    extra = target.extra_capabilities()
+    found = merge(declare(dispatcher.role, dispatcher.revision, offered, target.announces, extra), extra)
     role, stated = dispatcher.role, target.extension_settings
     own = {one.id: one.declared(role, stated.get(one.id, {}), offered) for one in dispatcher.extensions}
     if extensions and "extensions" in dispatcher.revision.types.ClientCapabilities.model_fields:
@@ -84,18 +89,25 @@ def declared(target: Side, dispatcher: Dispatcher, extensions: Mapping[str, Any]
 
 
 def declare(
-    role: Role, revision: Revision, offered: Iterable[str], announced: Collection[str] | None = None
+    role: Role,
+    revision: Revision,
+    offered: Iterable[str],
+    announced: Collection[str] | None = None,
+    extra: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Derive the capabilities of a side from the methods that it handles.
 
-    A method that the other side sends needs a capability of ours. Announcing a change of something that is offered is
-    possible, unless the other side has to ask for it with a request, or `announced` lists other notifications only.
+    A method that the other side sends needs a capability of ours. So does each of its modes, unless `extra` states the
+    modes. Announcing a change of something that is offered is possible, unless the other side has to ask for it
+    with a request, or `announced` lists other notifications only.
     Every server can log, because the runtime sees to it.
     """
     other, log = OTHER_ROLE[role], revision.log
     paths = [log.capabilities[role]] if log is not None and role in log.capabilities else []
     handled = [revision.methods[name] for name in sorted(set(offered)) if name in revision.methods]
     paths += [path for method in handled if (path := method.capabilities.get(other, ("",)))[0] == role]
+    modes = (need.capability for method in handled for need in method.needs if need.is_mode)
+    paths += [path for path in modes if path[0] == role and not is_declared(extra, *path[1:-1])]
     features = {path[1] for path in paths}
     requested = {method.capabilities.get(other) for method in revision.methods.values() if method.kind == "request"}
     for method in revision.methods.values():
@@ -151,7 +163,8 @@ def missing(
         return None if method.setting is None or is_declared(declared, *setting) else setting
     path = method.capabilities.get(role)
     if path is not None and method is not revision.log and not is_declared(declared, *path):
-        return path  # a server that has nothing to log to drops the message
+        arising = (need.capability for need in method.needs if not need.implied and need.arises(params))
+        return next(arising, path)  # a server that has nothing to log to drops the message
     return unmet(method, declared, params) if method.needs else None
 
 

@@ -28,6 +28,7 @@ UNSUBSCRIBE = "resources/unsubscribe"
 ELICIT = "elicitation/create"
 SAMPLE = "sampling/createMessage"
 LIST_ROOTS = "roots/list"
+ELICITATION_COMPLETE = "notifications/elicitation/complete"
 UPDATED = "notifications/resources/updated"
 PROGRESS = "notifications/progress"
 
@@ -114,6 +115,11 @@ class Need:
     values: tuple[Any, ...] = ()
     tolerated: bool = False
     implied: bool = False
+
+    @property
+    def is_mode(self) -> bool:
+        """True if the field selects a mode of the request, so that its handler has to know the mode."""
+        return bool(self.values) and not self.tolerated
 
     def arises(self, params: object) -> bool:
         """Return whether typed params need the capability."""

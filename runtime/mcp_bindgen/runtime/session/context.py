@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from anyio import CapacityLimiter
 from pydantic import BaseModel
@@ -15,10 +15,11 @@ from ..protocol import jsonrpc
 from ..protocol.access import Identity, RequestOrigin
 from ..protocol.capabilities import missing
 from ..protocol.envelope import RequestId, invalid_answer
-from ..protocol.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
+from ..protocol.errors import CapabilityMissing, ConnectionClosed, NotAnswered, UnexpectedAnswer
 from ..protocol.extension import Extension
 from ..protocol.methods import (
     ELICIT,
+    ELICITATION_COMPLETE,
     LIST_ROOTS,
     OTHER_ROLE,
     SAMPLE,
@@ -155,8 +156,10 @@ class Context(Caller):
         identity: Verified token of the request; `None` where requests carry no tokens.
         request_id: Id of the request; `None` for a notification.
         negotiated: Agreement that the request counts on, if known.
+        question_methods: Class of params -> the method of the question, in the revision of the handler.
     """
 
+    question_methods: ClassVar[Mapping[type, RequestMethod[Any, Any, Any]]] = {}
     _token: Any = None
     _reached: float | None = None
 
@@ -328,6 +331,36 @@ class Context(Caller):
         answer = await self.ask_by(self._once(key or message), method, form.params(method, message, self.revision))
         return form.read(message, answer)
 
+    async def ask_url(self, message: str, url: str, *, key: str | None = None, id: str | None = None) -> None:
+        """Ask the user to visit a page, in the way of the spoken revision; for secrets, logins and payments.
+
+        The client shows the address, and opens it if the user agrees. This returns when the user has agreed, which may
+        be before the end of the visit. In a stateless revision the handler ends here, and runs again, as for `ask`.
+
+        Args:
+            message: Text for the user.
+            url: The address of the page.
+            key: Name of the question in this handler; the default is its message.
+            id: Id of the visit, which `url_completed` repeats; by default a new one.
+
+        Raises:
+            NotAnswered: The user declined or cancelled. A tool may let it pass.
+            CapabilityMissing: The client, or its revision, cannot open pages: `elicitation.url`.
+            ValueError: The key names two questions of this handler.
+        """
+        from .questions import visit
+
+        method, params = visit(self._handler_revision, message, url, id)
+        answer = await self.ask_by(self._once(key or message), method, params)
+        if answer.action != "accept":
+            raise NotAnswered(message, answer.action)
+
+    async def url_completed(self, id: str) -> None:
+        """Tell the client that a visit of `ask_url` is over; do nothing in a revision without such a notification."""
+        method = self._handler_revision.methods.get(ELICITATION_COMPLETE)
+        if isinstance(method, Notification):
+            await self.notify(method, jsonrpc.typed_params(method, {"elicitationId": id}))
+
     async def sample(
         self,
         prompt: str,
@@ -379,6 +412,29 @@ class Context(Caller):
             raise ValueError(f"two questions have the key {key!r}: give each a key of its own, ask(..., key=...)")
         self._asked.add(key)
         return key
+
+    async def ask_params(self, key: str, params: Any) -> Any:
+        """Ask the client a question with params of any revision; the answer is in the types of the same revision.
+
+        In a stateful revision the question is a request. In a stateless revision the handler ends here, and runs again
+        from its beginning with the client's answer: code before the question runs again.
+
+        Args:
+            key: Name of the question, unique in the handler and equal in each run.
+            params: Params of the question; their class selects the method.
+
+        Raises:
+            TypeError: They are no params of a question.
+            NotConvertible: The client's revision cannot express them.
+            NotAnswered: See `ask_by`, also for further errors.
+        """
+        method = self.question_methods.get(type(params))
+        if method is not None:
+            return await self.ask_by(key, method, params)
+        from .questions import in_types_of
+
+        context, method = in_types_of(type(params), self.agreed.dispatcher.revision, self.question_methods)
+        return await context(self.scope, self.params, self._questions).ask_by(key, method, params)
 
     async def ask_by(self, key: str | None, method: RequestMethod[Params, Result, Any], params: Params) -> Result:
         """Ask the client something, as `ask_params` does, by a method of your choice.

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_json
 
+from ..model.base import fields_of
 from ..model.json_types import is_array
 from ..model.validation import located
-from ..protocol import jsonrpc
-from ..protocol.errors import InvalidParams, NotAnswered, ProtocolError, UnexpectedAnswer
-from ..protocol.methods import RequestMethod
+from ..protocol import bridging, jsonrpc
+from ..protocol.errors import CapabilityMissing, InvalidParams, NotAnswered, ProtocolError, UnexpectedAnswer
+from ..protocol.methods import ELICIT, RequestMethod, classes
+from ..protocol.revision import Revision
 
 _ANSWER = "answer"
 """The field of a form that asks for one value."""
@@ -27,6 +31,39 @@ _MEMBERS = {
     "array": {"default", "items", "maxItems", "minItems"},
 }
 _FORMATS = ("date", "date-time", "email", "uri")
+
+
+def visit(revision: Revision, message: str, url: str, id: str | None) -> tuple[RequestMethod[Any, Any], Any]:
+    """Return the method and the typed params that ask for a visit of a page; raise `CapabilityMissing` without any."""
+    method = revision.methods.get(ELICIT)
+    if isinstance(method, RequestMethod):
+        for kind in classes(method.params):
+            if "url" in fields_of(kind):
+                own = {"elicitation_id": id or str(uuid4())} if "elicitation_id" in fields_of(kind) else {}
+                return method, kind(message=message, url=url, **own)
+    raise CapabilityMissing(ELICIT, ("client", "elicitation", "url"), revision.name)
+
+
+def in_types_of(
+    kind: type, wire: Revision, own: Mapping[type, object]
+) -> tuple[Callable[..., Any], RequestMethod[Any, Any, Any]]:
+    """Return the class of contexts that ask a client of `wire` with params of a class, and the method.
+
+    Args:
+        kind: The class, of the bindings of any revision.
+        wire: The revision of the client.
+        own: The classes of the handler's revision, for the error.
+
+    Raises:
+        TypeError: Params of this class ask nothing, or no conversion is installed.
+    """
+    try:
+        bindings = import_module(kind.__module__.rpartition(".")[0])
+        home, method = bindings.REVISION, bindings.Server.context.question_methods[kind]
+    except (ImportError, ValueError, AttributeError, KeyError):
+        fix = f"use {' or '.join(one.__name__ for one in own)}"
+        raise TypeError(f"{kind.__name__} is not the type of a question's params; {fix}") from None
+    return bridging.asking(home, wire), method
 
 
 class Root(NamedTuple):
