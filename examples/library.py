@@ -47,8 +47,14 @@ app.mount(shop, "shop")
 
 @app.middleware
 async def audit(call: Call, next: Next) -> Result:
-    log.info("%s %s by %s", call.kind, call.name, call.ctx.identity and call.ctx.identity.subject)
-    return await next(call)
+    who = call.ctx.identity and call.ctx.identity.subject
+    try:
+        result = await next(call)
+    except Exception:  # InputRequired is none: a call that asks the user is one line, with its last round
+        log.info("%s %s by %s failed", call.kind, call.name, who)
+        raise
+    log.info("%s %s by %s", call.kind, call.name, who)
+    return result
 
 
 @app.tool

@@ -5,11 +5,13 @@ import time
 from collections import Counter, defaultdict, deque
 
 from mcp_bindgen.app import App, Call, Next, Result, ToolError, run
+from mcp_bindgen.runtime import InputRequired
 
 app = App("middleware", version="1.0.0")
 log = logging.getLogger("middleware")
 seconds: defaultdict[str, float] = defaultdict(float)
 calls: defaultdict[str | None, deque[float]] = defaultdict(deque)
+asked: Counter[str | None] = Counter()
 cached: dict[str, tuple[float, Result]] = {}
 attempts: Counter[str] = Counter()
 
@@ -26,7 +28,7 @@ async def timing(call: Call, next: Next) -> Result:
 
 @app.middleware
 async def audit(call: Call, next: Next) -> Result:
-    """Log each call, its user and its failure."""
+    """Log each call, its user and its failure; a round that only asks the user is no line."""
     user = call.ctx.origin.principal or "-"
     try:
         result = await next(call)
@@ -39,14 +41,22 @@ async def audit(call: Call, next: Next) -> Result:
 
 @app.middleware
 async def limit(call: Call, next: Next) -> Result:
-    """Refuse more than 100 calls of a user in a minute."""
-    now, recent = time.monotonic(), calls[call.ctx.origin.principal]
+    """Refuse more than 100 calls of a user in a minute; a call that asks the user counts once."""
+    now, user = time.monotonic(), call.ctx.origin.principal
+    recent = calls[user]
     while recent and recent[0] < now - 60:
         recent.popleft()
-    if len(recent) >= 100:
+    if call.round > 1 and asked[user]:  # the answer to a round that was counted
+        asked[user] -= 1
+    elif len(recent) >= 100:
         raise ToolError("Too many calls; wait a minute.")
-    recent.append(now)
-    return await next(call)
+    else:
+        recent.append(now)
+    try:
+        return await next(call)
+    except InputRequired:
+        asked[user] = min(asked[user] + 1, 100)
+        raise
 
 
 @app.middleware

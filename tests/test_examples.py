@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.app import Context
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.harness.checked_connections import bounded
@@ -188,7 +189,7 @@ async def test_the_middleware_example_retries_limits_and_logs_calls(caplog: pyte
     module = imported("middleware")
     lengths = [len(inspect.getsource(one).splitlines()) for one in module.app.middlewares]
     assert len(lengths) == 5
-    assert max(lengths) <= 15
+    assert max(lengths) <= 18
     connection: Any = v2026_07_28.Client.connect(module.app)
     async with connection as client:
         for _ in range(2):
@@ -200,6 +201,37 @@ async def test_the_middleware_example_retries_limits_and_logs_calls(caplog: pyte
     assert "forecast again: the weather service hung up" in caplog.text
     assert "tool forecast by - failed: Too many calls" in caplog.text
     assert module.seconds["forecast"] > 0
+
+
+async def test_the_rate_limit_counts_a_call_that_asks_once_and_invented_answers_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "middleware")
+    module, types = imported("middleware"), v2026_07_28.types
+
+    class Home(v2026_07_28.Client):
+        async def on_elicit(self, params: types.ElicitRequestParams, ctx: Any) -> types.ElicitResult:
+            return types.ElicitResult(action="accept", content={"answer": True})
+
+    async def remove(ctx: Context[Any]) -> str:
+        """Remove a note."""
+        return f"removed {await ctx.ask('Sure?', bool)}"
+
+    module.app.add_tool(remove)
+    recent = module.calls[None]
+    invented: Any = {"Sure?": types.ElicitResult(action="accept", content={"answer": True})}
+    async with Home.connect(module.app) as client:
+        for count in (1, 2, 3):
+            removed: Any = await client.call_tool("remove")
+            assert removed.content[0].text == "removed True"
+            assert len(recent) == count
+        for count in (4, 5):
+            await client.call_tool("remove", input_responses=invented)
+            assert len(recent) == count
+        recent.extend([recent[-1]] * 95)
+        assert (await client.call_tool("remove", input_responses=invented)).is_error
+    refused = "tool remove by - failed: Too many calls; wait a minute."
+    assert caplog.messages == [*["tool remove by -"] * 5, refused]
 
 
 @pytest.mark.full

@@ -33,7 +33,7 @@ from mcp_bindgen.app import (
     proxy,
 )
 from mcp_bindgen.app.serving import InProcess
-from mcp_bindgen.runtime import Identity, ProtocolError
+from mcp_bindgen.runtime import Identity, InputRequired, ProtocolError
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.runtime.session.endpoint import Servers, all_servers
 from mcp_bindgen.runtime.session.targets import Served
@@ -259,6 +259,47 @@ async def test_middleware_changes_arguments_and_results_or_refuses_calls(package
         assert [block.text for block in result.content] == ['{"result":8}', "checked"]
         assert result.structured_content == {"result": 8}
         assert (await client.call_tool("double", {"number": 10})).content[0].text == "too large"
+
+
+async def test_middleware_knows_the_rounds_of_a_call_that_asks(package: Any) -> None:
+    app, inner, seen = App("asks"), App("inner"), list[tuple[int, str]]()
+    app.mount(inner)
+
+    @app.middleware
+    async def record(call: Call, next: Next) -> Result:
+        outcome = "failed"
+        try:
+            result, outcome = await next(call), "answered"
+            return result
+        except InputRequired:
+            outcome = "asks"
+            raise
+        finally:
+            seen.append((call.round, outcome))
+
+    @inner.tool
+    async def both(ctx: Context) -> list[str]:
+        """Ask one question, then two at once."""
+        said = [await ctx.ask("A?", str)]
+
+        async def ask(question: str) -> None:
+            said.append(await ctx.ask(question, str))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, "B?")
+            tasks.start_soon(ask, "C?")
+        return sorted(said)
+
+    class Home(package.Client):  # type: ignore[misc]
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            return package.types.ElicitResult(action="accept", content={"answer": params.message})
+
+    if package is v2025_03_26:
+        return  # it cannot be asked
+    async with connected(Home(), app) as client:
+        assert (await client.call_tool("both")).structured_content == {"result": ["A?", "B?", "C?"]}
+    asked = [(1, "asks"), (2, "asks"), (3, "answered")]
+    assert seen == (asked if package is v2026_07_28 else [(1, "answered")])
 
 
 def test_mounting_refuses_cycles_and_duplicate_names() -> None:

@@ -491,3 +491,27 @@ async def test_uninstrument_stops_spans_and_context_propagation(seen: Seen) -> N
     (params,) = connection.ours.params("tools/call")
     assert "_meta" not in params
     assert not seen.spans
+
+
+@pytest.mark.parametrize("is_bridged", [False, True])
+async def test_a_call_that_asks_is_measured_once_with_a_span_for_each_round(seen: Seen, is_bridged: bool) -> None:
+    class Asking(Now):
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            said = [await ctx.ask(question, bool) for question in ("Sure?", "Really?")]
+            return self.types.CallToolResult(content=[self.types.TextContent(text=str(said))], is_error=True)
+
+    package = v2025_11_25 if is_bridged else v2026_07_28
+
+    class Home(package.Client):  # type: ignore[misc, name-defined]
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            return package.types.ElicitResult(action="accept", content={"answer": True})
+
+    async with connected(Home(), Asking()) as connection:
+        await connection.client.call_tool("echo")
+    spans = [span for span in seen.spans if _called(span)]
+    for side, kind in (("client", SpanKind.CLIENT), ("server", SpanKind.SERVER)):
+        points = [dict(one.attributes) | {"count": one.count} for one in seen.points(f"mcp.{side}.operation.duration")]
+        calls = [point for point in points if point["mcp.method.name"] == "tools/call"]
+        assert [(point["count"], point["error.type"]) for point in calls] == [(1, "tool_error")]
+        failed = [span.status.status_code is StatusCode.ERROR for span in spans if span.kind is kind]
+        assert failed == ([True] if is_bridged else [False, False, True])

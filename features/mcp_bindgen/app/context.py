@@ -45,6 +45,15 @@ class Call:
     arguments: Mapping[str, Any]
     ctx: Context
 
+    @property
+    def round(self) -> int:
+        """Number of the run of the function for this call, from 1.
+
+        A function that asks a stateless client ends with `InputRequired`, a `BaseException`, and runs again after the
+        answer. Clients may invent or repeat a later round, so a limit counts each that no earlier round has asked for.
+        """
+        return self.ctx.round
+
     def with_arguments(self, **arguments: Any) -> Call:
         """Return the call with some arguments replaced."""
         return replace(self, arguments={**self.arguments, **arguments})

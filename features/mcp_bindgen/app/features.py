@@ -170,9 +170,11 @@ class Feature(Server):
         try:
             returned = await handler.call(arguments, ctx)
         except BaseException as error:
-            from mcp_bindgen.runtime.session.rounds import other_than_required  # only if a handler fails
+            from mcp_bindgen.runtime.session.rounds import InputRequired, other_than_required  # only if a handler fails
 
             other = other_than_required(error)
+            if isinstance(error, BaseExceptionGroup) and error.subgroup(lambda one: type(one) is InputRequired):
+                raise (other or InputRequired()) from None  # middleware sees no group of questions
             if other is None or isinstance(other, Exception | CancelledError | GeneratorExit | KeyboardInterrupt):
                 raise
             did = f"called sys.exit({other.code!r})" if isinstance(other, SystemExit) else f"raised {other!r}"

@@ -156,6 +156,7 @@ class _Operation:
         self._telemetry, self._side, self._method = telemetry, side, method.name
         self._attributes = {"mcp.method.name": method.name, "mcp.protocol.version": revision.name, **_network(link)}
         self._errors: dict[str, str] = {}
+        self._asks = False
         self._target_key = _TARGETS.get(method.name)
         self._target = ""
         if method.name == CALL_TOOL:
@@ -191,11 +192,16 @@ class _Operation:
                 span.set_status(StatusCode.ERROR)
             span.end()
             duration = time.perf_counter() - begun
-            self._telemetry.operations[self._side].record(duration, {**self._attributes, **self._errors})
+            if not self._asks:  # a call that asks is counted once, with its last round
+                self._telemetry.operations[self._side].record(duration, {**self._attributes, **self._errors})
 
     def answered(self, answer: object) -> None:
-        """Record the answer; the result of a tool may have `isError`."""
-        if self._method == CALL_TOOL and _is_error(answer):
+        """Record the answer; the result of a tool may have `isError`, and that of a round asks for input."""
+        if isinstance(answer, jsonrpc.Written):
+            answer = from_json(answer) if max(map(answer.find, (b'"isError"', b'"input_required"'))) >= 0 else {}
+        wire = answer if is_object(answer) else {}
+        self._asks = wire.get("resultType", optional(answer, "result_type")) == "input_required"
+        if self._method == CALL_TOOL and wire.get("isError", optional(answer, "is_error")) is True:
             self._errors["error.type"] = "tool_error"
 
     def finished(self, error: ProtocolError | None) -> None:
@@ -241,10 +247,3 @@ def _trace_context(holder: object, keys: Sequence[str]) -> dict[str, str]:
     if isinstance(meta, BaseModel):
         meta = meta.model_extra
     return {key: value for key in keys if isinstance(value := meta.get(key), str)} if is_object(meta) else {}
-
-
-def _is_error(answer: object) -> bool:
-    """Return True if the result of a tool, typed or in wire form or as JSON text, has `isError`."""
-    if isinstance(answer, jsonrpc.Written):
-        return answer.find(b'"isError"') >= 0 and _is_error(from_json(answer))
-    return (answer.get("isError") if is_object(answer) else optional(answer, "is_error")) is True

@@ -40,6 +40,7 @@ from .session.context import Context as Context
 from .session.endpoint import lifespans as lifespans
 from .session.endpoint import serve as serve
 from .session.questions import Root as Root
+from .session.rounds import InputRequired as InputRequired
 from .session.rounds import RequestStateSigner as RequestStateSigner
 from .session.server import Server as Server
 from .session.targets import Address as Address

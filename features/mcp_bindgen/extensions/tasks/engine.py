@@ -584,7 +584,7 @@ class TaskQuestions(Questions):
     """
 
     def __init__(self, running: RunningTask) -> None:
-        super().__init__({})
+        super().__init__({}, round=running.record.runs)
         self._running = running
 
     async def ask(self, key: str, method: RequestMethod[Any, Any, Any], params: object) -> Any:

@@ -180,6 +180,14 @@ class Context(Caller):
         return {} if self._questions is None else self._questions.used
 
     @property
+    def round(self) -> int:
+        """Number of the run of the handler, from 1; it runs again after each answer of a stateless client.
+
+        Clients may invent or repeat a later round, so the number proves nothing.
+        """
+        return 1 if self._questions is None else self._questions.round
+
+    @property
     def session(self) -> Session:
         """The connection; raises `ConnectionClosed` where there is none, as for a request that stands for itself."""
         if not isinstance(self.link, Session):

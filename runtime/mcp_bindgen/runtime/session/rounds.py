@@ -48,11 +48,13 @@ class Questions:
         answers: Key -> answer, in wire form or typed.
         used: Answers that the handler has used, in wire form.
         open: Key -> unanswered request, in wire form.
+        round: Number of this round, from 1.
     """
 
     answers: Mapping[str, Any]
     used: dict[str, Any] = field(default_factory=_nothing)
     open: dict[str, Any] = field(default_factory=_nothing)
+    round: int = 1
     _counted: int = 0
 
     def next_key(self, method: str) -> str:

@@ -142,11 +142,12 @@ async def _round(
     revision = agreed.dispatcher.revision
     own_params: Any = params
     answers: dict[str, Any] = params.input_responses or {}
+    number = 2 if answers else 1
     if params.request_state is not None:
         state = signer.verify(params.request_state, purpose())
         own_params = params.model_copy(update={"request_state": state.get("own")})
-        answers = {**state.get("answers", {}), **answers}
-    questions = Questions(answers)
+        answers, number = {**state.get("answers", {}), **answers}, state.get("round", 1) + 1
+    questions = Questions(answers, round=number)
     own: str | None = None
     try:
         answer = await work(own_params, server.context(scope, own_params, questions))
@@ -169,7 +170,7 @@ async def _round(
         kind = next(kind for kind in method.alternatives if asks_for_input(kind))
         asked = {**jsonrpc.filled_in(kind), "inputRequests": questions.open}
     if own is not None or questions.used or "inputRequests" not in asked:
-        asked["requestState"] = signer.sign({"answers": questions.used, "own": own}, purpose())
+        asked["requestState"] = signer.sign({"answers": questions.used, "own": own, "round": number}, purpose())
     return asked
 
 
