@@ -72,6 +72,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/capacity.py
 	$(BIN)/python benchmarks/authorization.py
 	$(BIN)/python benchmarks/cluster.py
+	$(BIN)/python benchmarks/tm/run.py
 
 dist: $(READY) ## wheel and source distribution, checked: metadata, contents, extras, types, first commands
 	rm -rf dist

@@ -261,3 +261,11 @@ async def test_the_library_example_serves_its_tools_resources_and_prompts(caplog
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(module.web), base_url="http://127.0.0.1:8000") as http:
         assert (await http.get("/health")).json() == {"status": "ok"}
         assert (await http.post("/mcp", json={})).status_code == 401
+
+
+@pytest.mark.full
+def test_the_entry_of_the_public_benchmark_gives_the_answers_that_the_benchmark_checks() -> None:
+    script = ROOT / "benchmarks/tm/run.py"
+    done = execute(PYTHON, script, "--only", "ours", "--rounds", "1", "--users", "2", "--sessions", "2")
+    assert done.returncode == 0, done.stderr
+    assert {line.split("  ")[0] for line in done.stdout.splitlines()} >= {"ours", "ours, sessions"}
