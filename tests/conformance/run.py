@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from tests.conformance.suite import Outcome, Scenario, Side, Suite, installed, pinned
+from tests.conformance.suite import Outcome, Scenario, Side, Suite, installed, pinned, requirements
 from tests.harness.cluster import plain_nginx
 from tests.harness.commands import COMMAND, ROOT, execute
 from tests.harness.forks import PYTHON
@@ -59,6 +59,15 @@ failures. The suite's own client asks for 2025-11-25 in its handshake in every c
 `server-session-lifecycle`; messages are validated against the revision of the column. One server process answers all
 columns at one URL. Some scenarios measure time: a failure on a busy machine gets a second run.
 """
+
+
+REQUIRED = """\
+## Required by a revision
+
+The suite froze the scenarios that conformance to a revision requires when the revision was released (its option
+`--requirements`); earlier revisions have no such list. Scenarios of extensions and later ones do not count.
+"""
+REQUIRED_COLUMNS = ("revision", "side", "passed", "required")
 
 
 def wanted(scenarios: Iterable[Scenario]) -> list[Scenario]:
@@ -154,10 +163,22 @@ def page(results: Results, extensions: Iterable[Scenario], version: str) -> str:
         }
         if notes:
             lines += ["The suite left out:", "", *sorted(notes), ""]
+    lines += required(results)
     names = ", ".join(f"`{each.name}`" for each in extensions)
     if names:
         lines += ["## Not run", "", f"- Extensions, of which none is offered: {names}.", ""]
     return "\n".join(lines)
+
+
+def required(results: Results) -> list[str]:
+    """Return the section about the scenarios that each revision requires, which the suite froze at its release."""
+    good = {(each.side, revision, each.name) for (each, revision), outcome in results.items() if outcome.good}
+    rows = [
+        (revision, side, str(sum((side, revision, name) in good for name in names)), str(len(names)))
+        for revision, sets in requirements().items()
+        for side, names in sets.items()
+    ]
+    return [REQUIRED, _row(REQUIRED_COLUMNS), _row(["---"] * 4), *map(_row, rows), ""]
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, Literal, TypeAlias
 
+from ruamel.yaml import YAML
+
 from tests.interop.processes import node
 
 HERE = Path(__file__).parent
@@ -167,3 +169,10 @@ def installed() -> str | None:
     """Return the installed version of the suite, or None."""
     path = PACKAGE / "package.json"
     return json.loads(path.read_text("utf-8"))["version"] if path.is_file() else None
+
+
+def requirements() -> dict[str, dict[Side, list[str]]]:
+    """Return revision -> side -> the names of the scenarios that conformance to the revision requires."""
+    files = sorted((PACKAGE / "requirements").glob("*.yaml"))
+    sets: dict[str, Any] = {path.stem: YAML(typ="safe").load(path) for path in files}
+    return {revision: {"server": one["server"], "client": one["client"]} for revision, one in sets.items()}
