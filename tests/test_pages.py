@@ -21,6 +21,7 @@ import typer.main
 from ruamel.yaml import YAML
 
 from mcp_bindgen.cli.app import app
+from tests import generated_sdk
 from tests.harness.commands import ROOT, SOURCE_ROOTS, execute
 from tests.harness.pages import LANGUAGES, Block, Command, blocks, commands, follow, modules
 from tests.interop.processes import needed
@@ -55,7 +56,7 @@ NOT_RUN = {
     ("how-to/tap.md", "the order of concurrent exchanges varies"): 1,
     ("how-to/typescript.md", "downloads the compiler"): 1,
     ("how-to/vectors.md", "a part of a conversation, which tests/vectors/test_run.py has"): 1,
-    ("reference/versions.md", "downloads all dependencies"): 1,
+    ("versioning.md", "downloads all dependencies"): 1,
     ("testing.md", "runs the tests"): 2,
     ("testing.md", "shows a comment of a page"): 1,
 }
@@ -207,3 +208,14 @@ def test_a_page_names_modules_and_options_that_exist(page: Path) -> None:
         own = words[: words.index("--")] if "--" in words else words
         unknown = {word.partition("=")[0] for word in own if word.startswith("--")} - known
         assert not unknown, f"{command.name}: {', '.join(sorted(unknown))}"
+
+
+def test_the_page_about_the_generated_sdk_is_current() -> None:
+    """`make report` writes the page; each change of the code changes numbers of lines, so these may differ a little."""
+    wanted, found = generated_sdk.page(), generated_sdk.PAGE.read_text("utf-8")
+    figure = re.compile(r"\b\d+\b")
+    lines = [(one, other) for one, other in zip(wanted.splitlines(), found.splitlines(), strict=True) if one != other]
+    for one, other in lines:
+        assert figure.sub("", one) == figure.sub("", other)
+        pairs = zip(figure.findall(one), figure.findall(other), strict=True)
+        assert all(int(a) == pytest.approx(int(b), rel=0.05, abs=25) for a, b in pairs), one

@@ -235,7 +235,7 @@ def limits() -> str:
 
 def packages() -> list[str]:
     """Return the public packages in the order of the versions page."""
-    text = (ROOT / "docs" / "reference" / "versions.md").read_text("utf-8")
+    text = (ROOT / "docs" / "versioning.md").read_text("utf-8")
     return [name for name, _ in _PACKAGE_ROW.findall(text)]
 
 
@@ -255,7 +255,7 @@ def api() -> Pages:
         rows.append((f"[`{package}`]({file}.md)", shown, ""))
     pages["reference/api/index.md"] = page(
         "Python API",
-        "All public names, by package. [Versions](../versions.md) has the extra that each package needs.",
+        "All public names, by package. [Versions](../../versioning.md) has the extra that each package needs.",
         table(["package", "names"], [row[:2] for row in rows]),
         "The types of a revision have the names of the "
         "[definitions in the protocol atlas](../../atlas/definitions/index.md): "

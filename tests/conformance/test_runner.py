@@ -6,6 +6,7 @@ A small program stands in for the suite, which runs in `make conformance`. The t
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Generator, Iterator
@@ -25,6 +26,7 @@ from tests.conformance import run, suite
 from tests.conformance.run import PAGE, page, play, summary, wanted
 from tests.conformance.suite import HERE, Outcome, Scenario, Suite, judged, last_words, listed, pinned
 from tests.harness.checked_connections import bindings
+from tests.harness.commands import ROOT
 
 LISTING = """\
 Server scenarios (test against a server):
@@ -324,3 +326,18 @@ async def test_the_server_supports_each_revision(revision: str) -> None:
                 assert (await client.call_tool(name)).content[0].type in ("text", "image", "audio")
             assert (await client.call_tool("test_error_handling")).is_error
             assert (await client.call_tool("test_sampling")).content[0].text == "'prompt' is missing"
+
+
+def test_the_page_about_tiers_names_the_files_that_the_checker_looks_for() -> None:
+    script = suite.PACKAGE / "dist" / "index.js"
+    if not script.is_file():
+        missing = "the conformance suite is not installed: make conformance"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    (listed_files,) = re.findall(r"\[([^][]*`DEPENDENCY_POLICY\.md`[^][]*)\]", script.read_text("utf-8"))
+    tier = (ROOT / "docs/reference/sdk-tier.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`.*\.(?:md|yml|json)`) \| (.*) \|$", tier, re.MULTILINE)
+    name = re.compile(r"`([^`]+)`")
+    assert sorted(one for looked_for, _ in rows for one in name.findall(looked_for)) == sorted(
+        name.findall(listed_files)
+    )
+    assert all((ROOT / one).is_file() for _, here in rows for one in name.findall(here))

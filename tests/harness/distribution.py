@@ -22,7 +22,7 @@ from typing import Any
 
 from .commands import ROOT, SETTINGS, SOURCE_ROOTS, execute
 
-PAGE = ROOT / "docs" / "reference" / "versions.md"
+PAGE = ROOT / "docs" / "versioning.md"
 RESOLVE = """
 import importlib, sys
 for package in sys.argv[1:]:
@@ -47,7 +47,7 @@ COMMANDS: Sequence[tuple[tuple[str, ...], str]] = (
 
 
 def public_packages() -> dict[str, str]:
-    """Return public package -> extra that it needs, from the table of docs/reference/versions.md."""
+    """Return public package -> extra that it needs, from the table of docs/versioning.md."""
     return dict(re.findall(r"^\| `(mcp_bindgen[\w.]+)` \| `?(\w*)`? ?\|$", PAGE.read_text("utf-8"), re.MULTILINE))
 
 

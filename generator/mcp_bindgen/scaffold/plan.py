@@ -167,7 +167,7 @@ class Plan:
 
     @property
     def requirement(self) -> str:
-        """The requirement on mcp-bindgen, with extras and the bounds of docs/reference/versions.md."""
+        """The requirement on mcp-bindgen, with extras and the bounds of docs/versioning.md."""
         needs = {
             "app": self.style is Style.APP or self.contract is not None,
             "auth": self.auth,
