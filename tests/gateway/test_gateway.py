@@ -205,6 +205,29 @@ async def test_tools_prompts_and_resources_work_in_every_pair_of_revisions(
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"], indirect=True)
+@pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28], indirect=True)
+async def test_changed_tools_work_in_every_pair_of_revisions(books: Books, package: Any, revision: str) -> None:
+    """Change a tool; the revision of the server says whether invalid arguments are an error or a result."""
+    changes = {"name": "plus", "arguments": {"a": {"name": "first"}, "b": {"default": 2, "hide": True}}}
+    async with connected(Gateway(books.at(revision), tools={"add": changes}), package) as client:
+        (tool,) = [one.model_dump() async for one in client.iter_tools() if one.name in ("plus", "add")]
+        assert tool["inputSchema"]["properties"] == {"first": {"type": "integer"}}
+        assert await text(client, "plus", first=1) == '{"result":3}'
+        assert await text(client, "greet") == "my First name? my Last name?"
+        await refused(client.call_tool("add", {"a": 1, "b": 2}), ProtocolError, "Unknown tool: add")
+        problem = "Invalid arguments of plus: arguments: 'first' is missing"
+        try:
+            answer = (await client.call_tool("plus", {})).content[0].text
+        except ProtocolError as error:
+            answer = str(error)
+            assert revision == "2025-06-18"
+        else:
+            assert revision == "2026-07-28"
+        assert problem in answer
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28])
 async def test_elicitations_reach_the_client_and_run_a_stateful_server_once(
     books: Books, client: Any, revision: str

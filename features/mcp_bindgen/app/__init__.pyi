@@ -29,6 +29,12 @@ from .functions import Depends as Depends
 from .functions import tool_entry as tool_entry
 from .loading import public_functions as public_functions
 from .optional_features import Completion as Completion
+from .overrides import ArgumentOverride as ArgumentOverride
+from .overrides import BadOverride as BadOverride
+from .overrides import OverriddenTools as OverriddenTools
+from .overrides import Overrides as Overrides
+from .overrides import ToolOverride as ToolOverride
+from .overrides import read_overrides as read_overrides
 from .proxies import proxy as proxy
 from .stored import Stored as Stored
 from .uri_template import UriTemplate as UriTemplate

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from .changes import ChangeNotifier
     from .optional_features import Completion
+    from .overrides import MountedOverrides, Overrides
 
 F = TypeVar("F", bound=Callable[..., Any])
 Web = TypeVar("Web", bound="Callable[[Request], Awaitable[Response] | Response]")
@@ -221,6 +222,7 @@ class App(InProcess):
         self._advice: list[str] = []
         self._rules: list[Rule] = []
         self._renamed: dict[str, str] = {}
+        self._overrides: MountedOverrides | None = None
         self._parents: list[tuple[App, str]] = []
         self._parts: list[tuple[App, str]] = []
         self._routes: list[WebRoute] = []
@@ -496,7 +498,7 @@ class App(InProcess):
         self.middlewares.append(function)
         return function
 
-    def mount(self, app: App, prefix: str = "", *, live: bool = True) -> None:
+    def mount(self, app: App, prefix: str = "", *, live: bool = True, tools: Overrides | None = None) -> None:
         """Offer the entries of another app, with their middleware, state and completions.
 
         Tools and prompts get the prefix and `_` before their name: `books_find`. It becomes the first part of the URIs
@@ -506,12 +508,21 @@ class App(InProcess):
             app: The other app. The skills of its folders are not mounted.
             prefix: The prefix; without one, all names of both apps must differ.
             live: True to follow later changes of the other app, False for its entries of now.
+            tools: Name of a tool of the other app -> its changes here: another name, texts, arguments with other
+                names or defaults, or none: `{"search": {"name": "find", "arguments": {"lang": {"default": "en"}}}}`.
+                See `ToolOverride`.
 
         Raises:
+            BadOverride: A change cannot be made. A tool that the other app lacks is an error when the app starts.
             ValueError: A name is taken, an app would contain itself, or this app is served and not `dynamic`.
         """
         if self in (app, *app.contained()):
             raise ValueError("an app cannot be mounted in itself")
+        if tools:
+            from .overrides import MountedOverrides  # few mounted tools are changed
+
+            self._overrides = self._overrides or MountedOverrides()
+            self._overrides.add(app, app.document, prefix, tools, may_come="tools" in app.dynamic)
         for kind, place in KINDS.items():
             if place.member in app.document:
                 self.document.setdefault(place.member, [])
@@ -612,8 +623,13 @@ class App(InProcess):
     def _put(self, handler: BoundHandler, *, at_start: bool = False) -> None:
         """Add a handler to this app and to those in which it is mounted; `at_start` as a part of a lifespan."""
         spec = handler.spec
-        if spec.kind == "tool" and spec.name in self._renamed:
-            handler = renamed(handler, self._renamed[spec.name])
+        if spec.kind == "tool" and self._overrides is not None:
+            seen = self._overrides.seen(handler, self._contract.handlers["tool"])
+            if seen is None:
+                return
+            handler = seen
+        if spec.kind == "tool" and handler.spec.name in self._renamed:
+            handler = renamed(handler, self._renamed[handler.spec.name])
         changed = KINDS[spec.kind].changed
         if not at_start:
             self._check_dynamic(changed, spec.kind)
@@ -630,6 +646,11 @@ class App(InProcess):
     def _remove(self, kind: Kind, name: str, *, at_start: bool = False) -> None:
         if not at_start:
             self._check_dynamic(KINDS[kind].changed, kind)
+        if kind == "tool" and self._overrides is not None:
+            offered = self._overrides.name_of(name)
+            if offered is None:
+                return
+            name = offered
         name = self._renamed.get(name, name) if kind == "tool" and name not in self._contract.handlers[kind] else name
         for parent, prefix in self._parents:
             parent._remove(kind, prefixed(kind, name, prefix), at_start=at_start)
@@ -708,6 +729,8 @@ class App(InProcess):
         async with self._lifespan() as states[self], AsyncExitStack() as stack:
             for part, _ in self._parts:
                 await stack.enter_async_context(part._living(states))
+            if self._overrides is not None:
+                self._overrides.check()
             yield
 
     async def _complete(self, asked: Completion, ctx: Context) -> Sequence[str]:

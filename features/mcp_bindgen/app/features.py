@@ -270,10 +270,11 @@ class Tools(Feature):
         call = Call("tool", params.name, params.arguments or {}, cast(AppContext, ctx))
         try:
             return await self.through(handler, call, "tools/call", work)
-        except InvalidArguments as error:
+        except InvalidArguments as found:
+            error = InvalidArguments(params.name, found.data)  # a mounted app has another name for the tool
             default = "result" if self.package.REVISION.argument_errors_in_results else "protocol"
             if (self.argument_errors or default) == "protocol":
-                raise
+                raise error from None
             return self._failed(error.message)
         except ToolError as error:
             return self._failed(error.text)

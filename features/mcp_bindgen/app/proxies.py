@@ -16,6 +16,7 @@ from mcp_bindgen.runtime.session.targets import ConnectOptions, Target
 from .app import App
 from .catalog import KINDS, Entry, Kind
 from .context import Context
+from .overrides import BadOverride, HasOverrides, Overrides
 from .values import TypeForm
 
 
@@ -94,14 +95,18 @@ class _Proxy(App):
 
     @contextmanager
     def _leaving_out(self, part: str) -> Generator[None]:
-        """Log an error of the server's lists, or about an entry that cannot be offered."""
+        """Log an error of the server's lists, or about an entry that cannot be offered; a bad override stays one."""
         try:
             yield
+        except BadOverride:
+            raise
         except (ProtocolError, ValueError) as error:
             log.warning("%s: %s is left out: %s", self.document["serverInfo"]["name"], part, error)
 
 
-def proxy(target: Target, name: str = "proxy", **options: Unpack[ConnectOptions]) -> App:
+def proxy(
+    target: Target, name: str = "proxy", *, tools: Overrides | None = None, **options: Unpack[ConnectOptions]
+) -> App:
     """Return an app with the tools, prompts and resources of another server, of any revision.
 
     Serve it, or mount it in another app. Its lifespan connects to the server and reads the lists. All callers share the
@@ -111,6 +116,16 @@ def proxy(target: Target, name: str = "proxy", **options: Unpack[ConnectOptions]
     Args:
         target: A URL, a command line, its words, an entry of an `mcpServers` file or an app.
         name: The name of the app.
+        tools: Name of a tool of the server -> its changes, as for `App.mount`; by default those in the entry of a file.
         options: Options of `mcp_bindgen.runtime.connect`, such as `headers` and `auth`.
+
+    Raises:
+        BadOverride: A change is malformed. One that does not fit the tools of the server is an error at the start.
     """
-    return _Proxy(target, name, options)
+    found = _Proxy(target, name, options)
+    changes = target.tools if tools is None and isinstance(target, HasOverrides) else tools
+    if not changes:
+        return found
+    changed = App(name)
+    changed.mount(found, tools=changes)
+    return changed

@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.app.optional_features import Addressed
+from mcp_bindgen.app.overrides import HasOverrides, OverriddenTools, Overrides, read_overrides
 from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.bridging import missed
 from mcp_bindgen.bridging.server import KeepsHandlers, RevisionBridge
@@ -60,6 +61,7 @@ class Relay(KeepsHandlers, Server):
         parked: Calls that wait for an answer of their client.
         max_parked: Maximum number of parked calls.
         parked_seconds: Seconds that a parked call waits.
+        tools: The changed tools of the server; `None` if none is changed.
     """
 
     offer: Offer
@@ -68,6 +70,7 @@ class Relay(KeepsHandlers, Server):
     parked_seconds: ClassVar[float] = 600.0
     upstreams: Connections
     parked: ParkedCalls
+    tools: OverriddenTools | None = None
     _tasks: TaskGroup
 
     @cached_property
@@ -327,7 +330,11 @@ def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
         *params, ctx = arguments  # without params if the method has none
         typed = params[0] if params else None
         if isinstance(method, RequestMethod):
-            return await self.pass_on(method, typed, ctx)
+            if self.tools is None:
+                return await self.pass_on(method, typed, ctx)
+            in_results = self.offer.bindings.REVISION.argument_errors_in_results
+            send = partial(self.pass_on, method, ctx=ctx)
+            return await self.tools.passed(method, typed, send, errors_in_results=in_results)
         return await self.tell(method, typed, ctx)
 
     return handler
@@ -362,6 +369,7 @@ class GatewayOptions(TypedDict, total=False):
         idle_seconds: Seconds after which a connection for requests without a session ends, 300 by default.
         isolated: True to use a connection for one request only, if the request has no session. By default later
             requests of the same principal use it, too; requests without token count as one principal.
+        tools: Name of a tool -> its changes for clients, as for `App.mount`; by default those in the entry of a file.
     """
 
     headers: Mapping[str, str]
@@ -370,6 +378,7 @@ class GatewayOptions(TypedDict, total=False):
     max_connections: int
     idle_seconds: float
     isolated: bool
+    tools: Overrides
 
 
 class Gateway(InProcess):
@@ -382,6 +391,9 @@ class Gateway(InProcess):
         target: A URL, a command line, its words, an entry of an `mcpServers` file or an app.
         options: See `GatewayOptions`.
 
+    Raises:
+        BadOverride: A change of a tool is malformed.
+
     Attributes:
         offer: The offer of the server; `None` before `probe`.
     """
@@ -389,6 +401,8 @@ class Gateway(InProcess):
     def __init__(self, target: Target, **options: Unpack[GatewayOptions]) -> None:
         self._place: Address = address_of(target, options.get("headers"), None, options.get("auth"))
         self._options = options
+        changes = options.get("tools") or (target.tools if isinstance(target, HasOverrides) else {})
+        self._tools = OverriddenTools(read_overrides(changes)) if changes else None
         self.offer: Offer | None = None
 
     async def probe(self) -> Offer:
@@ -399,6 +413,7 @@ class Gateway(InProcess):
             ProtocolError: The server refuses.
             AuthorizationError: The server requires authorization that is not available.
             UnsupportedRevision: The server speaks no known revision.
+            BadOverride: A change does not fit the tools of the server.
         """
         if self.offer is None:
             watch = Watch("behind the gateway")
@@ -406,6 +421,10 @@ class Gateway(InProcess):
                 async with connect(watch.address(self._place), timeout=self._options.get("timeout", TIMEOUT)) as client:
                     bindings = import_module(client.dispatcher.revision.package)
                     info: dict[str, Any] = {} if client.server_info is None else client.server_info.model_dump()
+                    if self._tools is not None:
+                        lister: Any = client if is_declared(client.server_capabilities, "tools") else None
+                        listed = [jsonrpc.plain(one) async for one in lister.iter_tools()] if lister else []
+                        self._tools.all_listed(listed)
                     self.offer = Offer(bindings, client.server_capabilities, info, client.instructions)
             except ConnectionClosed as error:
                 raise ConnectionClosed(watch.explained(error, "")) from error
@@ -420,7 +439,7 @@ class Gateway(InProcess):
         offer = self.offer or anyio.run(self.probe)
         found = relay(offer)
         found.info = offer.bindings.types.Implementation.model_validate(offer.info) if offer.info else None
-        found.instructions = offer.instructions
+        found.instructions, found.tools = offer.instructions, self._tools
         found.connect = partial(
             Connections,
             self._place,

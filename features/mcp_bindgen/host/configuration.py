@@ -19,6 +19,7 @@ from mcp_bindgen.runtime.session.targets import TRANSPORTS, Address, Auth, HasAd
 from .authorization import AuthSettings, StoredLogin
 
 if TYPE_CHECKING:
+    from mcp_bindgen.app.overrides import ToolOverride
     from mcp_bindgen.auth.client.login import Login
     from mcp_bindgen.auth.store import Store
 
@@ -55,6 +56,7 @@ class Entry:
         auth: The authorization settings of its URL, if known.
         disabled: True if hosts leave the server out.
         target: A server of this process, such as an `App`, in place of a command or URL.
+        tools: Name of a tool -> its changes for users of the server: see `mcp_bindgen.app.ToolOverride`.
     """
 
     command: str | None = None
@@ -67,6 +69,7 @@ class Entry:
     auth: AuthSettings | None = None
     disabled: bool = False
     target: HasAddress | None = None
+    tools: Mapping[str, ToolOverride] = field(default_factory=dict[str, "ToolOverride"])
 
     @classmethod
     def read(cls, value: object, file: Path | None = None, *, expands: bool = True) -> Self:
@@ -115,7 +118,7 @@ class Entry:
         if not is_array(args) or not all(isinstance(argument, str) for argument in args):
             raise ValueError('"args" must be a list of texts')
         found = cls(command, tuple(map(str, args)), texts("env"), cwd, url, texts("headers"), kind, disabled=disabled)
-        return replace(found, auth=_auth(found, given.get("auth")))
+        return replace(found, auth=_auth(found, given.get("auth")), tools=_tools(given.get("tools")))
 
     def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
         """Return the address of the server, for `connect`.
@@ -265,6 +268,17 @@ def entry(name: str, value: object, file: Path | None = None, *, expands: bool =
         return Entry.read(value, file, expands=expands)
     except ValueError as error:
         raise BadConfig(f"server {name!r}: {error}" if name else str(error)) from None
+
+
+def _tools(value: object) -> Mapping[str, ToolOverride]:
+    if not is_object(value):  # some hosts have a list of names here
+        return {}
+    from mcp_bindgen.app.overrides import BadOverride, read_overrides  # few entries change tools
+
+    try:
+        return read_overrides(value)
+    except BadOverride as error:
+        raise ValueError(f'"tools": {error}') from None
 
 
 def _auth(found: Entry, value: object) -> AuthSettings | None:

@@ -47,6 +47,7 @@ from .configuration import BadConfig, Entry, entry, read
 from .watch import StderrTail, Watch
 
 if TYPE_CHECKING:
+    from mcp_bindgen.app.overrides import OverriddenTools
     from mcp_bindgen.auth.client.login import Login
     from mcp_bindgen.auth.store import Store
     from mcp_bindgen.drift import Change
@@ -154,6 +155,7 @@ class _Server:
         watch: Watch over its connection.
         stderr: The end of its stderr, while it runs.
         guard: Compares it with the lock; `None` without a lock.
+        tools: Its changed tools; `None` if its entry changes none.
     """
 
     entry: Entry
@@ -166,6 +168,7 @@ class _Server:
     watch: Watch = field(default_factory=lambda: Watch(""))
     stderr: StderrTail | None = None
     guard: locks.Guard | None = None
+    tools: OverriddenTools | None = None
 
     def explained(self, error: object) -> str:
         """Return an error with the exit of the process and the end of its stderr."""
@@ -179,7 +182,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         servers: Name -> entry, as in `mcpServers`: `{"command": ..., "args": [...], "env": {...}, "cwd": ...}` or
             `{"url": ..., "headers": {...}, "auth": {...}, "type": "http" or "sse"}`. `${NAME}` stands for an
             environment variable, `${NAME:-text}` for one with a default, in all members. `"disabled": true` leaves a
-            server out. An `App` is a server of this process. An invalid entry is a failure of that server only.
+            server out, and `"tools"` changes its tools. An `App` is a server of this process. An invalid entry is a
+            failure of that server only.
         client: The generated client class, or a subclass of it; it decides the revision. Of several classes, one for
             each revision, each server gets the newest that it understands.
         start_timeout: Seconds that a server has to start before it counts as failed.
@@ -309,7 +313,11 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         if found.disabled:
             self._notify(name, "disabled")
             return False
-        self._servers[name] = _Server(found)
+        self._servers[name] = server = _Server(found)
+        if found.tools:
+            from mcp_bindgen.app.overrides import OverriddenTools  # few entries change tools
+
+            server.tools = OverriddenTools(found.tools)
         return True
 
     async def add(self, name: str, value: object) -> None:
@@ -528,6 +536,9 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         """Return the tools of all servers, all pages; a server that cannot list them is left out and logged."""
         listed = anyio.current_time(), self._changed()
         found = await self._union("tools", lambda client: client.iter_tools())
+        for name, changes in ((name, server.tools) for name, server in self._servers.items() if name in found):
+            if changes is not None:
+                found[name] = _changed(changes, name, found[name])
         for name, items in found.items():  # servers that are away keep their tools: a call there gets the reason
             guard = self._servers[name].guard
             drifted = (entry for kind, entry in (() if guard is None else guard.changes) if kind == "tool")
@@ -580,6 +591,10 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         kept = self._servers[server]
         scope = kept.scope
         where, begun = f"server {server!r}, tool {tool!r}", anyio.current_time()
+        if kept.tools is not None:
+            if not kept.tools.knows(tool):
+                await cast(Host[Tools[Any]], self).tools()
+            tool, arguments = kept.tools.called(tool, arguments)
         try:
             result = await client.call_tool(tool, None if arguments is None else dict(arguments))
         except ConnectionClosed as error:
@@ -705,6 +720,17 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     def _changed(self) -> object:
         """Return a value that differs once a server has other tools."""
         return {name: (client, cast(Client, client).changes) for name, client in self._clients.items()}
+
+
+def _changed(changes: OverriddenTools, server: str, tools: list[Any]) -> list[Any]:
+    """Return the tools of a server under its overrides; none, with a warning, if these do not fit."""
+    from mcp_bindgen.app.overrides import BadOverride
+
+    try:
+        return [type(tools[0]).model_validate(one) for one in changes.all_listed([one.model_dump() for one in tools])]
+    except BadOverride as error:
+        log.warning('MCP server %s: its tools are left out: "tools": %s', server, error)
+        return []
 
 
 def _offers(found: Mapping[str, Sequence[T_co]]) -> list[Offer[T_co]]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import anyio
 import typer
 
+from mcp_bindgen.app import BadOverride
 from mcp_bindgen.cli.options import BearerEnv, Env, Header, Server, Timeout, names
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.gateway import Gateway
@@ -68,6 +69,8 @@ def gateway(
         offer = anyio.run(made.probe)
     except (ProtocolError, *UNREACHABLE) as error:
         raise BadInput(f"cannot connect to {shown!r}: {printable(str(error))}") from None
+    except BadOverride as error:
+        raise BadInput(f'"tools" of {shown!r}: {printable(str(error))}') from None
     with locating(None, ValueError):
         losses = made.losses(wanted)
     say(
