@@ -11,27 +11,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import httpx2
+import jsonschema_rs
 import pytest
 from watchfiles import Change
 
 from tests.harness.browser import check_accessibility, chromium
-from tests.harness.commands import COMMAND, complaint
+from tests.harness.commands import COMMAND, ROOT, complaint
 from tests.harness.processes import alive
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator
+    from playwright.sync_api import Browser, Locator
     from playwright.sync_api import Page as Window
 
 SERVER = """
+import asyncio
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from mcp_bindgen.app import App, Context
-from mcp_bindgen.v2026_07_28 import types as mcp
 from pydantic import BaseModel, Field
 
 app = App("notes", instructions="Keep notes.")
@@ -39,6 +42,19 @@ app = App("notes", instructions="Keep notes.")
 class Place(BaseModel):
     shelf: int = Field(ge=1, le=9)
     room: Literal["north", "south"]
+
+class Circle(BaseModel):
+    kind: Literal["circle"]
+    radius: float
+
+class Square(BaseModel):
+    kind: Literal["square"] = "square"
+    side: Decimal
+
+class Group(BaseModel):
+    name: str
+    parts: list[Circle | Square] = []
+    inner: "Group | None" = None
 
 @app.tool(name="NAME<b>")
 async def put(text: str, ctx: Context, times: Annotated[int, Field(ge=2, description="How often.")],
@@ -53,6 +69,18 @@ def fail() -> str:
     "Fail."
     raise ValueError("no shelf")
 
+@app.tool
+def draw(shape: Annotated[Circle | Square, Field(discriminator="kind")], group: Group | None = None,
+         both: int | str | None = None) -> str:
+    "Draw."
+    return f"{shape!r} {group!r} {both!r}"
+
+@app.tool
+async def count() -> str:
+    "Count."
+    await asyncio.sleep(1)
+    return "counted"
+
 @app.resource("note://{id}/{part}")
 def note(id: str, part: str) -> str:
     "Return a note."
@@ -64,6 +92,7 @@ def advise(topic: str) -> str:
     return f"What about {topic}?"
 """
 
+HOSTILE = ROOT / "tests" / "harness" / "hostile_contract.json"
 PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 
@@ -78,10 +107,9 @@ class Page:
         self.origin, _, self.token = self.url.partition("/?token=")
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+@contextmanager
+def developing(folder: Path) -> Iterator[Page]:
     """Yield the page of a running `mcp-bindgen dev`."""
-    folder = tmp_path_factory.mktemp("dev")
     script = folder / "server.py"
     script.write_text(SERVER.replace("NAME", "add"), "utf-8")
     command = [str(COMMAND), "dev", "server.py"]
@@ -96,18 +124,36 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
             assert process.wait(20) is not None
 
 
-@pytest.fixture(scope="module")
-def window(page: Page) -> Iterator[Window]:
+@contextmanager
+def showing(page: Page, browser: Browser) -> Iterator[Window]:
     """Yield the page in a browser; afterwards check that no script failed."""
+    window = browser.new_page(timezone_id="Asia/Tokyo")
+    complaints: list[str] = []
+    window.on("pageerror", lambda error: complaints.append(str(error)))
+    window.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    window.goto(page.url)
+    expect(window.locator("#state")).to_have_text("ready", timeout=30_000)
+    yield window
+    window.close()
+    assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
     with chromium() as browser:
-        window = browser.new_page()
-        complaints: list[str] = []
-        window.on("pageerror", lambda error: complaints.append(str(error)))
-        window.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-        window.goto(page.url)
-        expect(window.locator("#state")).to_have_text("ready", timeout=30_000)
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with developing(tmp_path_factory.mktemp("dev")) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def window(page: Page, browser: Browser) -> Iterator[Window]:
+    with showing(page, browser) as window:
         yield window
-        assert complaints == []
 
 
 def expect(place: Locator) -> Any:
@@ -115,21 +161,6 @@ def expect(place: Locator) -> Any:
     from playwright.sync_api import expect as expecting
 
     return expecting(place)
-
-
-@pytest.mark.full
-def test_offers_are_in_groups_and_forms_have_valid_defaults(window: Window) -> None:
-    expect(window.locator("header")).to_contain_text("Keep notes.")
-    for heading in ("Tools (2)", "Prompts (1)", "Resource templates (1)"):
-        expect(window.get_by_role("heading", name=heading)).to_be_visible()
-    window.get_by_role("button", name="add<b> Put a note down.").click()
-    sent = json.loads(window.input_value("#params"))
-    assert sent == {"name": "add<b>", "arguments": {"text": "", "times": 2, "tags": ["new"], "loud": False}}
-    expect(window.get_by_label("times required")).to_have_attribute("min", "2")
-    expect(window.get_by_text("How often. (at least 2)")).to_be_visible()
-    window.get_by_label("Filter offers").fill("advise")
-    expect(window.locator("#offers li > button:visible")).to_have_count(1)
-    window.get_by_label("Filter offers").fill("")
 
 
 def press(window: Window, name: str) -> None:
@@ -148,22 +179,244 @@ def shows(window: Window, place: str, *texts: str | re.Pattern[str]) -> None:
         expect(window.locator(place)).to_contain_text(text)
 
 
+def choose(window: Window, offer: str) -> None:
+    """Choose an offer by its list and its name or URI."""
+    window.locator(f'[data-choice="{offer}"]').click()
+
+
+def sent(window: Window) -> Any:
+    """Return the params of the request that the form makes."""
+    return json.loads(window.input_value("#params"))
+
+
+@pytest.mark.full
+def test_offers_are_in_groups_and_forms_have_defaults_but_no_invented_values(window: Window) -> None:
+    expect(window.locator("header")).to_contain_text("Keep notes.")
+    for heading in ("Tools (4)", "Prompts (1)", "Resource templates (1)"):
+        expect(window.get_by_role("heading", name=heading)).to_be_visible()
+    window.get_by_role("button", name="add<b> Put a note down.").click()
+    assert sent(window) == {"name": "add<b>", "arguments": {"text": "", "tags": ["new"], "loud": False}}
+    expect(window.get_by_label("times required")).to_have_attribute("min", "2")
+    expect(window.get_by_text("How often. (at least 2)")).to_be_visible()
+    window.get_by_label("Filter offers").fill("advise")
+    expect(window.locator("#offers li > button:visible")).to_have_count(1)
+    window.get_by_label("Filter offers").fill("")
+
+
 @pytest.mark.full
 def test_a_form_is_sent_elicitations_are_answered_and_traffic_is_timed(window: Window) -> None:
     press(window, "add<b> Put a note down.")
     fill(window, "text required", "milk")
     window.get_by_label("kind").select_option("fancy")
-    fill(window, "tags", "[oops")
+    fill(window, "times", "")
     press(window, "Send")
-    expect(window.get_by_role("alert").first).to_contain_text("tags is not JSON")
-    fill(window, "tags", '["a"]')
+    shows(window, ".field.wrong > .bad", "A value is required.")
+    expect(window.get_by_label("times")).to_be_focused()
+    expect(window.get_by_role("alert").first).to_contain_text("Correct the marked fields")
+    fill(window, "times", "1")
+    shows(window, ".field.wrong > .bad", "Not valid: at least 2.")
+    fill(window, "times", "2")
+    expect(window.locator("#fields .wrong")).to_have_count(0)
+    press(window, "Add item to tags")
+    window.get_by_label("Item", exact=True).nth(1).fill("b")
+    window.get_by_role("button", name="Remove item of tags").nth(0).click()
     press(window, "Send")
     press(window, "Yes")
+    press(window, "Accept")
+    shows(window, "#questions .wrong > .bad", "A value is required.")
     fill(window, "shelf required", "7")
     window.get_by_label("room required").select_option("south")
     press(window, "Accept")
-    shows(window, "#answer", "milk 2 fancy ['a'] False True 7 south", re.compile(r"Done after \d+ ms"))
+    shows(window, "#answer", "milk 2 fancy ['b'] False True 7 south", re.compile(r"Done after \d+ ms"))
     shows(window, "#wire", "→ tools/call add<b>", re.compile(r"← result of tools/call #\d+ \d+ ms"))
+
+
+LEFT_OUT = object()
+NULLABLE = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+DECIMAL = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": r"^\d+(\.\d+)?$"}]}
+CLOCK = r"^\d\d:\d\d:\d\d$"
+INPUTS: list[tuple[dict[str, Any], bool, str | None, Any, str]] = [
+    ({"type": "integer"}, True, None, LEFT_OUT, "required"),
+    ({"type": "integer"}, True, "", LEFT_OUT, "required"),
+    ({"type": "integer"}, False, "", LEFT_OUT, ""),
+    ({"type": "integer"}, True, "0", 0, ""),
+    ({"type": "integer"}, True, "2.5", LEFT_OUT, "whole number"),
+    ({"type": "integer"}, True, "9007199254740993", LEFT_OUT, "too large"),
+    ({"type": "integer", "default": 3}, False, None, 3, ""),
+    ({"type": "integer", "default": 3}, False, "", LEFT_OUT, ""),
+    (NULLABLE, True, "", None, ""),
+    (NULLABLE, False, "", LEFT_OUT, ""),
+    ({**NULLABLE, "default": 3}, False, "", None, ""),
+    ({"type": ["integer", "null"]}, True, "4", 4, ""),
+    ({"type": "number", "exclusiveMinimum": 1}, True, "1", LEFT_OUT, "more than 1"),
+    ({"type": "number", "multipleOf": 0.01, "minimum": 1}, True, "19.99", 19.99, ""),
+    ({"type": "number", "multipleOf": 0.5}, True, "0.7", LEFT_OUT, "multiple of 0.5"),
+    (DECIMAL, True, "", LEFT_OUT, "required"),
+    (DECIMAL, True, "19.90", "19.90", ""),
+    (DECIMAL, True, "19.9", 19.9, ""),
+    (DECIMAL, True, "-1", LEFT_OUT, "at least 0"),
+    (DECIMAL, True, "much", LEFT_OUT, "pattern"),
+    ({"type": "string"}, True, None, "", ""),
+    ({"type": "string"}, False, "", LEFT_OUT, ""),
+    ({"type": "string", "minLength": 1}, True, None, LEFT_OUT, "required"),
+    ({"type": "string", "pattern": "^a"}, True, "", LEFT_OUT, "required"),
+    ({"type": "string", "pattern": "^a"}, True, "b", LEFT_OUT, "pattern ^a"),
+    ({"type": "string", "pattern": "(?P<of>another dialect)"}, True, "b", "b", ""),
+    ({"type": "string", "maxLength": 2}, True, "ab🎈", LEFT_OUT, "at most 2"),
+    ({"type": "string", "examples": ["tea"]}, True, None, "tea", ""),
+    ({"type": "string", "format": "date"}, True, None, LEFT_OUT, "required"),
+    ({"type": "string", "format": "date"}, True, "2026-02-03", "2026-02-03", ""),
+    ({"type": "string", "format": "time"}, True, "10:05", "10:05:00Z", ""),
+    ({"type": "string", "format": "time", "pattern": CLOCK}, True, "10:05:07", "10:05:07", ""),
+    ({"type": "string", "format": "date-time"}, True, "2026-02-03T10:05", "2026-02-03T01:05:00Z", ""),
+    (
+        {"type": "string", "format": "date-time", "default": "2026-02-03T10:05:00+02:00"},
+        False,
+        None,
+        "2026-02-03T10:05:00+02:00",
+        "",
+    ),
+    ({"type": "string", "format": "email"}, True, "ada", LEFT_OUT, "valid email"),
+    ({"type": "string", "format": "email"}, True, "ada@example.com", "ada@example.com", ""),
+    ({"type": "string", "format": "uri"}, True, "here", LEFT_OUT, "valid uri"),
+    ({"type": "string", "format": "uri"}, True, "urn:a:b", "urn:a:b", ""),
+    ({"enum": ["a", 2]}, True, None, "a", ""),
+    ({"enum": ["a", 2]}, False, None, LEFT_OUT, ""),
+    ({"oneOf": [{"const": 1, "title": "one"}, {"const": 2, "title": "two"}]}, True, "two", 2, ""),
+    ({"const": None}, True, None, None, ""),
+    ({"type": "boolean"}, True, None, False, ""),
+    ({"type": "boolean"}, False, None, LEFT_OUT, ""),
+    ({"type": "boolean"}, False, "no", False, ""),
+    ({"type": "array", "items": {"type": "string"}}, False, None, LEFT_OUT, ""),
+    ({"type": "array", "items": {"type": "string"}}, True, None, [], ""),
+    ({"type": "array", "items": {"type": "string"}, "minItems": 1}, True, None, LEFT_OUT, "items at least 1"),
+    ({"type": "array", "items": {"enum": ["a", "b"]}, "default": ["b"]}, False, None, ["b"], ""),
+    ({"type": "array"}, True, "[1", LEFT_OUT, "Not JSON"),
+    ({"type": "array"}, True, "{}", LEFT_OUT, "type array"),
+    ({"type": "object"}, True, "", LEFT_OUT, "required"),
+    ({"type": "object"}, True, '{"a": 1}', {"a": 1}, ""),
+    ({"type": "object", "properties": {"a": {"type": "integer"}}}, False, None, LEFT_OUT, ""),
+    ({"type": "object", "properties": {"a": {"type": "integer"}}}, True, None, {}, ""),
+    ({}, True, "", LEFT_OUT, "required"),
+    ({}, False, "null", None, ""),
+]
+"""Schema of a field, whether it is required, the typed text, the value that is sent, and a part of the problem."""
+
+
+@pytest.mark.full
+def test_an_empty_or_invalid_field_is_left_out_or_has_an_error_beside_it(window: Window) -> None:
+    for schema, required, typed, value, problem in INPUTS:
+        whole = {"properties": {"x": schema}, "required": ["x"] if required else []}
+        window.evaluate("schema => document.querySelector('main').prepend((window.form = fields(schema)).box)", whole)
+        place = window.locator("main > .field > .inner > .field")
+        if typed is not None and place.locator("select").count():
+            place.locator("select").select_option(typed)
+        elif typed is not None:
+            place.locator("input, textarea").fill(typed)
+        found = window.evaluate("[form.read(false), checked(form) !== undefined]")
+        case = (schema, required, typed)
+        assert found == [{} if value is LEFT_OUT else {"x": value}, not problem], case
+        said = place.locator("> .bad").inner_text()
+        assert bool(said) == bool(problem), case
+        assert problem.lower() in said.lower(), case
+        window.evaluate("form.box.remove()")
+
+
+@pytest.mark.full
+def test_unions_have_a_choice_of_variant_with_its_tag(window: Window) -> None:
+    choose(window, "tools draw")
+    shows(window, "#chosen", "draw")
+    press(window, "Send")
+    shows(window, ".field.wrong > .bad", "A value is required.")
+    window.get_by_label("shape").select_option("square")
+    expect(window.get_by_label("kind")).to_have_value("square")
+    fill(window, "side", "2.50")
+    press(window, "Add group")
+    fill(window, "name", "all")
+    press(window, "Add item to parts")
+    window.get_by_label("Item", exact=True).select_option("circle")
+    fill(window, "radius", "1")
+    press(window, "Add inner")
+    window.get_by_label("name").nth(1).fill("some")
+    window.get_by_label("both").select_option("integer")
+    window.get_by_label("integer").fill("7")
+    part = {"kind": "circle", "radius": 1}
+    group = {"name": "all", "parts": [part], "inner": {"name": "some"}}
+    shape = {"kind": "square", "side": "2.50"}
+    assert sent(window)["arguments"] == {"shape": shape, "group": group, "both": 7}
+    press(window, "Send")
+    shows(window, "#answer", "Square(kind='square', side=Decimal('2.50')) Group(name='all'", "inner=Group(name='some'")
+    press(window, "Remove inner")
+    press(window, "Remove item of parts")
+    window.get_by_label("both").select_option("—")
+    assert sent(window)["arguments"] == {"shape": shape, "group": {"name": "all"}}
+
+
+SHAPE = {"oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}], "discriminator": {"propertyName": "kind"}}
+DEFINED = {
+    "A": {"properties": {"kind": {"enum": ["a", "aa"]}, "next": {"$ref": "#/$defs/All"}}, "required": ["kind", "next"]},
+    "B": {
+        "title": "Bee",
+        "allOf": [{"properties": {"kind": {"const": "b"}}}, {"properties": {"size": {"type": "integer"}}}],
+    },
+    "All": SHAPE,
+    "Loop": {"$ref": "#/$defs/Loop"},
+    "Twice": {"allOf": [{"$ref": "#/$defs/Twice"}, {"$ref": "#/$defs/Twice"}]},
+    "Wide": {
+        "properties": {f"p{n}": {"$ref": "#/$defs/Wide"} for n in range(30)},
+        "required": [f"p{n}" for n in range(30)],
+    },
+}
+
+
+@pytest.mark.full
+def test_tags_of_several_values_defaults_and_schemas_without_end_have_forms(window: Window) -> None:
+    made = "schema => [...fields({...schema}).box.querySelectorAll('option')].map(one => one.textContent)"
+    whole = {"properties": {"x": SHAPE}, "required": ["x"], "$defs": DEFINED}
+    assert window.evaluate(made, whole) == ["—", "a | aa", "Bee"]
+    default = {"kind": "aa", "next": {"kind": "b", "size": 1}}
+    whole["properties"] = {"x": {**SHAPE, "default": default}}
+    assert window.evaluate("schema => fields(schema).read(true)", whole) == {"x": default}
+    invalid = {
+        "name": 5,
+        "annotations": "read-only",
+        "description": 5,
+        "inputSchema": {"properties": {"a": {"title": 5}}},
+    }
+    window.evaluate("item => choose('tools', item, 'tools/call', 'name')", invalid)
+    expect(window.locator("#problem")).to_contain_text("There is no form for this schema")
+    for name in ("Loop", "Twice", "Wide", "missing"):
+        whole["properties"] = {"x": {"$ref": f"#/$defs/{name}"}}
+        fields = window.evaluate("schema => fields(schema).box.querySelectorAll('*').length", whole)
+        assert 5 < fields < 50_000, name
+
+
+BEYOND_FORMS = {"consts", "conditional", "counted"}
+"""Schemas with integers that JavaScript rounds, and with keywords that forms do not read; the server refuses values."""
+
+
+@pytest.mark.full
+def test_forms_of_hostile_schemas_have_valid_values_or_a_problem(window: Window) -> None:
+    schemas = json.loads(HOSTILE.read_text("utf-8"))["inputs"]
+    made = {name: window.evaluate("schema => checked(fields(schema))", schema) for name, schema in schemas.items()}
+    filled = {name: value for name, value in made.items() if value is not None}
+    assert len(filled) > 15
+    assert {name for name, value in filled.items() if not jsonschema_rs.is_valid(schemas[name], value)} == BEYOND_FORMS
+
+
+@pytest.mark.full
+def test_the_answer_goes_when_another_entry_is_chosen(window: Window) -> None:
+    choose(window, "tools fail")
+    press(window, "Send")
+    shows(window, "#answer", "no shelf")
+    choose(window, "tools fail")
+    shows(window, "#answer", "no shelf")
+    choose(window, "tools count")
+    shows(window, "#answer", "Send the request")
+    press(window, "Send")
+    choose(window, "prompts advise")
+    expect(window.locator("#wire li").last).to_contain_text("result of tools/call", timeout=10_000)
+    shows(window, "#answer", "Send the request")
 
 
 @pytest.mark.full
@@ -189,10 +442,17 @@ def test_results_are_shown_by_kind(window: Window) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1400, 400])
 def test_the_page_is_accessible(window: Window, width: int, scheme: Literal["light", "dark"]) -> None:
     window.set_viewport_size({"width": width, "height": 900})
     window.emulate_media(color_scheme=scheme)
+    choose(window, "tools fail")
+    choose(window, "tools draw")
+    window.get_by_label("shape").select_option("circle")
+    press(window, "Add group")
+    press(window, "Add item to parts")
+    window.get_by_label("Item", exact=True).select_option("square")
+    press(window, "Send")
     window.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
     check_accessibility(window)
     assert window.evaluate("document.documentElement.scrollWidth") <= width
