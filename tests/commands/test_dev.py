@@ -34,10 +34,12 @@ import asyncio
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from mcp_bindgen.app import App, Context
+from mcp_bindgen.app import App, Completion, Context
+from mcp_bindgen.runtime.protocol import jsonrpc
 from pydantic import BaseModel, Field
 
 app = App("notes", instructions="Keep notes.")
+EVIL = "<img src=x onerror=alert(1)>"
 
 class Place(BaseModel):
     shelf: int = Field(ge=1, le=9)
@@ -64,32 +66,67 @@ async def put(text: str, ctx: Context, times: Annotated[int, Field(ge=2, descrip
     place = await ctx.ask("Where?", Place, key="where")
     return f"{text} {times} {kind} {tags} {loud} {sure} {place.shelf} {place.room}"
 
-@app.tool
+@app.tool(annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False, "owner": EVIL})
 def fail() -> str:
     "Fail."
     raise ValueError("no shelf")
 
-@app.tool
+@app.tool(annotations={"title": "Drawing", "readOnlyHint": True})
 def draw(shape: Annotated[Circle | Square, Field(discriminator="kind")], group: Group | None = None,
          both: int | str | None = None) -> str:
     "Draw."
     return f"{shape!r} {group!r} {both!r}"
 
 @app.tool
-async def count() -> str:
+async def count(ctx: Context) -> str:
     "Count."
-    await asyncio.sleep(1)
+    for number in (1, 2):
+        await ctx.progress(number, total=2, message=f"step {number} {EVIL}")
+        await asyncio.sleep(0.5)
     return "counted"
+
+@app.tool
+async def think(ctx: Context) -> str:
+    "Think."
+    return await ctx.sample(f"Say {EVIL}", system_prompt=f"Be {EVIL}", temperature=0.5)
+
+@app.tool
+async def where(ctx: Context) -> str:
+    "Say where."
+    return str([root.uri for root in await ctx.roots()])
+
+@app.tool
+async def visit(url: str, ctx: Context) -> str:
+    "Visit."
+    await ctx.ask_url(f"Pay {EVIL}", url)
+    return "visited"
+
+@app.tool
+async def act(ctx: Context) -> str:
+    "Act."
+    messages = [{"role": "user", "content": {"type": "text", "text": "Act"}}]
+    tools = [{"name": EVIL, "inputSchema": {"type": "object"}}, {"name": "look", "inputSchema": {"type": "object"}}]
+    method = ctx.agreed.dispatcher.revision.methods["sampling/createMessage"]
+    params = jsonrpc.typed_params(method, {"maxTokens": 9, "messages": messages, "tools": tools})
+    return str(await ctx.ask_by("act", method, params))
 
 @app.resource("note://{id}/{part}")
 def note(id: str, part: str) -> str:
     "Return a note."
     return f"note {id}, part {part}"
 
+@app.completion("note://{id}/{part}", "part")
+def parts(asked: Completion) -> list[str]:
+    return [f"{asked.known.get('id')}{number}{asked.value}" for number in (1, 2)]
+
 @app.prompt
 def advise(topic: str) -> str:
     "Advise."
     return f"What about {topic}?"
+
+@app.completion("advise", "topic")
+def topics(asked: Completion) -> list[str]:
+    return [topic for topic in ("tea", "teapots", "milk", EVIL) if topic.startswith(asked.value)]
 """
 
 HOSTILE = ROOT / "tests" / "harness" / "hostile_contract.json"
@@ -108,11 +145,11 @@ class Page:
 
 
 @contextmanager
-def developing(folder: Path) -> Iterator[Page]:
+def developing(folder: Path, *options: str) -> Iterator[Page]:
     """Yield the page of a running `mcp-bindgen dev`."""
     script = folder / "server.py"
     script.write_text(SERVER.replace("NAME", "add"), "utf-8")
-    command = [str(COMMAND), "dev", "server.py"]
+    command = [str(COMMAND), "dev", "server.py", *options]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -156,6 +193,16 @@ def window(page: Page, browser: Browser) -> Iterator[Window]:
         yield window
 
 
+@pytest.fixture(scope="module", params=["2026-07-28", "2025-11-25"])
+def asking(
+    request: pytest.FixtureRequest, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Window]:
+    """Yield the page of a server of each era, whose questions come in results or as requests."""
+    folder = tmp_path_factory.mktemp("dev")
+    with developing(folder, "--revision", request.param) as page, showing(page, browser) as window:
+        yield window
+
+
 def expect(place: Locator) -> Any:
     """Return Playwright's assertions about an element; the import is local because only these tests need Playwright."""
     from playwright.sync_api import expect as expecting
@@ -192,7 +239,7 @@ def sent(window: Window) -> Any:
 @pytest.mark.full
 def test_offers_are_in_groups_and_forms_have_defaults_but_no_invented_values(window: Window) -> None:
     expect(window.locator("header")).to_contain_text("Keep notes.")
-    for heading in ("Tools (4)", "Prompts (1)", "Resource templates (1)"):
+    for heading in ("Tools (8)", "Prompts (1)", "Resource templates (1)"):
         expect(window.get_by_role("heading", name=heading)).to_be_visible()
     window.get_by_role("button", name="add<b> Put a note down.").click()
     assert sent(window) == {"name": "add<b>", "arguments": {"text": "", "tags": ["new"], "loud": False}}
@@ -325,7 +372,7 @@ def test_an_empty_or_invalid_field_is_left_out_or_has_an_error_beside_it(window:
 @pytest.mark.full
 def test_unions_have_a_choice_of_variant_with_its_tag(window: Window) -> None:
     choose(window, "tools draw")
-    shows(window, "#chosen", "draw")
+    shows(window, "#chosen", "Drawing")
     press(window, "Send")
     shows(window, ".field.wrong > .bad", "A value is required.")
     window.get_by_label("shape").select_option("square")
@@ -407,6 +454,13 @@ def test_forms_of_hostile_schemas_have_valid_values_or_a_problem(window: Window)
 @pytest.mark.full
 def test_the_answer_goes_when_another_entry_is_chosen(window: Window) -> None:
     choose(window, "tools fail")
+    assert window.locator("#badges .badge").all_inner_texts() == [
+        "writes",
+        "destructive",
+        "closed world",
+        "owner: <img src=x onerror=alert(1)>",
+    ]
+    expect(window.get_by_role("button", name="fail destructive Fail.")).to_be_visible()
     press(window, "Send")
     shows(window, "#answer", "no shelf")
     choose(window, "tools fail")
@@ -414,15 +468,150 @@ def test_the_answer_goes_when_another_entry_is_chosen(window: Window) -> None:
     choose(window, "tools count")
     shows(window, "#answer", "Send the request")
     press(window, "Send")
-    choose(window, "prompts advise")
+    choose(window, "tools think")
     expect(window.locator("#wire li").last).to_contain_text("result of tools/call", timeout=10_000)
     shows(window, "#answer", "Send the request")
 
 
 @pytest.mark.full
+def test_progress_is_shown_while_a_call_runs_and_afterwards(window: Window) -> None:
+    choose(window, "tools count")
+    press(window, "Send")
+    shows(window, "#answer", "1 of 2: step 1 <img src=x onerror=alert(1)>")
+    expect(window.get_by_role("progressbar")).to_have_attribute("value", "1")
+    shows(window, "#answer", "counted")
+    expect(window.get_by_role("progressbar")).to_have_count(0)
+    window.get_by_text("Progress", exact=True).click()
+    assert window.locator("#answer li").count() == 2
+
+
+@pytest.mark.full
+def test_values_are_completed_with_the_other_arguments(window: Window) -> None:
+    shown = window.locator(".suggestions button")
+    choose(window, "prompts advise")
+    fill(window, "topic", "tea")
+    expect(shown).to_have_text(["tea", "teapots"])
+    shown.nth(1).click()
+    expect(window.get_by_label("topic")).to_have_value("teapots")
+    expect(shown).to_have_count(0)
+    fill(window, "topic", "<")
+    expect(shown).to_have_text(["<img src=x onerror=alert(1)>"])
+    choose(window, "resourceTemplates note://{id}/{part}")
+    fill(window, "id", "n")
+    fill(window, "part", "x")
+    expect(shown).to_have_text(["n1x", "n2x"])
+    shown.nth(0).click()
+    assert sent(window) == {"uri": "note://n/n1x"}
+
+
+@pytest.mark.full
+def test_the_user_answers_in_place_of_a_model(asking: Window) -> None:
+    choose(asking, "tools think")
+    press(asking, "Send")
+    shows(
+        asking,
+        "#questions",
+        "Be <img src=x onerror=alert(1)>",
+        "Say <img src=x onerror=alert(1)>",
+        "1000 tokens",
+        "0.5",
+    )
+    asking.get_by_label("text required").fill("two\nlines")
+    asking.get_by_label("model required").fill("parrot")
+    asking.get_by_label("stopReason").select_option("maxTokens")
+    asking.get_by_text("Answer as JSON").click()
+    answer = {"role": "assistant", "content": {"type": "text", "text": "two\nlines"}, "model": "parrot"}
+    assert json.loads(asking.get_by_label("Answer as JSON").input_value()) == {**answer, "stopReason": "maxTokens"}
+    fill(asking, "Answer as JSON", '{"role": "assistant"}')
+    press(asking, "Answer")
+    shows(asking, "#questions [role=alert]", "result.content: Field required")
+    fill(asking, "Answer as JSON", json.dumps({**answer, "content": {"type": "text", "text": "written"}}))
+    press(asking, "Answer")
+    shows(asking, "#answer", "written")
+    press(asking, "Send")
+    press(asking, "Refuse")
+    shows(asking, "#answer", "refused")
+    choose(asking, "tools act")
+    press(asking, "Send")
+    asking.get_by_label("content required").select_option("Tool call")
+    asking.get_by_label("name required").select_option("look")
+    press(asking, "Answer")
+    shows(asking, "#answer", "ToolUseContent(id='call-1', input={}, name='look')")
+
+
+@pytest.mark.full
+def test_the_user_lists_roots(asking: Window) -> None:
+    choose(asking, "tools where")
+    press(asking, "Send")
+    fill(asking, "uri", "/a")
+    press(asking, "Answer")
+    shows(asking, "#questions .wrong > .bad", "pattern ^file://")
+    fill(asking, "uri", "file:///a")
+    press(asking, "Add item to roots")
+    asking.get_by_label("uri").nth(1).fill("file:///b")
+    press(asking, "Answer")
+    shows(asking, "#answer", "['file:///a', 'file:///b']")
+    press(asking, "Send")
+    expect(asking.get_by_label("uri").nth(1)).to_have_value("file:///b")
+    press(asking, "Refuse")
+    shows(asking, "#answer", "refused")
+
+
+@pytest.mark.full
+def test_a_url_is_a_link_that_only_the_user_opens(asking: Window) -> None:
+    choose(asking, "tools visit")
+    fill(asking, "url", "https://bank.example@evil.example/pay")
+    press(asking, "Send")
+    shows(asking, "#questions", "Pay <img src=x onerror=alert(1)>", "Opens evil.example")
+    link = asking.locator("#questions a")
+    expect(link).to_have_attribute("href", "https://bank.example@evil.example/pay")
+    expect(link).to_have_attribute("target", "_blank")
+    expect(link).to_have_attribute("rel", "noopener noreferrer")
+    assert len(asking.context.pages) == 1
+    press(asking, "Accept")
+    shows(asking, "#answer", "visited")
+    for url in ("javascript:alert(1)", "data:text/html,x", "no URL"):
+        fill(asking, "url required", url)
+        press(asking, "Send")
+        shows(asking, "#questions pre", url)
+        expect(link).to_have_count(0)
+        press(asking, "Decline")
+        shows(asking, "#answer", "decline")
+
+
+@pytest.mark.full
+def test_texts_of_a_server_are_no_markup(asking: Window) -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    schema = {
+        "properties": {
+            evil: {"title": evil, "description": evil, "pattern": evil, "default": evil, "type": "string"},
+            "enum": {"enum": [evil], "enumNames": [evil]},
+            "one": {"oneOf": [{"title": evil, "properties": {"kind": {"const": evil}}}, {"type": "string"}]},
+            "many": {"type": "array", "items": {"enum": [evil, "b"]}},
+        }
+    }
+    asking.evaluate(
+        """([schema, evil]) => {
+            const card = params => question({id: 0, method: "elicitation/create", params});
+            card({message: evil, requestedSchema: schema});
+            card({message: evil, url: evil});
+            card({message: evil, requestedSchema: {properties: {sure: {type: "boolean", description: evil}}}});
+            const messages = [{role: evil, content: {type: evil}}];
+            question({id: 0, method: "sampling/createMessage", params: {messages, tools: [{name: evil}]}});
+            show({error: evil, data: {elicitations: [{message: evil, url: evil}]}}, 1);
+            at("badges").replaceChildren(...badges({annotations: {[evil]: evil, readOnlyHint: evil}}));
+        }""",
+        [schema, evil],
+    )
+    assert asking.locator("main img").count() == 0
+    assert asking.locator("main").inner_text().count(evil) > 10
+    asking.evaluate("at('questions').replaceChildren()")
+
+
+@pytest.mark.full
 def test_results_are_shown_by_kind(window: Window) -> None:
     for offer, fields, texts in (
-        ("fail Fail.", {}, ("The tool reports an error", "no shelf")),
+        ("fail destructive Fail.", {}, ("The tool reports an error", "no shelf")),
         ("note://{id}/{part}", {"id required": "a b", "part required": "2"}, ("note a b, part 2",)),
         ("advise Advise.", {"topic required": "tea"}, ("What about tea?",)),
         ("Any request", {}, ("Done",)),
@@ -446,16 +635,24 @@ def test_results_are_shown_by_kind(window: Window) -> None:
 def test_the_page_is_accessible(window: Window, width: int, scheme: Literal["light", "dark"]) -> None:
     window.set_viewport_size({"width": width, "height": 900})
     window.emulate_media(color_scheme=scheme)
-    choose(window, "tools fail")
-    choose(window, "tools draw")
-    window.get_by_label("shape").select_option("circle")
-    press(window, "Add group")
-    press(window, "Add item to parts")
-    window.get_by_label("Item", exact=True).select_option("square")
-    press(window, "Send")
-    window.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
-    check_accessibility(window)
-    assert window.evaluate("document.documentElement.scrollWidth") <= width
+    for offer, question in (("tools act", "content"), ("tools where", "uri"), ("tools draw", None)):
+        choose(window, "tools fail")
+        choose(window, offer)
+        press(window, "Send")
+        if question is None:
+            window.get_by_label("shape").select_option("circle")
+            press(window, "Add group")
+            press(window, "Add item to parts")
+            window.get_by_label("Item", exact=True).select_option("square")
+            press(window, "Send")
+        elif question == "content":
+            window.get_by_label("content required").select_option("Tool call")
+        window.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+        check_accessibility(window)
+        assert window.evaluate("document.documentElement.scrollWidth") <= width
+        if question is not None:
+            press(window, "Refuse")
+            shows(window, "#answer", "refused")
 
 
 @pytest.mark.full

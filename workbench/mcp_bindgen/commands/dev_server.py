@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import reduce
 from hmac import compare_digest
 from pathlib import Path
 from secrets import token_urlsafe
@@ -34,6 +35,12 @@ from mcp_bindgen.host.watch import StderrTail, Watch
 from mcp_bindgen.http.server.app import leaving_on_stop
 from mcp_bindgen.http.server.uvicorn_protocol import local_config
 from mcp_bindgen.runtime import Options, connect
+from mcp_bindgen.runtime.model.base import wire_fields
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.capabilities import merge, missing, tree_of
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.methods import ELICIT, LIST_ROOTS, SAMPLE, RequestMethod
+from mcp_bindgen.runtime.protocol.routing import Route as MethodRoute
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.tap import Trace, TracedMessage
@@ -54,6 +61,17 @@ _POLICY = (
     "default-src 'none'; style-src 'nonce-{0}'; script-src 'nonce-{0}'; connect-src 'self'; img-src data:; "
     "media-src data:; base-uri 'none'; form-action 'none'"
 )
+_REFUSED = -1
+"""The error code by which a user refuses a question (MCP, "Sampling")."""
+
+
+@dataclass
+class _Question:
+    """Question of the server to the user of a page; the answer is typed, and `None` if the user refuses."""
+
+    method: RequestMethod[Any, Any, Any]
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    answer: Any = None
 
 
 @dataclass
@@ -81,7 +99,7 @@ class Bench:
     def __post_init__(self) -> None:
         self._events: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self._readers: set[MemoryObjectSendStream[dict[str, Any]]] = set()
-        self._questions: dict[int, tuple[anyio.Event, dict[str, Any]]] = {}
+        self._questions: dict[int, _Question] = {}
         self._asked = 0
 
     def tell(self, kind: str, **more: Any) -> None:
@@ -140,8 +158,8 @@ class Bench:
                 auth = entry.login_auth(self.server.login_command(self.name))
                 place = watch.address(entry.address({}, output, auth))
                 async with connect(place, *clients, timeout=self.timeout) as client:
-                    client.options = Options(timeout=self.timeout, on_progress=lambda params: None)
-                    about = {"instructions": client.instructions, "requests": sorted(requests_of(client.revision))}
+                    client.options = Options(timeout=self.timeout)
+                    about = {"instructions": client.instructions, "requests": _possible(client)}
                     self.offers = {"revision": client.revision, **about, **await lists(client, checked=False)}
                     self.client = client
                     self.tell("state", state="ready", revision=client.revision)
@@ -151,41 +169,66 @@ class Bench:
                 self.tell("state", state="failed", reason=watch.explained(error, stderr.text()))
             finally:
                 self.client = None
-                for answered, _ in self._questions.values():
-                    answered.set()
+                for question in self._questions.values():
+                    question.answered.set()
 
     def _client(self, kind: type[Any]) -> Any:
-        async def on_elicit(client: Any, params: Any, ctx: Any) -> dict[str, Any]:
-            return await self._ask(params.model_dump())
+        """Return a client that passes all questions of the server to the user, and declares so."""
+        routes: Mapping[str, MethodRoute] = {**kind.dispatcher.routes, **kind.dispatcher.embedded}
+        asked = [routes[name] for name in (ELICIT, SAMPLE, LIST_ROOTS) if name in routes]
+        declared = [tree_of(need.capability[1:], {}) for route in asked for need in route.method.needs]
+        more: Mapping[str, Any] = reduce(merge, declared, {})
 
-        return type(kind.__name__, (kind,), {"on_elicit": on_elicit} if hasattr(kind, "on_elicit") else {})()
+        def extra_capabilities(client: Any) -> Mapping[str, Any]:
+            return more
 
-    async def _ask(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Ask the user of a page."""
-        self._asked += 1
-        number, answered, answer = self._asked, anyio.Event(), {"action": "cancel"}
-        self._questions[number] = answered, answer
-        self.tell("question", id=number, params=params)
+        members: dict[str, Any] = {route.handler: self._asker(route.method) for route in asked}
+        members |= {"announces": (), "extra_capabilities": extra_capabilities}
+        return type(kind.__name__, (kind,), members)()
+
+    def _asker(self, method: Any) -> Callable[[Any, Any, Any], Awaitable[Any]]:
+        async def ask(client: Any, params: Any, ctx: Any) -> Any:
+            self._asked += 1
+            number, question = self._asked, _Question(method)
+            self._questions[number] = question
+            self.tell("question", id=number, method=method.name, params=jsonrpc.plain(params))
+            try:
+                await question.answered.wait()
+            finally:
+                del self._questions[number]
+                self.tell("answered", id=number)
+            if question.answer is None:
+                raise ProtocolError(_REFUSED, "the user refused to answer")
+            return question.answer
+
+        return ask
+
+    def answer(self, number: object, answer: object) -> str | None:
+        """Answer a question in wire form, or refuse with `None`; return the problem of an answer that does not fit."""
+        question = self._questions.get(number) if isinstance(number, int) else None
+        if question is None:
+            return "the server does not wait for this answer any more"
         try:
-            await answered.wait()
-        finally:
-            del self._questions[number]
-            self.tell("answered", id=number)
-        return answer
-
-    def answer(self, number: object, answer: Mapping[str, Any]) -> bool:
-        """Answer a question; tell whether there is one of that number."""
-        if not isinstance(number, int) or number not in self._questions:
-            return False
-        answered, kept = self._questions[number]
-        kept.update(answer)
-        answered.set()
-        return True
+            question.answer = None if answer is None else jsonrpc.typed_result(question.method, answer)
+        except ProtocolError as error:
+            return error.message
+        question.answered.set()
+        return None
 
     def _record(self, seen: TracedMessage) -> None:
         violations = [str(violation) for violation in seen.violations]
         facts = {"method": seen.method, "elapsed": seen.elapsed_ms, "violations": violations}
         self.tell("message", by=seen.sender, message=seen.message, **facts)
+
+
+def _possible(client: Any) -> dict[str, list[str]]:
+    """Return the requests that the server declares to answer, each with the members of its params."""
+    declared, revision = client.link.negotiated.declared, client.dispatcher.revision
+    return {
+        name: list(wire_fields(route.method.params))
+        for name, route in sorted(requests_of(client.revision).items())
+        if missing(route.method, revision, "client", declared) is None
+    }
 
 
 # --- the page -------------------------------------------------------------------------------------------------
@@ -231,17 +274,21 @@ def page_app(bench: Bench, port: int, lifespan: Lifespan[Starlette]) -> Starlett
         asked = await _body(request)
         if bench.client is None:
             return JSONResponse({"error": "the server is not ready; send the request again when it is"})
+
+        def advance(params: Any) -> None:
+            bench.tell("progress", call=asked.get("call"), params=params.model_dump())
+
         try:
-            client = bench.client
+            client = bench.client.with_options(on_progress=advance)
             work = request_work(client.revision, str(asked.get("method")), [json.dumps(asked.get("params") or {})])
             return JSONResponse({"result": await work(client)})
         except Exception as error:  # shown on the page
-            return JSONResponse({"error": str(error)})
+            data = error.data if isinstance(error, ProtocolError) else None
+            return JSONResponse({"error": str(error), "data": data})
 
     async def answer(request: Request) -> Response:
         asked = await _body(request)
-        given: dict[str, Any] = {name: value for name, value in asked.items() if name in ("action", "content")}
-        return JSONResponse({"ok": bench.answer(asked.get("id"), given)})
+        return JSONResponse({"problem": bench.answer(asked.get("id"), asked.get("answer"))})
 
     routes = [
         Route("/", guarded(show)),
