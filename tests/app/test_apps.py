@@ -387,7 +387,39 @@ class Second(BaseModel):
 
 Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
 Versions = dict[str, Annotated[First | Second, Field(discriminator="version")] | None]
-TAGS, NUMBERS = "Input should have one of these as kind: 'cat', 'dog', 'hound'", "as v: '1', '2'"
+TAGS = "expected tags: 'cat', 'dog', 'hound' (the member 'kind')"
+NUMBERS = "expected tags: 1, 2 (the member 'v')"
+
+
+class Red(BaseModel):
+    hue: Literal["red", "pink"]
+
+
+class Blue(BaseModel):
+    hue: Literal["blue"]
+    depth: int = 0
+
+
+class Green(BaseModel):
+    hue: Literal["green"]
+
+
+class Circle(BaseModel):
+    radius: float
+
+
+class Square(BaseModel):
+    side: Annotated[float, Field(gt=0)]
+
+
+class Ring(BaseModel):
+    ring: Circle
+
+
+Hue = Annotated[Red | Blue, Field(discriminator="hue")]
+HUES = "expected tags: 'red', 'pink', 'blue' (the member 'hue')"
+SHAPES = "fits none of these: Circle ('radius' is missing), Square ('side' is missing)"
+SHORT = Annotated[str, Field(max_length=2)] | Annotated[str, Field(pattern="^a")]
 
 
 @each(
@@ -402,13 +434,35 @@ TAGS, NUMBERS = "Input should have one of these as kind: 'cat', 'dog', 'hound'",
         (Pet, {"kind": "dog", "friends": [{"kind": "dog"}, {}]}, f"arguments.x.friends.1: {TAGS}"),
         (Pet, 3, "arguments.x: wanted object, got integer"),
         (Versions, {"a": {"v": 1}, "b": {"v": 2}, "c": None}, ""),
-        (Versions, {"a": {}}, f"arguments.x.a: Input should have one of these {NUMBERS}"),
-        (Versions, {"a": {"v": 3}}, f"arguments.x.a: Input should have one of these {NUMBERS}"),
+        (Versions, {"a": {}}, f"arguments.x.a: {NUMBERS}"),
+        (Versions, {"a": {"v": 3}}, f"arguments.x.a: {NUMBERS}"),
         (Versions, {"a": {"v": 1, "size": None}}, "arguments.x.a.size: wanted integer, got null"),
         (list[Cat], [{}], ""),
+        (Red | Blue, {"hue": "pink"}, ""),
+        (Red | Blue, {"hue": "green"}, f"arguments.x: {HUES}"),
+        (list[Red | Blue | None], [None, {"depth": 3}], f"arguments.x.1: {HUES}"),
+        (Hue | Green, {"hue": "grey"}, "arguments.x: " + HUES.replace(" (", ", 'green' (")),
+        (Hue | Green, {"hue": "blue", "depth": "deep"}, "arguments.x.depth: wanted integer, got string"),
+        (Red | Blue | int, "green", "arguments.x: wanted object or integer, got string"),
+        (Circle | Square, {}, f"arguments.x: {SHAPES}"),
+        (Circle | Square | None, {"size": 1}, f"arguments.x: {SHAPES}"),
+        (Circle | int, {"radius": "x"}, "arguments.x.radius: wanted number, got string"),
+        (
+            Circle | Square | Ring,
+            {"side": -1, "ring": {"radius": None}},
+            "arguments.x: fits none of these: Circle ('radius' is missing), "
+            "Square (side: the value is less than or equal to the minimum of 0), "
+            "Ring (ring: radius: wanted number, got null)",
+        ),
+        (
+            SHORT,
+            "bcd",
+            "arguments.x: fits none of these: string (the value is longer than 2 characters), "
+            'string (the value does not match "^a")',
+        ),
     ],
 )
-async def test_discriminated_unions_require_the_tag_and_name_the_tags(hint: Any, value: Any, problem: str) -> None:
+async def test_errors_of_unions_name_the_tags_or_the_alternatives(hint: Any, value: Any, problem: str) -> None:
     app = App("zoo")
 
     def show(x: Any) -> str:

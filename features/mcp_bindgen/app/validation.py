@@ -7,7 +7,7 @@ fetched: a reference that leaves the schema is an error.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -55,6 +55,11 @@ class Complexity:
     def __init__(self, schema: object) -> None:
         self._schema = schema
         self._targets = Targets(schema)
+
+    def resolved(self, schema: object) -> Mapping[str, object]:
+        """Return a schema, or the target of its reference; an empty object for a boolean."""
+        found = as_object(schema)
+        return as_object(self._targets.find(found["$ref"])) if "$ref" in found else found
 
     def exceeds(self, most: int, value: object = ANY) -> bool:
         """Return whether validation takes more than `most` steps, for `value` or in general."""
@@ -140,6 +145,7 @@ _MAX_PROBLEM_CHARACTERS = 200
 _MAX_STEP_CHARACTERS = 60  # of the name of a member in a path
 _STEPS_FACTOR = 30  # the limit for a value, as a multiple of that for a schema: to count a step takes up to 1 us
 _PARTS_FACTOR = 3000  # the same for values whose steps are not counted: the validator takes about 10 ns for a part
+_UNIONS = ("anyOf", "oneOf")
 _MAX_BACKTRACKS = 10_000  # of a pattern on a string; a million, the library's limit, take 24 ms
 _MAX_EXPLAINED_STEPS = 10_000  # an error costs up to 10 us at each step of validation
 
@@ -244,32 +250,64 @@ class Validator:
             known: dict[str, Any] = schema.get("properties", {}) if is_object(schema) else {}
             unknown = ((_cut(name, _MAX_STEP_CHARACTERS), did_you_mean(name, known, 0.5)) for name in kind.unexpected)
             return "; ".join(f"{name!r} is unknown{hint}" for name, hint in unknown)
-        union = self._discriminator(error)
-        if tags := as_object(union.get("mapping")):
-            return f"Input should have one of these as {union.get('propertyName')}: {', '.join(map(repr, tags))}"
-        if kind.name in ("anyOf", "oneOf"):
-            causes = [one.kind for branch in kind.context for one in branch if one.instance_path == error.instance_path]
-            types = [name for cause in causes if cause.name == "type" for name in cause.types]
-            if types and len(types) >= len(kind.context):
-                return _wanted(types, error.instance)
-        return error.message
+        if kind.name not in _UNIONS:
+            return error.message
+        tag, values = self._tag(error)
+        if values:
+            return f"expected tags: {', '.join(map(repr, values))} (the member {tag!r})"
+        depth = len(error.instance_path)
+        types = [[name for one in branch if _is_type(one, depth) for name in one.kind.types] for branch in kind.context]
+        if types and all(types):
+            return _wanted([name for names in types for name in names], error.instance)
+        reasons: list[str] = []
+        for one, branch, other in zip(self._alternatives(error), kind.context, types, strict=False):
+            if branch and not other:
+                place = "".join(f"{step}: " for step in branch[0].instance_path[depth:])
+                reasons.append(f"{_name(one)} ({place}{self._explained(branch[0])})")
+        return f"fits none of these: {', '.join(reasons)}" if reasons else error.message
 
     def _causes(self, errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
         """Yield the most specific errors: those of a single alternative, if all other alternatives are ruled out."""
         for error in errors:
             kind: Any = error.kind
-            branches: list[list[ValidationError]] = kind.context if kind.name in ("anyOf", "oneOf") else []
-            depth, tag = len(error.instance_path), self._discriminator(error).get("propertyName")
+            branches: list[list[ValidationError]] = kind.context if kind.name in _UNIONS else []
+            depth, tag = len(error.instance_path), self._tag(error)[0]
             chosen = [
                 branch for branch in branches if branch and not any(_is_another(one, depth, tag) for one in branch)
             ]
             yield from self._causes(chosen[0]) if len(chosen) == 1 else [error]
 
-    def _discriminator(self, error: ValidationError) -> Mapping[str, object]:
-        """Return the discriminator of the union that an object does not fit; an empty object if there is none."""
-        is_one = error.kind.name == "oneOf" and is_object(error.instance)
-        nodes = values_at(self.schema, join("", *error.schema_path[:-1])) if is_one else []
-        return as_object(as_object(nodes[0]).get("discriminator")) if nodes else {}
+    def _alternatives(self, error: ValidationError) -> Sequence[object]:
+        """Return the alternatives of the union that a value does not fit; none for another error."""
+        found = values_at(self.schema, join("", *error.schema_path)) if error.kind.name in _UNIONS else []
+        return as_array(found[0]) if found else ()
+
+    def _tag(self, error: ValidationError) -> tuple[str | None, list[object]]:
+        """Return the member by which the alternatives for an object differ, and its values; None if there is none."""
+        alternatives = self._alternatives(error) if is_object(error.instance) else ()
+        members = [as_object(one.get("properties")) for one in self._objects(alternatives, set())]
+        for name in members[0] if len(members) > 1 else ():
+            parts = [self._complexity.resolved(one.get(name)) for one in members]
+            found = [[one["const"]] if "const" in one else as_array(one.get("enum")) for one in parts]
+            values = [value for values in found for value in values]
+            if all(found) and len(set(map(repr, values))) == len(values):
+                return name, values
+        return None, []
+
+    def _objects(self, alternatives: Iterable[object], seen: set[int]) -> Iterator[Mapping[str, object]]:
+        """Yield the schemas of objects among alternatives, and those of alternatives that are unions, once each."""
+        for one in map(self._complexity.resolved, alternatives):
+            if id(one) not in seen:
+                seen.add(id(one))
+                yield from self._objects([*as_array(one.get("anyOf")), *as_array(one.get("oneOf"))], seen)
+                if "properties" in one or one.get("type") == "object":
+                    yield one
+
+
+def _name(schema: object) -> str:
+    """Return the name of an alternative of a union, or else its type."""
+    found = as_object(schema)
+    return str(found.get("title") or str(found.get("$ref", "")).rpartition("/")[2] or found.get("type") or "another")
 
 
 @lru_cache(1000)
@@ -296,8 +334,16 @@ def _refuse(uri: str) -> Any:
 def _is_another(error: ValidationError, depth: int, tag: object) -> bool:
     """Return whether an alternative is for another type, or for objects with another constant or tag."""
     below = error.instance_path[depth:]
-    is_for_other_values = error.kind.name == "const" and len(below) <= 1
-    return is_for_other_values or below == [tag] or (error.kind.name == "type" and not below)
+    kind: Any = error.kind
+    if kind.name in _UNIONS and not below:
+        return all(any(_is_another(one, depth, tag) for one in branch) for branch in kind.context)
+    is_for_other_values = kind.name == "const" and len(below) <= 1
+    return is_for_other_values or below == [tag] or _is_type(error, depth)
+
+
+def _is_type(error: ValidationError, depth: int) -> bool:
+    """Return whether an alternative is for another type."""
+    return error.kind.name == "type" and len(error.instance_path) == depth
 
 
 def _cut(text: str, longest: int = _MAX_PROBLEM_CHARACTERS) -> str:
