@@ -27,7 +27,7 @@ from typing_extensions import TypedDict
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFound, Stored, ToolError
-from mcp_bindgen.runtime import ProtocolError
+from mcp_bindgen.runtime import NotAnswered, ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.request_scope import LEVELS
 from mcp_bindgen.runtime.session.endpoint import all_servers, lifespans
@@ -743,21 +743,51 @@ async def test_text_that_is_no_unicode_is_mended(revision: str, caplog: pytest.L
 
 
 @pytest.mark.parametrize("hide", [None, True])
-async def test_a_wrong_prompt_return_type_is_reported_unless_errors_are_hidden(
+async def test_a_prompt_that_fails_says_what_a_tool_says_unless_errors_are_hidden(
     hide: bool | None, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = App("wrong", hide_errors=hide)
 
-    @app.prompt
-    def hello() -> str:
+    def number() -> str:
+        """Return a number."""
         return 7  # type: ignore[return-value]
 
+    def missing() -> str:
+        """Look up a key."""
+        return {"a": "b"}["secret"]
+
+    def refusing() -> str:
+        """Refuse."""
+        raise ToolError("no such book")
+
+    async def declined(ctx: Context) -> str:
+        """Ask in vain."""
+        raise NotAnswered("Sure?", "decline")
+
+    lines = {one.__name__: one.__code__.co_firstlineno for one in (number, missing, refusing, declined)}
+    for one in (number, missing, refusing, declined):
+        app.tool(one)
+        app.prompt(one)
+    returned = (
+        "returned int, expected str or a list of texts and models of the protocol; correct the value or the annotation"
+    )
     async with served(app, revision) as client:
-        error = await refused(client.get_prompt("hello"))
-    line = hello.__code__.co_firstlineno
-    said = f": the prompt 'hello' returned int ({Path(__file__).name}:{line})"
-    assert error.message == "Internal error" + ("" if hide else said)
-    assert f"returned int ({__file__}:{line})" in caplog.text
+        for name, said in {
+            "number": f": the {{}} 'number' {returned} ({Path(__file__).name}:{lines['number']})",
+            "missing": ": KeyError: 'secret'",
+        }.items():
+            for kind, text in (
+                ("tool", await failure(client, name)),
+                ("prompt", (await refused(client.get_prompt(name))).message),
+            ):
+                assert text == f"{name} failed" + ("" if hide else said.format(kind))
+                assert f"the {kind} {name!r} failed: " in caplog.text
+        for name, text in {"refusing": "no such book", "declined": "the question 'Sure?' was declined"}.items():
+            assert await failure(client, name) == (await refused(client.get_prompt(name))).message == text
+    assert f"{returned} ({__file__}:{lines['number']})" in caplog.text
+    assert (
+        f"({__file__}:{lines['missing'] + 2}); raise mcp_bindgen.app.ToolError to tell callers a reason" in caplog.text
+    )
 
 
 ADA = Identity(subject="ada")

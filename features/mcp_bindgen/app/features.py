@@ -189,10 +189,7 @@ class Feature(Server):
             return build(handler, returned)
         except (InvalidResult, PydanticSerializationError) as error:
             no_json = f"returned a value that JSON cannot express: {error}"
-            wrong = error if isinstance(error, InvalidResult) else handler.invalid(no_json)
-            if self.hide_errors:
-                wrong.told = ""
-            raise wrong from None
+            raise (error if isinstance(error, InvalidResult) else handler.invalid(no_json)) from None
 
     def _packages(self) -> Iterator[ModuleType]:
         """Yield the bindings in whose types a result may be: of this revision, and others that are in use."""
@@ -330,7 +327,8 @@ def items(handler: BoundHandler, returned: object, from_text: Callable[[str], An
     if isinstance(returned, Sequence):
         items = [returned] if isinstance(returned, str | bytes) else cast(Sequence[object], returned)
         return [from_text(one) if isinstance(one, str) else content_block(one) for one in items]
-    raise handler.invalid(f"returned {type(returned).__name__}")
+    fix = "expected str or a list of texts and models of the protocol; correct the value or the annotation"
+    raise handler.invalid(f"returned {type(returned).__name__}, {fix}")
 
 
 def _may_use(identity: Identity | None, entry: Entry) -> bool:
@@ -348,7 +346,7 @@ def _one_line(error: Exception) -> str:
 def for_author(handler: BoundHandler, error: Exception) -> str:
     """Return a line about an error with the line of the author's file that raised it."""
     if isinstance(error, WrongResult):
-        return str(error)
+        return str(error) if handler.place in str(error) else f"{error} ({handler.place})"
     file = handler.place.rpartition(":")[0]
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
     place = f"{file}:{lines[-1]}" if lines else handler.place

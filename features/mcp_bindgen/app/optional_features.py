@@ -29,7 +29,7 @@ from mcp_bindgen.runtime.session.context import Context
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Call
 from .context import Context as AppContext
-from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
+from .errors import InvalidArguments, ResourceNotFound, ToolError
 from .features import UPDATED, Feature, ListHandler, Named, Page, for_author, items, lists, text_block
 from .handlers import UNSAFE, BoundContract, BoundHandler, HandlerSpec
 from .uri_template import is_unsafe
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import SkillFile, Skills
 
 
-_PASSED = (ProtocolError, CapabilityMissing, InvalidResult, NotAnswered, ResourceNotFound)
+_PASSED = (ProtocolError, CapabilityMissing, ResourceNotFound)
 """The errors that callers get as they are."""
 
 
@@ -56,12 +56,12 @@ def _reporting(feature: Feature, handler: BoundHandler, call: Call, code: int = 
         feature: The feature of the entry.
         handler: The handler.
         call: The call.
-        code: The code of a `ToolError`.
+        code: The code of a `ToolError` and of a question without an answer.
     """
     try:
         yield
-    except ToolError as error:
-        raise ProtocolError(code, error.text) from None
+    except (ToolError, NotAnswered) as error:
+        raise ProtocolError(code, str(error)) from None
     except Exception as error:
         from mcp_bindgen.runtime.session.stateless_server import single_errors  # only if a handler fails
 
@@ -80,8 +80,8 @@ class Prompts(Feature):
         """Return the messages of a prompt.
 
         Raises:
-            ProtocolError: There is no such prompt, its arguments do not fit, or they name a resource that is missing.
-            InvalidResult: The handler returned a value that is no prompt.
+            ProtocolError: There is no such prompt, its arguments do not fit, they name a resource that is missing, the
+                handler failed, or it returned a value that is no prompt.
         """
         handler = self.find("prompt", params.name, ctx)
 
@@ -111,8 +111,7 @@ class Resources(Feature):
         """Read a resource of the contract, else one of the most specific template that matches.
 
         Raises:
-            ProtocolError: There is no such resource.
-            InvalidResult: The handler returned a value that is no content.
+            ProtocolError: There is no such resource, or the handler failed, or returned a value that is no content.
         """
         found = next(self._candidates(params.uri, ctx), None)
         if found is None:
@@ -145,7 +144,7 @@ class Resources(Feature):
         elif isinstance(returned, bytes):
             content = {"blob": b64encode(returned).decode()}
         else:
-            raise handler.invalid(f"returned {type(returned).__name__}")
+            raise handler.invalid(f"returned {type(returned).__name__}, expected str or bytes; correct the value")
         wire = {"uri": uri, **_member(handler.entry, "mimeType"), **contents_meta(handler.entry), **content}
         return self.result("resources/read", {"contents": [wire]})
 
