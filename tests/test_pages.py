@@ -23,6 +23,7 @@ from ruamel.yaml import YAML
 from mcp_bindgen.cli.app import app
 from tests import generated_sdk
 from tests.harness.commands import ROOT, SOURCE_ROOTS, execute
+from tests.harness.distribution import modules_of, public_packages, user_extras
 from tests.harness.pages import LANGUAGES, Block, Command, blocks, commands, follow, modules
 from tests.interop.processes import needed
 
@@ -77,6 +78,34 @@ def test_pages_install_from_a_checkout_while_there_is_no_release() -> None:
     found = [(name, one) for name, page in NAMES.items() for one in wanted.findall(page.read_text("utf-8"))]
     assert len(found) > 8
     assert [one for one in found if not one[1].startswith("'.[") and "] @ git+https://" not in one[1]] == []
+
+
+def needed_extras(block: Block) -> set[str]:
+    """Return the extras that the commands and imports of a block need."""
+    python = block.text if block.language == "python" else ""
+    imported = re.findall(r"^ *(?:from|import) (mcp_bindgen[.\w]*)", python, re.M)
+    packages = {name: extra for name, extra in public_packages().items() if extra}
+    found = {extra for name, extra in packages.items() for one in imported if f"{one}.".startswith(f"{name}.")}
+    for command in commands(block):
+        found |= {OF_COMMANDS.get(name, "generate") for name in re.findall(r"\bmcp-bindgen (\w+)", command.line)}
+        found |= {"http"} if re.search(r"https?://127|--http\b", command.line) else set()
+    return found - {"auth"} if re.search(r"import ResourceServer, StaticTokens$", python, re.M) else found
+
+
+OF_COMMANDS = {"call": "cli", "dev": "inspector"}
+"""Command -> the extra that brings it, for commands that do not need all of `generate`."""
+STATED_EXTRAS = re.compile(r"pip install[^'\n]*'(?:\.|mcp-bindgen)\[([\w,]+)\]|extras?((?:,?(?: and)?\s`\w+`)+)")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "CONTRIBUTING.md"])
+def test_a_page_names_the_extras_of_its_commands_and_imports_before_the_first_command(name: str) -> None:
+    text = NAMES[name].read_text("utf-8")
+    stated = {extra for found in STATED_EXTRAS.findall(text) for one in found for extra in re.findall(r"\w+", one)}
+    brought = set().union(*(modules_of(extra) for extra in stated & set(user_extras())))
+    needed = set().union(*map(needed_extras, blocks(NAMES[name])))
+    assert {extra for extra in needed if not modules_of(extra) <= brought} == set()
+    first = next((block.line for block in blocks(NAMES[name]) if any(map(needed_extras, [block]))), 0)
+    assert not needed or STATED_EXTRAS.search("\n".join(text.splitlines()[:first])), "name the extras at the top"
 
 
 @pytest.mark.full

@@ -33,6 +33,8 @@ for package in sys.argv[1:]:
         except ImportError as error:
             assert "pip install" in str(error), f"{package}.{name}: {error}"
 """
+IMPORTED = {"opentelemetry-api": "opentelemetry", "pydocket": "docket", "ruamel.yaml": "ruamel"}
+"""Distribution -> its module, where they differ by more than a hyphen."""
 REVISION = "2025-11-25"
 WEATHER = ("python -m weather", "--env", "PYTHONPATH=weather/src")
 COMMANDS: Sequence[tuple[tuple[str, ...], str]] = (
@@ -54,6 +56,23 @@ def public_packages() -> dict[str, str]:
 def project() -> dict[str, Any]:
     """Return the table `project` of pyproject.toml."""
     found: dict[str, Any] = SETTINGS["project"]
+    return found
+
+
+def user_extras() -> list[str]:
+    """Return the extras, without those for the development of this project."""
+    return [extra for extra in project()["optional-dependencies"] if extra not in ("dev", "docs")]
+
+
+def modules_of(extra: str) -> set[str]:
+    """Return the third-party modules that an extra brings."""
+    found: set[str] = set()
+    for line in project()["optional-dependencies"][extra]:
+        if (nested := re.match(r"mcp-bindgen\[(.*)\]", line)) is not None:
+            found = found.union(*map(modules_of, nested[1].split(",")))
+        else:
+            name = re.split(r"[^\w.-]", line)[0]
+            found.add(IMPORTED.get(name, name.replace("-", "_")))
     return found
 
 

@@ -18,25 +18,9 @@ from mcp_bindgen.http.transport import TRANSPORT
 from mcp_bindgen.lowering import lower
 from mcp_bindgen.runtime.extras import NotInstalled, extra_with
 from tests.harness.commands import execute
-from tests.harness.distribution import project, public_packages
+from tests.harness.distribution import modules_of, public_packages, user_extras
 
-IMPORTED = {"opentelemetry-api": "opentelemetry", "pydocket": "docket", "ruamel.yaml": "ruamel"}
-"""Distribution -> its module, where they differ by more than a hyphen."""
-
-
-def modules(extra: str) -> set[str]:
-    """Return the third-party modules that an extra brings."""
-    found: set[str] = set()
-    for line in project()["optional-dependencies"][extra]:
-        if (nested := re.match(r"mcp-bindgen\[(.*)\]", line)) is not None:
-            found = found.union(*map(modules, nested[1].split(",")))
-        else:
-            name = re.split(r"[^\w.-]", line)[0]
-            found.add(IMPORTED.get(name, name.replace("-", "_")))
-    return found
-
-
-BROUGHT = {extra: modules(extra) for extra in project()["optional-dependencies"] if extra not in ("dev", "docs")}
+BROUGHT = {extra: modules_of(extra) for extra in user_extras()}
 LIBRARIES = sorted(set().union(*BROUGHT.values()))
 RESOLVE = """
 import importlib, sys
