@@ -20,7 +20,7 @@ from mcp_bindgen.conversion.steps import plan
 from mcp_bindgen.emit.emitter import Options
 from mcp_bindgen.emit.python.bridges import emit
 from mcp_bindgen.spec import BadInput, Store
-from mcp_bindgen.spec.pointer import value_at
+from mcp_bindgen.spec.json import value_at
 from tests.harness.commands import save
 from tests.harness.effort import cases, examples
 from tests.harness.json_instances import Instances, map_names

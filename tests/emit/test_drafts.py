@@ -34,7 +34,7 @@ from mcp_bindgen.runtime import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import BadInput, Store, extend, external, read_extension
 from mcp_bindgen.spec.diagnostics import rules
-from mcp_bindgen.spec.pointer import join, split, step
+from mcp_bindgen.spec.json import join, split, step
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from tests.harness.commands import ROOT, inside, save
 from tests.harness.drafts import DRAFTS, TEXT, Draft

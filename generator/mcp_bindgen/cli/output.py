@@ -16,8 +16,7 @@ from mcp_bindgen.report.markdown import bounded
 from mcp_bindgen.report.text import table
 from mcp_bindgen.spec import Diagnostic, DiagnosticContext, EffectiveSchema
 from mcp_bindgen.spec.errors import printable
-from mcp_bindgen.spec.json import is_object, listed
-from mcp_bindgen.spec.pointer import split
+from mcp_bindgen.spec.json import is_object, listed, split
 from mcp_bindgen.spec.transaction import save
 
 from .terminal import console, say, write, write_report

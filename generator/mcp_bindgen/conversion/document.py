@@ -15,9 +15,8 @@ from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.json_form import List
 from mcp_bindgen.ir.model import Array, Ref, Type, Union, parts, references
 from mcp_bindgen.spec.errors import BadInput, locating
-from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.json import is_array, is_object, join, step
 from mcp_bindgen.spec.keywords import DIALECT
-from mcp_bindgen.spec.pointer import join, step
 from mcp_bindgen.spec.sources import Source
 
 from .differences import Plan

@@ -10,7 +10,7 @@ from mcp_bindgen.ir.examples import fits
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union, parts
 from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import join
 
 from .alternatives import Matching, alternatives, final, is_stated, kind, label
 from .differences import Difference, Kind, Outcome

@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 from mcp_bindgen.ir.json_form import Flag, List, MaybeAny, Text, Texts
 from mcp_bindgen.spec.errors import BadInput, locating
-from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.json import is_object, join
 from mcp_bindgen.spec.kinds import JSON, OBJECT, TEXT, TEXTS, Kind, one_of
-from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.toml import read_toml
 
 Path: TypeAlias = tuple[str, ...]

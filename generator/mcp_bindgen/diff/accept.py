@@ -13,8 +13,7 @@ from datetime import date
 from pathlib import Path
 
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import is_object, join
 from mcp_bindgen.spec.toml import read_toml
 
 from .finding import Comparison, Finding, Walked

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcp_bindgen.spec.errors import BadInput, locating, suggestion
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import join
 from mcp_bindgen.spec.project import Configuration, PackageTable, find, read, read_table
 
 from .emitter import Bindings, Target

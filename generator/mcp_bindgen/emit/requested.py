@@ -12,7 +12,7 @@ from mcp_bindgen.conversion.source import is_model
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.spec import EffectiveSchema, ExtensionSchema, Store, extend, external, read_extension, sources
 from mcp_bindgen.spec.errors import BadInput, near, printable, suggestion
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import join
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
 

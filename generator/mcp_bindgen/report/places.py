@@ -12,9 +12,8 @@ from mcp_bindgen.diff.location import Step, root
 from mcp_bindgen.diff.selectors import parse_steps
 from mcp_bindgen.spec import BadInput, Diagnostic, Store, sources
 from mcp_bindgen.spec.errors import near
-from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.json import is_object, join, value_at
 from mcp_bindgen.spec.jsonc import Located
-from mcp_bindgen.spec.pointer import join, value_at
 from mcp_bindgen.spec.sources import Readable, Source, git_place, is_range, is_source
 
 from .document import NOWHERE, Place

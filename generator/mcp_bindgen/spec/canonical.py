@@ -10,8 +10,7 @@ from mcp_bindgen.json_schema.keywords import NESTING, PROSE
 from mcp_bindgen.runtime.model import json_types
 from mcp_bindgen.runtime.model.json_types import ABSENT, same_json
 
-from . import pointer as json_pointer
-from .json import is_array, is_object
+from .json import is_array, is_object, join
 from .keywords import ANNOTATIONS, STRUCTURE, Schema, rebuild
 
 _ORDER = {keyword: position for position, keyword in enumerate((*STRUCTURE, *sorted(ANNOTATIONS)))}
@@ -86,7 +85,7 @@ def _sha256(document: Any) -> str:
 def differences(ours: Any, theirs: Any) -> list[str]:
     """Return one line for each difference between two JSON documents, with pointer and values."""
     return [
-        f"{json_pointer.join('', *path)}: "
+        f"{join('', *path)}: "
         + ("gone" if new is ABSENT else "new" if old is ABSENT else f"{json.dumps(old)} -> {json.dumps(new)}")
         for path, old, new in json_types.differences(ours, theirs)
     ]

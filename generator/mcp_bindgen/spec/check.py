@@ -8,11 +8,10 @@ from typing import Any
 from mcp_bindgen.json_schema.keywords import NESTING, PROSE
 
 from . import kinds
-from . import pointer as json_pointer
 from .diagnostics import DiagnosticContext
 from .errors import BadInput
 from .idioms import plain
-from .json import JSON_TYPES, is_array, is_object, listed
+from .json import JSON_TYPES, is_array, is_object, join, listed
 from .keywords import KNOWN, STRUCTURE, Schema, rebuild
 
 MAX_DEPTH = 100
@@ -71,7 +70,7 @@ def check_definition(definition: Any, top: str, context: DiagnosticContext, *, l
 def _checked(schema: Schema, here: str, context: DiagnosticContext, legacy: bool) -> Schema:
     kept: Schema = {}
     for keyword, value in plain(schema).items():
-        at = json_pointer.join(here, keyword)
+        at = join(here, keyword)
         if _is_readable(keyword, value, at, context):
             kept[keyword] = _value(keyword, value, at, context)
     for keyword, others in _RELIES.items():
@@ -100,11 +99,9 @@ def _is_readable(keyword: str, value: Any, at: str, context: DiagnosticContext) 
 def _value(keyword: str, value: Any, at: str, context: DiagnosticContext) -> Any:
     """Return the value of a keyword, with checked subschemas."""
     if keyword == "properties":
-        return {name: _schema(member, name, json_pointer.join(at, name), context) for name, member in value.items()}
+        return {name: _schema(member, name, join(at, name), context) for name, member in value.items()}
     if keyword in ("anyOf", "oneOf", "allOf"):
-        return [
-            _schema(member, str(index), json_pointer.join(at, index), context) for index, member in enumerate(value)
-        ]
+        return [_schema(member, str(index), join(at, index), context) for index, member in enumerate(value)]
     return value
 
 

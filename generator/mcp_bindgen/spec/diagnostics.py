@@ -11,7 +11,7 @@ from typing import Any
 from mcp_bindgen.json_schema.pointer import existing
 
 from .errors import BadInput, printable
-from .pointer import join, split
+from .json import join, split
 from .toml import read_toml
 
 

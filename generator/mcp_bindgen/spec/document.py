@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from . import pointer as json_pointer
 from . import sources
 from .check import check_definition, check_depth
 from .diagnostics import DiagnosticContext
 from .errors import BadInput, locating
 from .idioms import has_root, lifted, placed
-from .json import is_object, parse
+from .json import is_object, join, parse
 from .keywords import DIALECT, PREFIX, Schema, rebuild
 from .references import follow, ground
 from .sources import Readable
@@ -88,7 +87,7 @@ def normalise(
         if name in known:
             checked[name] = definition
             continue
-        at = places.get(name, json_pointer.join(context.root, name))
+        at = places.get(name, join(context.root, name))
         readable = check_definition(definition, at, context, legacy=legacy)
         checked[name] = _translate(readable) if legacy else readable
     return {"$schema": DIALECT, "$defs": ground(follow(checked, context, known), context)}

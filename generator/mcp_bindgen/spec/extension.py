@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from . import canonical, document, patches, sources
-from . import pointer as json_pointer
 from .check import check_depth
 from .copies import Copy, differing, folded
 from .diagnostics import DiagnosticContext
 from .effective import EffectiveSchema, ExtensionSchema
 from .errors import BadInput, locating
-from .json import is_object
+from .json import is_object, join
 from .keywords import DIALECT, Schema, walk
 from .patches import Patch
 from .references import target
@@ -200,7 +199,7 @@ def extend(core: EffectiveSchema, *extensions: ExtensionSchema) -> EffectiveSche
                 raise BadInput(
                     f"another extension has a definition {name!r} too",
                     file=extension.file,
-                    pointer=json_pointer.join("/$defs", name),
+                    pointer=join("/$defs", name),
                     fix="read them one at a time",
                 )
             definitions[name] = schema

@@ -11,9 +11,8 @@ from urllib.parse import unquote
 from mcp_bindgen.json_schema.keywords import NESTING, PROSE, edited, objects
 from mcp_bindgen.runtime.model.json_types import json_key
 
-from .json import is_array, is_object
+from .json import is_array, is_object, join, split, value_at
 from .keywords import ANNOTATIONS, DIALECT, PREFIX, STRUCTURE, Schema
-from .pointer import join, split, value_at
 
 _NO_SCHEMA = ("$schema", "$id", "id", "$defs", "definitions")
 _SAFE = 2**53 - 1

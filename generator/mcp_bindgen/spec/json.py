@@ -1,4 +1,4 @@
-"""Strict JSON, and type guards for JSON values."""
+"""Strict JSON, type guards for JSON values, and places in documents by JSON Pointer (RFC 6901)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from typing_extensions import TypeIs
 
-from mcp_bindgen.json_schema.pointer import join
+from mcp_bindgen.json_schema import pointer as lenient
+from mcp_bindgen.json_schema.pointer import join as join
 
 from .errors import BadInput
 
@@ -115,3 +116,25 @@ def is_array(value: object) -> TypeIs[list[Any]]:
 def listed(value: Any) -> list[Any]:
     """Return `value` as a list: keywords like `type` take one value or several."""
     return value if is_array(value) else [value]
+
+
+# --- JSON Pointers ----------------------------------------------------------------------------------------------------
+
+
+def split(pointer: str) -> list[str]:
+    """Return the unescaped tokens of `pointer`; raise `BadInput` when it does not start with `/`."""
+    if pointer and not pointer.startswith("/"):
+        raise BadInput(f"{pointer!r} is not a JSON Pointer", fix="start it with '/'")
+    return lenient.tokens(pointer)
+
+
+def step(node: Any, token: str) -> Any:
+    """Return the child of `node` that `token` names; raises `KeyError` when there is none."""
+    for child in lenient.step(node, token):
+        return child
+    raise KeyError(token)
+
+
+def value_at(document: Any, pointer: str, default: Any = None) -> Any:
+    """Return the value at a pointer, or `default` if there is none."""
+    return next(iter(lenient.values_at(document, pointer)), default)

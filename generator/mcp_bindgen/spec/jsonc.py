@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import BadInput
-from .json import is_array, is_object
-from .pointer import split, step
+from .json import is_array, is_object, split, step
 
 _BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')

@@ -13,8 +13,7 @@ from typing import Any
 from mcp_bindgen.json_schema.keywords import HINTS, NESTING, PROSE, children
 
 from . import kinds
-from . import pointer as json_pointer
-from .json import is_object
+from .json import is_object, join
 
 Schema = dict[str, Any]
 
@@ -82,7 +81,7 @@ def rebuild(schema: Schema, change: Callable[[Schema, str], Schema], pointer: st
         if is_object(part):
             place = (keyword,) if step is None else (keyword, step)
             owner: Any = result if step is None else result[keyword]
-            owner[place[-1]] = change(part, json_pointer.join(pointer, *place))
+            owner[place[-1]] = change(part, join(pointer, *place))
     return result
 
 

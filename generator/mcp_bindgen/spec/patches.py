@@ -11,10 +11,9 @@ from mcp_bindgen.json_schema.keywords import PROSE
 
 from .canonical import same
 from .errors import BadInput, locating
-from .json import is_array, is_object
+from .json import is_array, is_object, join, split, value_at
 from .keywords import Schema
 from .kinds import JSON, TEXT, TEXTS
-from .pointer import join, split, value_at
 from .toml import read_toml
 
 _ABSENT: Any = object()

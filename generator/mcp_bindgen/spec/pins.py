@@ -10,8 +10,7 @@ from typing import Any
 from . import revisions
 from .errors import BadInput, locating
 from .extension import check_id
-from .json import is_object
-from .pointer import join
+from .json import is_object, join
 from .toml import read_toml
 
 REVISIONS, EXTENSIONS = "revisions.toml", "extensions.toml"

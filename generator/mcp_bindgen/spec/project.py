@@ -10,8 +10,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from .errors import BadInput, locating, suggestion
-from .json import is_object
-from .pointer import join
+from .json import is_object, join
 from .toml import read_toml
 
 FILE = "mcp-bindgen.toml"

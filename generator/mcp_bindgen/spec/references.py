@@ -9,11 +9,10 @@ from itertools import dropwhile
 from operator import ne
 from urllib.parse import quote
 
-from . import pointer as json_pointer
 from .check import MAX_DEPTH
 from .diagnostics import DiagnosticContext
 from .errors import BadInput, suggestion
-from .json import is_object
+from .json import is_object, join, split
 from .keywords import PREFIX, Schema, rebuild, walk
 
 _OTHER = "#/definitions/"
@@ -23,12 +22,12 @@ _SHOWN = 8
 
 def target(reference: str) -> str:
     """Return the definition that `#/$defs/NAME` refers to."""
-    return json_pointer.split(reference[1:])[1]
+    return split(reference[1:])[1]
 
 
 def reference(name: str) -> str:
     """Return the reference to a definition; the inverse of `target`."""
-    return json_pointer.join("#/$defs", name)
+    return join("#/$defs", name)
 
 
 def as_uri(reference: str) -> str:
@@ -57,7 +56,7 @@ def follow(
     """
     good = {reference(name) for name in definitions}
     lost = {
-        name: json_pointer.join("/$defs", name)
+        name: join("/$defs", name)
         for name, definition in definitions.items()
         if name not in known
         and any("$ref" in one and one["$ref"] not in good and _is_lost(one, definitions) for one in walk(definition))
@@ -72,7 +71,7 @@ def _is_lost(schema: Schema, known: Mapping[str, Schema]) -> bool:
     if "$ref" not in schema:
         return False
     reference: str = schema["$ref"]
-    local = reference.startswith(PREFIX) and len(json_pointer.split(reference[1:])) == 2
+    local = reference.startswith(PREFIX) and len(split(reference[1:])) == 2
     return not local or target(reference) not in known
 
 
@@ -102,7 +101,7 @@ def ground(definitions: Mapping[str, Schema], context: DiagnosticContext) -> dic
     for circle in list(_circles({name: list(_same(definition)) for name, definition in definitions.items()})):
         last, first = circle[-1], circle[0]
         shown = [last, *circle[:-1], last] if len(circle) <= _SHOWN else [last, *circle[: _SHOWN - 2], "...", last]
-        at = json_pointer.join("/$defs", last)
+        at = join("/$defs", last)
         context.report("reference-circle", at, circle=" -> ".join(shown), first=first)
         grounded[last] = _without(grounded[last], first)
     _check_depth(grounded)
@@ -139,7 +138,7 @@ def _check_depth(definitions: Mapping[str, Schema]) -> None:
         if depths[name] > MAX_DEPTH:
             raise BadInput(
                 "refers to a definition that refers to another, and so on, too often",
-                pointer=json_pointer.join("/$defs", name),
+                pointer=join("/$defs", name),
                 fix="refer to the last one",
             )
 

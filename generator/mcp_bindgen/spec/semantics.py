@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import BadInput, locating
-from .json import is_array, is_object
+from .json import is_array, is_object, join
 from .kinds import JSON, OBJECT, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
-from .pointer import join
 from .toml import read_toml
 
 _Keys = dict[str, Kind]

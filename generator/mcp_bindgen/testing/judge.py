@@ -14,8 +14,7 @@ from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.ir.model import Object, Ref
 from mcp_bindgen.spec import EffectiveSchema, Schema, Store, extend, external
 from mcp_bindgen.spec.errors import first_line
-from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import is_object, join
 from mcp_bindgen.spec.references import as_uri, reference, with_uris
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from mcp_bindgen.ir.examples import Examples, Unfit
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Definition, Field, Map, Object, Protocol, Ref, Type, Union
-from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import is_object, join
 
 KEY = "example"
 """Name of a member that stands for any name."""

@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass as checked
 
 from mcp_bindgen.runtime.model.json_types import ABSENT, differences, is_array
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.pointer import join, split
+from mcp_bindgen.spec.json import join, split
 from mcp_bindgen.spec.toml import quoted, read_toml
 
 from .format import Vector, VectorFile, first_problem

@@ -13,8 +13,7 @@ import jsonschema_rs
 from mcp_bindgen.app.catalog import SCOPES
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import first_line, suggestion
-from mcp_bindgen.spec.json import is_array, is_object
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import is_array, is_object, join
 
 from .model import LISTINGS
 

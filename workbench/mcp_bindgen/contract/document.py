@@ -15,8 +15,7 @@ from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.model import Array, Const, Definition, Field, Map, Object, Scalar, Type, Union
 from mcp_bindgen.ir.naming import class_name
 from mcp_bindgen.spec.errors import BadInput, locating, printable, shortened
-from mcp_bindgen.spec.json import is_array, is_object
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import is_array, is_object, join
 
 from . import checks, names, text
 from .model import LISTINGS, Contract, Entry

@@ -14,8 +14,7 @@ from mcp_bindgen.json_schema.dialects import modern
 from mcp_bindgen.json_schema.keywords import IN_PLACE, subschemas
 from mcp_bindgen.json_schema.references import Outside, Targets
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.pointer import value_at
+from mcp_bindgen.spec.json import is_object, value_at
 
 _HERE = "urn:mcp-bindgen:schema"
 

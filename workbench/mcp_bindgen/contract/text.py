@@ -14,8 +14,7 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from mcp_bindgen.spec.errors import BadInput, locating
-from mcp_bindgen.spec.json import is_array, is_object, parse
-from mcp_bindgen.spec.pointer import join, split
+from mcp_bindgen.spec.json import is_array, is_object, join, parse, split
 from mcp_bindgen.spec.transaction import save
 
 _YAML = (".yaml", ".yml")

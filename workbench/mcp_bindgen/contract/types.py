@@ -28,9 +28,8 @@ from mcp_bindgen.ir.model import (
     union_of,
 )
 from mcp_bindgen.runtime.model.json_types import distinct
-from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, listed
+from mcp_bindgen.spec.json import JSON_TYPES, is_array, is_object, join, listed, split
 from mcp_bindgen.spec.keywords import has_members
-from mcp_bindgen.spec.pointer import join, split
 
 from . import names
 from .references import Root

@@ -20,8 +20,7 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.methods import CALL_TOOL
 from mcp_bindgen.spec.errors import BadInput, locating, printable, suggestion
-from mcp_bindgen.spec.json import is_array, is_object
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import is_array, is_object, join
 
 _MEMBERS = ("arguments", "result", "error")
 _FIX = "write {arguments: {...}, result: ...} or {arguments: {...}, error: ...}"

@@ -16,8 +16,7 @@ from mcp_bindgen.drift.callers import callers
 from mcp_bindgen.runtime.model.json_types import ABSENT, Path, differences, same_json
 from mcp_bindgen.runtime.protocol.methods import DISCOVER
 from mcp_bindgen.spec.errors import BadInput, shortened
-from mcp_bindgen.spec.json import is_array, is_object
-from mcp_bindgen.spec.pointer import join, split
+from mcp_bindgen.spec.json import is_array, is_object, join, split
 
 from .recording import Exchange, canonical, shown
 from .trace import meta_keys

@@ -15,8 +15,7 @@ from mcp_bindgen.conversion.rules import Rule
 from mcp_bindgen.ir.model import Array, Map, Scalar, Type
 from mcp_bindgen.ir.naming import numbered
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.json import JSON_TYPES
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import JSON_TYPES, join
 
 from ..emitter import Options
 from ..header import header

@@ -15,7 +15,7 @@ from typing import Any
 from mcp_bindgen.ir.model import Definition, ErrorCode, Field, Method, Object, Protocol, Ref, Type
 from mcp_bindgen.ir.naming import free, numbered, pascal
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import join
 
 from . import naming
 from .calls import argument_fields, may_omit, members

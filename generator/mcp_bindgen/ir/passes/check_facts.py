@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.effective import ExtensionSchema
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.json import join
 
 from ..model import Field, Map, Method, Object, Ref, Scalar
 from .build_state import BuildState

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mcp_bindgen.spec import DiagnosticContext, Schema
-from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.json import is_object, join
 from mcp_bindgen.spec.keywords import has_members
-from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import reference
 
 from .. import naming

@@ -9,9 +9,8 @@ from typing import Any
 
 from mcp_bindgen.json_schema.keywords import PROSE
 from mcp_bindgen.spec import DiagnosticContext, Schema
-from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.json import is_object, join, split
 from mcp_bindgen.spec.keywords import STRUCTURE, rebuild, without_prose
-from mcp_bindgen.spec.pointer import join, split
 from mcp_bindgen.spec.references import reference, target
 
 from .build_state import BuildState, numbered_name

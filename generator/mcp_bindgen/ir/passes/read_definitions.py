@@ -9,9 +9,8 @@ from typing import Any
 
 from mcp_bindgen.runtime.model.json_types import distinct
 from mcp_bindgen.spec import Schema
-from mcp_bindgen.spec.json import is_json_type, is_object, listed
+from mcp_bindgen.spec.json import is_json_type, is_object, join, listed
 from mcp_bindgen.spec.keywords import CONSTRAINTS, has_members
-from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
 
 from ..constants import are_disjoint, is_literal, with_constants

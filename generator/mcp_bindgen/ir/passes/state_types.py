@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_bindgen.spec import DiagnosticContext, Schema
-from mcp_bindgen.spec.json import listed
+from mcp_bindgen.spec.json import join, listed
 from mcp_bindgen.spec.keywords import has_members, rebuild
-from mcp_bindgen.spec.pointer import join
 
 from ..losses import beside_union
 from .build_state import BuildState

@@ -12,8 +12,8 @@ from mcp_bindgen.drift.callers import Callers
 from mcp_bindgen.drift.changes import Change, Part, Witness
 from mcp_bindgen.report import document as doc
 from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.json import join
 from mcp_bindgen.spec.jsonc import Located
-from mcp_bindgen.spec.pointer import join
 
 from .report import new_hints, text_diff, word
 

@@ -16,8 +16,8 @@ from mcp_bindgen.json_schema.pointer import existing
 from mcp_bindgen.report import document as doc
 from mcp_bindgen.report.record import as_json
 from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.json import join, split
 from mcp_bindgen.spec.jsonc import Located
-from mcp_bindgen.spec.pointer import join, split
 
 from ..checks import contents
 from ..model import LISTINGS
