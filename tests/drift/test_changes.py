@@ -12,8 +12,7 @@ import pytest
 
 from mcp_bindgen.contract.comparison.witness import witness
 from mcp_bindgen.drift.callers import callers
-from mcp_bindgen.drift.changes import Relation, relate
-from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.drift.changes import Relation, Verdict, relate
 
 TABLE: dict[str, dict[str, list[str]]] = tomllib.loads(
     (Path(__file__).with_name("changes.toml")).read_text(encoding="utf-8")

@@ -15,8 +15,7 @@ import pytest
 
 from mcp_bindgen.contract.comparison.witness import witness
 from mcp_bindgen.drift.callers import callers
-from mcp_bindgen.drift.changes import Part, Relation, relate
-from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.drift.changes import Part, Relation, Verdict, relate
 from tests.harness.effort import selection
 from tests.harness.json_instances import Instances, Schema, map_names
 

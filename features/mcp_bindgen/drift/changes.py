@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any, Literal, TypeAlias
 
 from mcp_bindgen.app.catalog import KINDS, SCOPES, Entry, Kind
@@ -23,7 +24,7 @@ from .inclusion import Answer, prove, with_formats, without_common
 from .restriction import Unsupported, limited, original, read, sent
 from .snapshot import Snapshot, digest
 from .texts import TextChange, changed_texts, server_texts
-from .verdict import Verdict
+
 
 MAX_PARTS = 20_000
 """Maximum number of JSON values in an entry."""
@@ -35,6 +36,26 @@ _EXCLUSIVE = frozenset({"oneOf", "unevaluatedProperties"})
 """Keywords by which a schema may refuse a value because a part of the schema was restricted."""
 
 Part: TypeAlias = Literal["arguments", "result"]
+
+
+class Verdict(IntEnum):
+    """Meaning of a change for callers; a greater value is worse."""
+
+    SAME = 0
+    """Nothing changed."""
+    NOTATION = 1
+    """Callers can send and get the same; it is written in another way."""
+    COMPATIBLE = 2
+    """All that callers send is accepted, and all that they read is there; something else changed."""
+    UNPROVEN = 3
+    """It is neither proven that callers work nor that they break."""
+    BREAKING = 4
+    """Callers break."""
+
+    @property
+    def is_open(self) -> bool:
+        """True if callers work."""
+        return self <= Verdict.COMPATIBLE
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 import anyio
 
 from mcp_bindgen.app.catalog import KINDS, Entry, Kind
-from mcp_bindgen.drift.changes import Change, Fact, change_of_server, changes
+from mcp_bindgen.drift.changes import Change, Fact, Verdict, change_of_server, changes
 from mcp_bindgen.drift.snapshot import NO_INFO, Snapshot, digest
-from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.runtime.logs import harmless, log
 from mcp_bindgen.runtime.model.base import fields_of
 from mcp_bindgen.runtime.protocol.methods import Method, RequestMethod

@@ -14,7 +14,7 @@ from mcp_bindgen.contract.comparison.compare import ContractComparison, compare_
 from mcp_bindgen.contract.comparison.places import differences
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.drift.callers import callers
-from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.drift.changes import Verdict
 from mcp_bindgen.report import Format, Page, Report, render
 from tests.harness.commands import shuffled
 from tests.harness.effort import each

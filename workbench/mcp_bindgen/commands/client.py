@@ -17,7 +17,7 @@ from mcp_bindgen.contract.code.client_module import ClientModule
 from mcp_bindgen.contract.code.typed_client import client_class, client_files
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.model import LISTINGS, Contract
-from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.drift.changes import Verdict
 from mcp_bindgen.ir import build
 from mcp_bindgen.report.document import plural
 from mcp_bindgen.runtime.connecting import scheme_of

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from mcp_bindgen.drift.callers import DEFAULT, BadCallers, Callers, callers
-from mcp_bindgen.drift.changes import Change
-from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.drift.changes import Change, Verdict
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.project import find, read
 

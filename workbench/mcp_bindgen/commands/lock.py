@@ -19,9 +19,8 @@ from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.contract.comparison import drift_report as lock_report
 from mcp_bindgen.contract.comparison.drift import Mode, check_server
 from mcp_bindgen.drift.callers import Callers
-from mcp_bindgen.drift.changes import Change, Fact
+from mcp_bindgen.drift.changes import Change, Fact, Verdict
 from mcp_bindgen.drift.snapshot import Snapshot
-from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.host.configuration import BadConfig, Entry, read
 from mcp_bindgen.lock import BadLock, Lock, LockedServer
 from mcp_bindgen.report import LOCATED, Format, Report

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.drift.changes import Verdict
 from mcp_bindgen.ir import build
 from mcp_bindgen.migrate.checker import Diagnostic, check
 from mcp_bindgen.migrate.files import Module, parse, python_files

@@ -16,9 +16,8 @@ from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.diff.selectors import parse_steps
 from mcp_bindgen.drift.callers import Callers
-from mcp_bindgen.drift.changes import Change, Relation, Witness, compare
+from mcp_bindgen.drift.changes import Change, Relation, Verdict, Witness, compare
 from mcp_bindgen.drift.snapshot import Snapshot
-from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.json_schema.keywords import PROSE
 from mcp_bindgen.report.places import descend
 from mcp_bindgen.spec.errors import shortened

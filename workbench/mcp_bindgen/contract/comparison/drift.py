@@ -7,9 +7,8 @@ from dataclasses import replace
 from enum import StrEnum
 
 from mcp_bindgen.drift.callers import Callers
-from mcp_bindgen.drift.changes import Change, compare
+from mcp_bindgen.drift.changes import Change, Verdict, compare
 from mcp_bindgen.drift.snapshot import Snapshot
-from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.lock import LockedServer
 
 from .witness import witness

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.drift.callers import Callers
-from mcp_bindgen.drift.changes import Change
-from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.drift.changes import Change, Verdict
 from mcp_bindgen.report.document import Block, Document, Paragraph, Section, Table, code, literal, plural, strong
 from mcp_bindgen.spec import BadInput
 

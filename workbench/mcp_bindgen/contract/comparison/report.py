@@ -9,9 +9,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from mcp_bindgen.drift.changes import Change
+from mcp_bindgen.drift.changes import Change, Verdict
 from mcp_bindgen.drift.texts import TextChange
-from mcp_bindgen.drift.verdict import Verdict
 from mcp_bindgen.json_schema.pointer import existing
 from mcp_bindgen.report import document as doc
 from mcp_bindgen.report.record import as_json

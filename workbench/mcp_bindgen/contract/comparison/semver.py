@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mcp_bindgen.drift.verdict import Verdict
+from mcp_bindgen.drift.changes import Verdict
 from mcp_bindgen.spec import BadInput
 
 from .compare import ContractComparison
