@@ -18,7 +18,7 @@ from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane
 from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.ir.model import Ref, Sender, references
 from mcp_bindgen.ir.passes.build_state import BuildState
-from mcp_bindgen.ir.passes.restore_unions import restore_unions
+from mcp_bindgen.ir.passes.unions import restore_unions
 from mcp_bindgen.spec import EffectiveSchema, Store
 from mcp_bindgen.spec.document import normalise
 from tests.harness.effort import cases, examples

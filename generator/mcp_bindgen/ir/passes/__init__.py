@@ -3,28 +3,17 @@
 from collections.abc import Callable
 
 from .build_state import BuildState
-from .check_facts import check_facts
-from .collect_errors import collect_errors
-from .collect_extensions import collect_extensions
-from .collect_facts import collect_facts
 from .collect_methods import collect_methods
 from .complete_messages import complete_messages
 from .document import document
-from .extract_inline_objects import extract_inline_objects
-from .fill_defaults import fill_defaults
+from .facts import check_facts, collect_errors, collect_extensions, collect_facts
 from .flatten_all_of import flatten_all_of
-from .link_capabilities import collect_capabilities, link_capabilities
-from .link_fields import link_fields
-from .link_results import link_results
-from .merge_inline_objects import merge_inline_objects
-from .name_open_params import name_open_params
-from .name_refinements import name_refinements
-from .order_constants import order_constants
+from .inline_types import extract_inline_objects, merge_inline_objects, name_open_params, name_refinements
+from .links import collect_capabilities, link_capabilities, link_fields, link_results
 from .read_definitions import read_definitions
-from .recognise_free import recognise_free
-from .restore_unions import restore_unions
 from .state_types import state_types
-from .tag_unions import tag_unions
+from .unions import recognise_free, restore_unions, tag_unions
+from .values import fill_defaults, order_constants
 
 PASSES: tuple[Callable[[BuildState], BuildState], ...] = (
     # on JSON Schema
