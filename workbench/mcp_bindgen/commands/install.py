@@ -22,6 +22,7 @@ from mcp_bindgen.cli.terminal import say, write_patch
 from mcp_bindgen.host.configuration import REFERENCE, Entry, places, replaced
 from mcp_bindgen.spec import BadInput, jsonc, transaction
 from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.toml import read_toml
 from mcp_bindgen.spec.transaction import Change
 
 from .servers import Named, redacted, unexpanded
@@ -62,24 +63,7 @@ class Host:
 _SETTINGS = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
 """Platform -> directory of application settings below the home directory; `.config` on other platforms."""
 
-HOSTS: Mapping[str, Host] = {
-    "claude-desktop": Host(
-        "Claude Desktop", "Claude/claude_desktop_config.json", is_in_settings=True, takes_urls=False
-    ),
-    "claude-code": Host("Claude Code", ".claude.json", ".mcp.json", variable="${%s}", states_type=True),
-    "cursor": Host("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", variable="${env:%s}"),
-    "vscode": Host(
-        "VS Code",
-        "Code/User/mcp.json",
-        ".vscode/mcp.json",
-        "servers",
-        "${env:%s}",
-        is_in_settings=True,
-        takes_cwd=True,
-        states_type=True,
-    ),
-    "codex": Host("Codex", ".codex/config.toml", ".codex/config.toml", "mcp_servers", takes_cwd=True),
-}
+HOSTS = {name: Host(**table) for name, table in read_toml(Path(__file__).with_name("hosts.toml")).items()}
 """Name -> host."""
 
 FILE = Host("the file", "", variable="${%s}", takes_cwd=True)

@@ -27,6 +27,7 @@ from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.document import plural
 from mcp_bindgen.spec.errors import BadInput, locating, printable
 from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.toml import read_toml
 from mcp_bindgen.spec.transaction import save
 
 from .drift_options import CallersName, Failure, callers_of, fails
@@ -36,27 +37,7 @@ from .servers import named, public, redacted
 CONFIGURATIONS = ("mcp.json", ".mcp.json")
 """Files of servers that are read if none is named."""
 
-_LAUNCHERS = {
-    "bunx": (),
-    "docker": ("run",),
-    "npx": (),
-    "pipx": ("run",),
-    "pnpm": ("dlx",),
-    "podman": ("run",),
-    "uv": ("tool", "run"),
-    "uvx": (),
-    "yarn": ("dlx",),
-}
-"""Program that runs a package or an image -> the words before its options."""
-
-_IMAGES = frozenset({"docker", "podman"})
-_OF_PACKAGE = frozenset({"--from", "--package", "-p", "--spec"})
-_WITH_VALUE = frozenset(
-    {
-        *("--with", "--python", "-e", "--env", "--env-file", "-v", "--volume", "--mount", "--name", "--network", "-w"),
-        *("--workdir", "-u", "--user", "--entrypoint", "--cache", "--registry", "--index-url", "-c", "--call"),
-    }
-)
+_LAUNCHERS = read_toml(Path(__file__).with_name("launchers.toml"))
 _VERSION = re.compile(r"(?P<package>@?[^@=<>~!\s]+)(?:@|==)(?P<version>[^@\s]+)")
 _TAG = re.compile(r"(?P<package>.+?)(?::(?P<tag>[\w.-]+))?(?:@(?P<digest>sha256:[0-9a-f]+))?")
 
@@ -244,26 +225,27 @@ def asked_of(entry: Entry) -> dict[str, str]:
     command = Path(entry.command or "").name
     found = {"command": command}
     program = command.removesuffix(".exe").removesuffix(".cmd")
-    start = _LAUNCHERS.get(program)
-    if start is None or entry.args[: len(start)] != start:
+    is_image = program in _LAUNCHERS["images"]
+    start = _LAUNCHERS["images" if is_image else "packages"].get(program)
+    if start is None or [*entry.args[: len(start)]] != start:
         return found
-    package = redacted([_package(program, iter(entry.args[len(start) :]))])[0]
-    match = (_TAG if program in _IMAGES else _VERSION).fullmatch(package)
+    package = redacted([_package(iter(entry.args[len(start) :]), is_image=is_image)])[0]
+    match = (_TAG if is_image else _VERSION).fullmatch(package)
     if match is None:
         return {**found, "package": package} if package else found
     version = match.groupdict().get("version") or match.groupdict().get("digest") or match.groupdict().get("tag")
     return {**found, "package": match["package"], **({"version": version} if version else {})}
 
 
-def _package(launcher: str, words: Iterator[str]) -> str:
+def _package(words: Iterator[str], *, is_image: bool) -> str:
     """Return the package or image that the arguments of a launcher name; empty if they name none."""
     for word in words:
         option, equals, value = word.partition("=")
-        if option in _OF_PACKAGE and launcher not in _IMAGES:
+        if option in _LAUNCHERS["package_options"] and not is_image:
             return value if equals else next(words, "")
         if not word.startswith("-"):
             return word
-        if option in _WITH_VALUE and not equals:
+        if option in _LAUNCHERS["value_options"] and not equals:
             next(words, None)
     return ""
 
