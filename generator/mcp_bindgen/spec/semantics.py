@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,77 +13,57 @@ from .json import is_array, is_object, join
 from .kinds import JSON, OBJECT, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
 from .toml import read_toml
 
-_Keys = dict[str, Kind]
-_ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
-    "unions": (
-        {"sender": one_of("client", "server"), "kind": one_of("request", "notification")},
-        {"carrier": one_of("message", "embedded")},
-    ),
-    "needs": ({"capability": TEXT}, {"values": TEXTS, "checked_by": one_of("both", "sender")}),
-    "truncated": ({**dict.fromkeys(("holder", "values", "total", "more"), TEXT), "most": WHOLE}, {}),
-    "header_params": (dict.fromkeys(("listed_by", "items", "name", "schema", "arguments"), TEXT), {}),
-    "filters": ({"member": TEXT}, {"compares": TEXT, "by": one_of("equal", "part")}),
-    "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT, "instead": TEXT}),
-    "deprecations": ({"since": TEXT, "instead": TEXT, "definitions": TEXTS}, {}),
+_Keys = Mapping[str, Kind]
+_KINDS = {
+    "json": JSON,
+    "settings": SETTINGS,
+    "table of texts": TEXT_MAP,
+    "text": TEXT,
+    "texts": TEXTS,
+    "version": VERSION,
+    "whole": WHOLE,
 }
-"""Table -> required keys and optional keys of each entry, with the kinds of their values."""
 
-_VALUES = {
-    "results": TEXT,
-    "alternatives": TEXTS,
-    "opt_in": TEXT,
-    "capabilities": TEXT,
-    "implied": TEXT,
-    "arguments": TEXTS,
-    "handshake": TEXT_MAP,
-    "introductions": TEXTS,
-    "lifecycle": TEXT,
-    "shared": TEXT,
-    "orders": TEXTS,
-    "shortcuts": TEXT,
-    "names": TEXT,
-    "defaults": JSON,
-    "transports": TEXT,
-    "behaviour": TEXT,
-    "utilities": TEXT,
-    "batches": TEXT,
-    "cache_invalidations": TEXTS,
-    "trace_context": TEXT,
-}
-"""Table -> kind of its values."""
 
-_OWN_VALUES = {"roles": one_of("client", "server", "both", "none"), "extends": TEXT, "meta": TEXT_MAP}
-"""Tables of extensions only."""
+@dataclass(frozen=True)
+class _Form:
+    """Form of a table of facts.
 
-_HEAD: tuple[_Keys, _Keys] = (
-    {"id": TEXT, "core": TEXTS},
-    {
-        "module": TEXT,
-        "version": VERSION,
-        "doc": TEXT,
-        "settings": SETTINGS,
-        "options": TEXT_MAP,
-        "only": TEXTS,
-        "declared_by": one_of("both", "client", "server"),
-    },
-)
-"""Keys of `[extension]`."""
+    Attributes:
+        of: `core` or `extension` if it belongs to one of them only.
+        values: Kind of its values; `None` if they are entries.
+        required: Required keys of each entry, with the kinds of their values.
+        optional: The same for optional keys.
+        is_list: True for a list of entries without names.
+    """
 
-_CORES = frozenset({"unions", "shared", "shortcuts", "transports", "behaviour", "utilities", "batches", "implied"}) | {
-    "orders",
-    "trace_context",
-    "truncated",
-    "handshake",
-    "introductions",
-}
-"""Tables of core only."""
+    of: str
+    values: Kind | None
+    required: _Keys
+    optional: _Keys
+    is_list: bool
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> _Form:
+        """Return the form that a table of `semantics_form.toml` states."""
+
+        def kind(stated: str | list[str]) -> Kind:
+            return one_of(*stated) if is_array(stated) else _KINDS[stated]
+
+        required, optional = (
+            {key: kind(one) for key, one in table.get(name, {}).items()} for name in ("required", "optional")
+        )
+        values = kind(table["values"]) if "values" in table else None
+        return cls(table.get("of", ""), values, required, optional, table.get("is_list", False))
+
+
+_FORMS = {name: _Form.read(table) for name, table in read_toml(Path(__file__).with_name("semantics_form.toml")).items()}
+_HEAD = _FORMS.pop("extension")
+_TABLES = [name for name, form in _FORMS.items() if form.of != "extension"]
+_OWN_TABLES = [name for name, form in _FORMS.items() if form.of != "core"]
 
 _WORDS = {"doc": TEXT, "fields": TEXT_MAP}
 """Keys of an entry in `docs.toml`."""
-
-_LISTS = frozenset({"deprecations"})
-_TABLES = (*_VALUES, *_ENTRIES)
-_OWN_TABLES = (*(name for name in _TABLES if name not in _CORES), *_OWN_VALUES)
 
 
 def read_semantics(path: Path) -> dict[str, Any]:
@@ -108,14 +89,14 @@ def read_extension_facts(path: Path) -> dict[str, Any]:
     with locating(path):
         head = facts.pop("extension", None)
         if head is None:
-            raise BadInput("there is no table [extension]", fix=f"give it the keys {', '.join(_HEAD[0])}")
-        _check_entry(head, *_HEAD, "/extension")
+            raise BadInput("there is no table [extension]", fix=f"give it the keys {', '.join(_HEAD.required)}")
+        _check_entry(head, _HEAD.required, _HEAD.optional, "/extension")
         for name, table in facts.items():
             _check_table(name, table, _OWN_TABLES)
     return {
         "extension": head,
         **_filled(facts),
-        **{name: facts.get(name, {}) for name in _OWN_VALUES},
+        **{name: facts.get(name, {}) for name in _OWN_TABLES if name not in _TABLES},
     }
 
 
@@ -134,13 +115,14 @@ def read_docs(path: Path) -> dict[str, Any]:
 
 
 def _filled(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: facts.get(name, [] if name in _LISTS else {}) for name in _TABLES}
+    return {name: facts.get(name, [] if _FORMS[name].is_list else {}) for name in _TABLES}
 
 
 def merge_semantics(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the merged facts: entries of `theirs` take precedence, and lists are joined."""
     return {
-        name: [*ours[name], *theirs[name]] if name in _LISTS else {**ours[name], **theirs[name]} for name in _TABLES
+        name: [*ours[name], *theirs[name]] if _FORMS[name].is_list else {**ours[name], **theirs[name]}
+        for name in _TABLES
     }
 
 
@@ -148,17 +130,18 @@ def _check_table(name: str, table: Any, known: Iterable[str]) -> None:
     at = join("", name)
     if name not in known:
         raise BadInput(f"there is no table {name!r} of facts", pointer=at, fix=f"use one of {', '.join(known)}")
-    if name in _LISTS and not is_array(table):
+    form = _FORMS[name]
+    if form.is_list and not is_array(table):
         raise BadInput("is not a list of tables", pointer=at, fix=f"write [[{name}]]")
-    if name not in _LISTS and not is_object(table):
+    if not form.is_list and not is_object(table):
         raise BadInput("is not a table", pointer=at, fix=f"write [{name}]")
     for key, entry in enumerate(table) if is_array(table) else table.items():
         if name == "errors" and not re.fullmatch("[A-Za-z][A-Za-z0-9]*", str(key)):
             raise BadInput(f"{key!r} cannot be a name in code", pointer=join(at, key), fix="use letters and digits")
-        if (kind := {**_VALUES, **_OWN_VALUES}.get(name)) is not None:
-            kind.check(entry, str(key), join(at, key))
+        if form.values is not None:
+            form.values.check(entry, str(key), join(at, key))
         else:
-            _check_entry(entry, *_ENTRIES[name], join(at, key))
+            _check_entry(entry, form.required, form.optional, join(at, key))
 
 
 def _check_entry(entry: Any, required: _Keys, optional: _Keys, at: str) -> None:
