@@ -207,11 +207,11 @@ async def test_the_rate_limit_counts_a_call_that_asks_once_and_invented_answers_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "middleware")
-    module, types = imported("middleware"), v2026_07_28.types
+    module = imported("middleware")
 
     class Home(v2026_07_28.Client):
-        async def on_elicit(self, params: types.ElicitRequestParams, ctx: Any) -> types.ElicitResult:
-            return types.ElicitResult(action="accept", content={"answer": True})
+        async def on_elicit(self, params: v2026_07_28.types.ElicitRequestParams, ctx: Any) -> Any:
+            return v2026_07_28.types.ElicitResult(action="accept", content={"answer": True})
 
     async def remove(ctx: Context[Any]) -> str:
         """Remove a note."""

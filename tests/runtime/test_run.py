@@ -355,8 +355,11 @@ async def test_no_token_is_in_the_log_of_a_server_at_debug(words: list[str], tmp
         async with v2025_11_25.Client.connect(url, headers=headers) as client:
             assert (await client.call_tool("fetch")).is_error
         async with httpx2.AsyncClient() as http:
-            for wrong in ({"params": {"access_token": client_token}}, {"headers": {"authorization": "Basic abc"}}):
-                assert (await http.post(url, **wrong)).status_code in (400, 401)
+            responses = [
+                await http.post(url, params={"access_token": client_token}),
+                await http.post(url, headers={"authorization": "Basic abc"}),
+            ]
+            assert all(response.status_code in (400, 401) for response in responses)
         server.terminate()
         assert server.wait(10) == 0
     log = (tmp_path / "server.log").read_text("utf-8")

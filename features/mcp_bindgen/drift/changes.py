@@ -25,7 +25,6 @@ from .restriction import Unsupported, limited, original, read, sent
 from .snapshot import Snapshot, digest
 from .texts import TextChange, changed_texts, server_texts
 
-
 MAX_PARTS = 20_000
 """Maximum number of JSON values in an entry."""
 

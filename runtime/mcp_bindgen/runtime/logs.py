@@ -59,8 +59,10 @@ def write_to_stderr(level: str | None) -> None:
         root.handlers[0].setFormatter(TextFormatter("%(levelname)s %(name)s: %(message)s"))
     elif not chosen:
         return
-    for one in (root, *root.handlers) if chosen else ():
-        one.setLevel(chosen.upper())
+    if chosen:
+        root.setLevel(chosen.upper())
+        for handler in root.handlers:
+            handler.setLevel(chosen.upper())
     for quiet in map(logging.getLogger, [*_LIBRARIES, *([] if chosen else [log.name])]):
         quiet.setLevel(quiet.level or logging.WARNING)
 
