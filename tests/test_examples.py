@@ -219,7 +219,7 @@ async def test_the_rate_limit_counts_a_call_that_asks_once_and_invented_answers_
 
     module.app.add_tool(remove)
     recent = module.calls[None]
-    invented: Any = {"Sure?": types.ElicitResult(action="accept", content={"answer": True})}
+    invented: Any = {"Sure?": v2026_07_28.types.ElicitResult(action="accept", content={"answer": True})}
     async with Home.connect(module.app) as client:
         for count in (1, 2, 3):
             removed: Any = await client.call_tool("remove")
