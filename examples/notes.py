@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from mcp_bindgen.app import App, Context, ResourceNotFound, run
+from mcp_bindgen.app import App, Completion, Context, ResourceNotFound, run
 
 app = App("notes", version="1.0.0", instructions="Keep short notes.")
 notes: dict[str, "Note"] = {}
@@ -54,7 +54,11 @@ async def summarize(id: str) -> str:
     return f"Summarize this note: {(await read(id)).text}"
 
 
-for of in ("summarize", "note://{id}"):
-    app.completion(of, "id")(lambda asked: [id for id in notes if id.startswith(asked.value)])
+@app.completion("summarize", "id")
+@app.completion("note://{id}", "id")
+def ids(asked: Completion) -> list[str]:
+    return [id for id in notes if id.startswith(asked.value)]
+
+
 if __name__ == "__main__":
     run(app)

@@ -466,6 +466,44 @@ async def test_a_tool_that_exits_fails_and_the_server_goes_on(package: Any) -> N
         )
 
 
+def rows(ctx: Context[Db]) -> Generator[list[str]]:
+    yield ctx.state.rows
+    events.append(f"closed {ctx.call.name}")
+
+
+async def test_completions_take_the_context_state_and_dependencies(package: Any) -> None:
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Db]:
+        yield Db()
+
+    inner, outer = App("inner", lifespan=opened), App("outer", lifespan=lambda: nullcontext("state of outer"))
+
+    @inner.prompt
+    def summarize(title: str, words: str) -> str:
+        return title
+
+    @inner.completion("summarize", "title")
+    def titles(
+        asked: Completion, ctx: Context[Db], known: Annotated[list[str], Depends(rows)], more: str = "!"
+    ) -> list[str]:
+        return [f"{ctx.call.name} {asked.name} {row}{more}" for row in known]
+
+    outer.mount(inner, "shop")
+
+    @outer.completion("shop_summarize", "words")
+    async def words(ctx: Context[str], typed: Completion) -> list[str]:
+        return [ctx.state, typed.value, str(ctx.identity), ctx.call.name]
+
+    events.clear()
+    async with connected(package.Client(), outer) as client:
+        ref = package.types.PromptReference(name="shop_summarize")
+        found = await client.complete(ref, {"name": "title", "value": ""})
+        assert found.completion.values == ["summarize shop_summarize Emma!"]
+        assert events == ["closed summarize"], "the rest of a dependency runs after the completion"
+        found = await client.complete(ref, {"name": "words", "value": "F"})
+        assert found.completion.values == ["state of outer", "F", "None", "shop_summarize"]
+
+
 async def test_each_variable_of_a_template_can_be_completed(package: Any) -> None:
     app = App("library")
 

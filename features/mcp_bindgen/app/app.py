@@ -26,11 +26,10 @@ from mcp_bindgen.runtime.bindings import installed_revisions
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.revision import facts_of
 from mcp_bindgen.runtime.protocol.routing import Returns, asynchronous, did_you_mean, place_of
-from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.server import Server
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
-from .context import Layer, Middleware
+from .context import Context, Layer, Middleware, entered
 from .errors import BadFunction
 from .features import UPDATED, ArgumentErrors, Lifespan
 from .functions import Function, FunctionHandler
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 Web = TypeVar("Web", bound="Callable[[Request], Awaitable[Response] | Response]")
-Completes: TypeAlias = "Callable[[Completion], Returns[Sequence[str]]]"
+Completes = TypeVar("Completes", bound=Callable[..., Returns[Sequence[str]]])
 Dynamic: TypeAlias = Literal["tools", "prompts", "resources", "contents"]
 """Part of a server that can change while it runs: it declares `listChanged`, or `subscribe` for contents."""
 
@@ -216,7 +215,7 @@ class App(InProcess):
         self.argument_errors: ArgumentErrors | None = argument_errors
         self.hide_errors = hide_errors
         self._lifespan = lifespan
-        self._completes: dict[tuple[str, str], Callable[[Completion], Awaitable[Sequence[str]]]] = {}
+        self._completes: dict[tuple[str, str], Callable[[Completion, Context], Awaitable[Sequence[str]]]] = {}
         self.middlewares: list[Middleware] = []
         self._debug = debug
         self._advice: list[str] = []
@@ -316,19 +315,21 @@ class App(InProcess):
         """Complete an argument of a prompt, or a variable of a URI template, with the values of a function.
 
         The function takes a `Completion` with the typed text and the known arguments, and returns a list of texts, the
-        best first. Arguments with a `Literal` or an enum need none.
+        best first. Like a tool, it may take the context and dependencies. Arguments with a `Literal` or an enum need
+        none.
 
         Args:
             of: The prompt's name, or the URI template.
             argument: The name of the argument or variable.
 
         Raises:
-            BadFunction: This app has no such prompt or template so far, or it has no such argument or variable.
+            BadFunction: This app has no such prompt or template so far, or it has no such argument or variable, or
+                nothing fills a parameter of the function.
         """
 
         def mark(function: Completes) -> Completes:
             handlers = {**self._contract.handlers["template"], **self._contract.handlers["prompt"]}
-            from .optional_features import arguments_of  # few apps complete values
+            from .optional_features import Completion, arguments_of  # few apps complete values
 
             wrong, names, problem = of, [*handlers], f"there is no prompt or template {of!r}"
             if of in handlers:
@@ -337,7 +338,9 @@ class App(InProcess):
             if wrong not in names:
                 fix = did_you_mean(wrong, names).removeprefix("; ") or "define it above this function"
                 raise BadFunction(problem, fix, place_of(function))
-            self._completes[of, argument] = asynchronous(function)
+            handler = FunctionHandler(function, debug=self._debug, given=Completion)
+            self._completes[of, argument] = asynchronous(handler.completion())
+            self._advice += handler.advice
             return function
 
         return mark
@@ -736,10 +739,12 @@ class App(InProcess):
     async def _complete(self, asked: Completion, ctx: Context) -> Sequence[str]:
         from .optional_features import from_enum  # few apps complete values
 
-        layers = self._contract.handlers[asked.of][asked.name].layers
-        functions = (cast(App, one.owner)._completes.get((one.name, asked.argument)) for one in layers)
-        own = next(filter(None, functions), None)
-        return from_enum(self._contract.catalog, asked) if own is None else await own(asked)
+        for owner, name in self._contract.handlers[asked.of][asked.name].layers:
+            own = cast(App, owner)._completes.get((name, asked.argument))
+            if own is not None:
+                entered(ctx.server.states, owner, name, ctx.call)
+                return await own(asked, ctx)
+        return from_enum(self._contract.catalog, asked)
 
 
 def _decorator(add: Callable[[F], None]) -> Callable[[F], F]:

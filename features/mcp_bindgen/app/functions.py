@@ -123,27 +123,32 @@ class Depends:
 
 
 class Injection:
-    """Parameters of a function that are no arguments: contexts and dependencies.
+    """Parameters of a function that are no arguments: contexts, dependencies and a value of a given type.
 
     Args:
         function: The function.
         hints: Its annotations.
+        given: The type of a value that its method takes before the context; `None` if there is none.
 
     Attributes:
         contexts: The parameters that take the context.
+        given: The parameters that take that value.
         dependencies: Parameter -> the dependency that fills it.
 
     Raises:
         BadFunction: A dependency takes a parameter that nothing fills.
     """
 
-    def __init__(self, function: Callable[..., Any], hints: Mapping[str, TypeForm]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], hints: Mapping[str, TypeForm], given: type[Any] | None = None
+    ) -> None:
         self.contexts: list[str] = [name for name, hint in hints.items() if name != "return" and is_context(hint)]
+        self.given: list[str] = [name for name, hint in hints.items() if name != "return" and hint is given]
         made = {name: found.function for name, hint in hints.items() if (found := _depends(hint)) is not None}
         self.dependencies: dict[str, _Dependency] = {name: _Dependency(one, function) for name, one in made.items()}
 
     def __contains__(self, name: str) -> bool:
-        return name in self.contexts or name in self.dependencies
+        return name in self.contexts or name in self.given or name in self.dependencies
 
     async def values(self, ctx: Context, known: dict[Any, Any], stack: AsyncExitStack) -> dict[str, Any]:
         """Return parameter -> value.
@@ -256,6 +261,7 @@ class FunctionHandler:
         function: The function, `def` or `async def`.
         name: The name of the entry; by default the function's name.
         debug: True to report coroutine functions that block the event loop.
+        given: The type of a value that is no argument: see `Injection`.
 
     Attributes:
         advice: Advice to the author, each with file and line.
@@ -265,21 +271,23 @@ class FunctionHandler:
         ImportError: `mcp-bindgen[app]` is not installed.
     """
 
-    def __init__(self, function: Function, name: str = "", *, debug: bool = False) -> None:
+    def __init__(
+        self, function: Function, name: str = "", *, debug: bool = False, given: type[Any] | None = None
+    ) -> None:
         require("describing functions", "docstring_parser", extra="app")
         import docstring_parser
 
         self.function = function
         self.name: str = name or getattr(function, "__name__", "")
         self.advice: list[str] = []
-        self._debug = debug
+        self._debug, self._given = debug, given
         if self.name == "<lambda>":
             raise self.bad("a lambda has no name, types or description", "write a function: def name(text: str) -> str")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise self.bad("yields values one by one", "return a list")
         with self._checking("the annotations"):
             self._hints = hints_of(function)
-            self._injection = Injection(function, self._hints)
+            self._injection = Injection(function, self._hints, given)
         parsed = docstring_parser.parse(inspect.getdoc(function) or "")
         self._descriptions = {one.arg_name: _line(one.description) for one in parsed.params}
         self._about = (parsed.description or "").strip()
@@ -350,6 +358,15 @@ class FunctionHandler:
         about |= _known(variables=[{key: one[key] for key in ("name", "enum")} for one in described if "enum" in one])
         return HandlerSpec("template", uri, self._read), {"uriTemplate": uri, **about}
 
+    def completion(self) -> Function:
+        """Return the function as a method that completes a value: it takes the value, as `given`, and the context."""
+        parameters, self._names = inspect.signature(self.function).parameters, {}
+        for name, parameter in parameters.items():
+            if name not in self._injection and parameter.default is _MISSING:
+                fix = f"annotate it as Completion or Context or with Depends(...), or give {name} a default"
+                raise self.bad(f"nothing fills the parameter {name}", fix)
+        return self.method()
+
     def _check_texts(self, names: Iterable[str]) -> None:
         """Raise `BadFunction` for a parameter whose type, such as `list[str]`, is of no text."""
         for name in names:
@@ -386,8 +403,8 @@ class FunctionHandler:
         always = {field for name, field in fields if parameters[name].default is _MISSING}  # Annotated has a default
 
         def named(taken: tuple[Any, ...]) -> dict[str, Any]:
-            found: dict[str, Any] = dict.fromkeys(injection.contexts, taken[-1])
-            if len(taken) > 1:
+            found = {**dict.fromkeys(injection.contexts, taken[-1]), **dict.fromkeys(injection.given, taken[0])}
+            if fields and len(taken) > 1:
                 values, given = taken[0].__dict__, taken[0].__pydantic_fields_set__
                 found |= {name: values[field] for name, field in fields if field in given or field in always}
             return found
@@ -485,7 +502,8 @@ class FunctionHandler:
             owner, _, own = self.function.__qualname__.rpartition(".")
             fix = f"offer the method of an object after the class: app.add_tool({owner or 'Class'}(...).{own})"
             return f"this method needs an object, and nothing passes {name}", fix
-        return f"the parameter {name} has no type", f"annotate it, as in {name}: str"
+        example = "str" if self._given is None else self._given.__name__
+        return f"the parameter {name} has no type", f"annotate it, as in {name}: {example}"
 
     def _default(self, name: str, annotation: TypeForm, default: object) -> Any:
         """Return the default for pydantic, `...` for none; raise `BadFunction` if it is not of its type."""

@@ -141,7 +141,7 @@ class Mock(App):
         for one in described:
             name: Any = one.get("name")
             values: Any = one.get("enum") or [f"{name}-{number}" for number in range(1, _COMPLETIONS + 1)]
-            self.completion(of, name)(partial(_completed, values))
+            self.completion(of, name)(_completing(values))
 
 
 def _sample_values(tool: ContractEntry) -> Sequence[Any]:
@@ -159,9 +159,12 @@ def _sample_values(tool: ContractEntry) -> Sequence[Any]:
     return found
 
 
-def _completed(values: Sequence[str], asked: Completion) -> list[str]:
-    typed = asked.value.casefold()
-    return [value for value in values if value.casefold().startswith(typed)]
+def _completing(values: Sequence[str]) -> Callable[[Completion], list[str]]:
+    def completed(asked: Completion) -> list[str]:
+        typed = asked.value.casefold()
+        return [value for value in values if value.casefold().startswith(typed)]
+
+    return completed
 
 
 def _arguments(described: Sequence[Mapping[str, Any]]) -> TypeForm:
