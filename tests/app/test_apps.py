@@ -844,7 +844,9 @@ async def test_only_permitted_names_are_suggested_for_an_unknown_name(revision: 
             assert (await refused(call)).message == said
     (server, *_) = all_servers([app])
     for scopes, near in ((frozenset[str](), ""), (frozenset({"secrets"}), "; did you mean 'secret_report'?")):
-        context: Any = SimpleNamespace(identity=Identity(subject="ada", scopes=scopes))
+        endpoint = SimpleNamespace(allows=lambda who, revision, asked: asked[0][1] != "secret_report" or who.scopes)
+        link = SimpleNamespace(endpoint=endpoint)
+        context: Any = SimpleNamespace(identity=Identity(subject="ada", scopes=scopes), link=link, wire_revision="")
         with pytest.raises(ProtocolError) as caught:
             server.find("tool", "secret_reprot", context)  # type: ignore[attr-defined]
         assert caught.value.message == f"Unknown tool: secret_reprot{near}"
@@ -1124,7 +1126,7 @@ async def test_a_later_tool_may_need_scopes_only_if_an_entry_already_does() -> N
 
     app.add_tool(open_)
     app.served()
-    with pytest.raises(ValueError, match="'closed' needs scopes, but no entry did"):
+    with pytest.raises(ValueError, match="'closed' depends on its callers, but no entry did"):
         app.add_tool(open_, name="closed", scopes=["a"])
 
     scoped = App("scoped", revisions=[v2025_11_25, v2026_07_28], dynamic=["tools"])

@@ -377,7 +377,8 @@ def test_enable_and_disable_rules_can_be_limited_to_a_subject() -> None:
     app = books()
     app.disable(tags={"write"})
     app.enable(tags={"write"}, subject="ada")
-    assert [app.allows("tool", "drop", {"write"}, subject) for subject in ("ada", "bob", None)] == [True, False, False]
+    callers = (Identity(subject="ada"), Identity(subject="bob"), None)
+    assert [app.allows("drop", {"write"}, caller) for caller in callers] == [True, False, False]
 
 
 def test_a_rule_for_a_subject_does_not_enable_entries_for_the_same_subject_of_another_issuer() -> None:

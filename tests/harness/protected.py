@@ -183,15 +183,15 @@ def answer(response: Any) -> Any:
 
 @contextmanager
 def running(
-    *verifiers: TokenVerifier, servers: Any = (), issuer: Issuer | None = None, **options: Any
+    *verifiers: TokenVerifier, servers: Any = (), issuer: Issuer | None = None, store: Any = None, **options: Any
 ) -> Iterator[Protected]:
-    """Run a protected endpoint in a thread, with `/mcp` and `/sse`."""
+    """Run a protected endpoint in a thread, with `/mcp`, whose sessions may be in a store, and `/sse`."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         auth = ResourceServer(url, *verifiers, **{"scopes": SCOPES, "implies": IMPLIES, **options})
         servers = servers or [_server(package) for package in (v2025_03_26, v2025_11_25, v2026_07_28)]
-        app, legacy = HttpApp(*servers, auth=auth), SseApp(*servers, auth=auth)
+        app, legacy = HttpApp(*servers, auth=auth, store=store), SseApp(*servers, auth=auth)
 
         async def either(scope: Scope, receive: Receive, send: Send) -> None:
             chosen = legacy if scope.get("path") in ("/sse", "/messages") else app

@@ -59,6 +59,27 @@ class Completes(app.Contract):
         return [asked.value]
 
 
+def desk() -> app.App:
+    """App with a completion that takes the context, and entries for some callers."""
+    desk = app.App("desk", hide_forbidden=True)
+
+    @desk.prompt(scopes=["x"], tags={"admin"})
+    def ask(topic: str) -> str:
+        return topic
+
+    @desk.completion("ask", "topic")
+    async def topics(asked: app.Completion, ctx: app.Context[str]) -> list[str]:
+        return [ctx.state, asked.value]
+
+    @desk.completion("ask", "topic")
+    def fewer(asked: app.Completion) -> tuple[str, ...]:
+        return (asked.value,)
+
+    assert_type(fewer(app.Completion("prompt", "ask", "topic", "t", {})), tuple[str, ...])
+    desk.visible(lambda identity: identity.has("x") and "role" in identity.claims, "ask", tags={"admin"})
+    return desk
+
+
 class Later(Server):
     """Server that answers with a task."""
 

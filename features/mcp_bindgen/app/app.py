@@ -24,6 +24,8 @@ from typing_extensions import TypedDict, Unpack
 
 from mcp_bindgen.runtime.bindings import installed_revisions
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.model.base import wire_name
+from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.revision import facts_of
 from mcp_bindgen.runtime.protocol.routing import Returns, asynchronous, did_you_mean, place_of
 from mcp_bindgen.runtime.session.server import Server
@@ -33,7 +35,7 @@ from .context import Context, Layer, Middleware, entered
 from .errors import BadFunction
 from .features import UPDATED, ArgumentErrors, Lifespan
 from .functions import Function, FunctionHandler
-from .handlers import TASK_MARK, BoundContract, BoundHandler, HandlerSpec, Rule, mounted, prefixed, renamed
+from .handlers import TASK_MARK, BoundContract, BoundHandler, HandlerSpec, mounted, prefixed, renamed
 from .serving import ContractServers, InProcess
 from .values import MOST_STEPS, IconLike, TypeForm, icons_of
 
@@ -46,9 +48,9 @@ if TYPE_CHECKING:
     from mcp_bindgen.extensions.tasks.tools import TaskOption
     from mcp_bindgen.runtime.session.targets import Provider, RunOptions, WebRoute
 
-    from .changes import ChangeNotifier
     from .optional_features import Completion
     from .overrides import MountedOverrides, Overrides
+    from .rules import Condition, Rule
 
 F = TypeVar("F", bound=Callable[..., Any])
 Web = TypeVar("Web", bound="Callable[[Request], Awaitable[Response] | Response]")
@@ -56,22 +58,9 @@ Completes = TypeVar("Completes", bound=Callable[..., Returns[Sequence[str]]])
 Dynamic: TypeAlias = Literal["tools", "prompts", "resources", "contents"]
 """Part of a server that can change while it runs: it declares `listChanged`, or `subscribe` for contents."""
 
-_CHANGED: Mapping[Dynamic, str] = {
-    "tools": KINDS["tool"].changed,
-    "prompts": KINDS["prompt"].changed,
-    "resources": KINDS["resource"].changed,
-    "contents": UPDATED,
-}
-_MEMBERS: Mapping[str, str] = {
-    "title": "title",
-    "description": "description",
-    "mime_type": "mimeType",
-    "icons": "icons",
-    "output_schema": "outputSchema",
-    "annotations": "annotations",
-    "scopes": SCOPES,
-    "meta": "_meta",
-}
+_CHANGED: Mapping[str, str] = {**{place.member: place.changed for place in KINDS.values()}, "contents": UPDATED}
+_OPTIONS = ("title", "description", "mime_type", "icons", "output_schema", "annotations", "scopes", "meta")
+_MEMBERS: Mapping[str, str] = {name: SCOPES if name == "scopes" else wire_name(name) for name in _OPTIONS}
 """Option -> the member of an entry that it becomes."""
 
 
@@ -170,6 +159,10 @@ class App(InProcess):
         tasks: The service that runs tools as tasks: `Tasks(SqliteTaskStore("tasks.db"))`; by default in memory.
         argument_errors: The response to a call with invalid arguments: see `Contract`.
         hide_errors: True to hide the errors of tools from callers: see `Contract`.
+        hide_forbidden: True to leave entries that a caller may not use out of lists and searches, False to show all
+            callers the same, as for clients that share lists. By default conditions of `visible` hide entries, and
+            scopes hide entries from callers without issuer, such as keys of `StaticTokens`; the client of any other
+            token can ask its issuer for more scopes.
         validation_steps: Maximum of steps for the validation of a value.
         tool_search: True to list two tools only, `search_tools` and `call_tool`, which find and call all other tools.
         debug: True to log coroutine functions that block the event loop; by default in Python's development mode.
@@ -198,6 +191,7 @@ class App(InProcess):
         tasks: Tasks | None = None,
         argument_errors: ArgumentErrors | None = None,
         hide_errors: bool | None = None,
+        hide_forbidden: bool | None = None,
         validation_steps: int = MOST_STEPS,
         tool_search: bool = False,
         debug: bool = sys.flags.dev_mode,
@@ -213,20 +207,21 @@ class App(InProcess):
         self.revisions: Sequence[ModuleType] | None = revisions
         self.tasks: Tasks | None = tasks
         self.argument_errors: ArgumentErrors | None = argument_errors
-        self.hide_errors = hide_errors
+        self.hide_errors, self.hide_forbidden = hide_errors, hide_forbidden
         self._lifespan = lifespan
         self._completes: dict[tuple[str, str], Callable[[Completion, Context], Awaitable[Sequence[str]]]] = {}
         self.middlewares: list[Middleware] = []
         self._debug = debug
         self._advice: list[str] = []
         self._rules: list[Rule] = []
+        self._conditions: list[Condition] = []
         self._renamed: dict[str, str] = {}
         self._overrides: MountedOverrides | None = None
         self._parents: list[tuple[App, str]] = []
         self._parts: list[tuple[App, str]] = []
         self._routes: list[WebRoute] = []
         self._served: ContractServers | None = None
-        self._notifiers: list[ChangeNotifier] = []
+        self._running_servers: list[ContractServers] = []
         if tool_search:
             from .search import CALL, SEARCH, call_tool, search_tools  # few apps list no tools
 
@@ -546,8 +541,13 @@ class App(InProcess):
             yield from part._placed(f"{prefix}/{name}" if name else prefix)
 
     def rename_tools(self, names: Mapping[str, str]) -> None:
-        """Offer tools under other names, also tools that are added later: `{"find": "search_books"}`."""
+        """Offer tools under other names, also tools that are added later: `{"find": "search_books"}`.
+
+        Rules about the former names hold for the new names.
+        """
         self._renamed |= names
+        self._rules = [one._replace(names=_renamed(one.names, names)) for one in self._rules]
+        self._conditions = [one._replace(names=_renamed(one.names, names)) for one in self._conditions]
         handlers = self._contract.handlers["tool"]
         moved = [handlers[name] for name in names if name in handlers]
         for handler in moved:  # all before the first new name, as two tools may swap names
@@ -572,31 +572,72 @@ class App(InProcess):
         Raises:
             ValueError: An issuer is given without a subject.
         """
-        self._rule(Rule(False, names, tags, subject, issuer))
+        self._rule(False, names, tags, subject, issuer)
 
     def enable(
         self, *names: str, tags: Collection[str] = (), subject: str | None = None, issuer: str | None = None
     ) -> None:
         """List and answer entries again; see `disable`."""
-        self._rule(Rule(True, names, tags, subject, issuer))
+        self._rule(True, names, tags, subject, issuer)
 
-    def _rule(self, rule: Rule) -> None:
-        if rule.issuer is not None and rule.subject is None:
+    def visible(self, test: Callable[[Identity], bool], *names: str, tags: Collection[str] = ()) -> None:
+        """Hide entries from callers for whom a test fails: they are neither listed nor answered, like unknown entries.
+
+            app.visible(lambda identity: "admin" in identity.claims.get("roles", ()), tags={"admin"})
+
+        All tests about an entry must pass. Where no tokens are verified, as over stdio, they do not apply; over HTTP
+        the app needs `auth` then. The skills of folders are no entries: all callers see them.
+
+        Args:
+            test: Returns True for the identity of a caller who may use the entries. A test that returns another value,
+                or fails with an exception, hides them.
+            names: The names of tools and prompts, the URIs and URI templates of resources.
+            tags: The tags of entries; without names and tags, the test is about all entries of this app.
+
+        Raises:
+            ValueError: Clients are served already, and no entry needed to know its callers.
+        """
+        from .rules import Condition  # few apps have conditions
+
+        for app in self._above():
+            if app._served is not None and not app._served.states_scopes:
+                raise ValueError("visible() comes too late: no entry depended on its callers when the app was served")
+            app._contract.has_conditions = True
+        for name in names:
+            self._conditions.append(Condition(test, _renamed([name], self._renamed)))
+        self._conditions += [Condition(test, tag=tag) for tag in tags] if names or tags else [Condition(test)]
+        self._announce_all()
+
+    def _above(self) -> list[App]:
+        """Return this app and the apps in which it is mounted, directly or not."""
+        return [self, *(app for parent, _ in self._parents for app in parent._above())]
+
+    def _rule(
+        self, is_enabled: bool, names: Collection[str], tags: Collection[str], subject: str | None, issuer: str | None
+    ) -> None:
+        from .rules import Rule  # few apps have rules
+
+        if issuer is not None and subject is None:
             raise ValueError("issuer= without subject= would change the entries of all callers; give subject=, too")
+        rule = Rule(is_enabled, names, tags, subject, issuer)
         self._rules = [one for one in self._rules if one[1:] != rule[1:]] + [rule]
-        apps = [self]
-        for app in apps:
-            apps += [parent for parent, _ in app._parents]
-            for place in KINDS.values():
-                if place.changed in app._contract.announces:
-                    app._announce(place.changed)
+        self._announce_all()
 
-    def allows(self, kind: str, name: str, tags: Collection[str], subject: str | None, issuer: str = "") -> bool:
-        """Return True if an entry is enabled for the subject of a token and its issuer; `None` without token."""
-        for rule in reversed(self._rules):
-            if rule.holds(name, tags, subject, issuer):
-                return rule.is_enabled
-        return True
+    def _announce_all(self) -> None:
+        """Notify clients that all lists may have changed, where that was declared."""
+        for app in self._above():
+            for changed in {place.changed for place in KINDS.values()}:
+                if app._served is not None and changed in app._served.announces:
+                    app._announce(changed)
+
+    def allows(self, name: str, tags: Collection[str], identity: Identity | None) -> bool:
+        """Return True if the rules of `enable` and `disable` allow an entry to a caller; `None` without token."""
+        rules = (rule for rule in reversed(self._rules) if rule.holds(name, tags, identity))
+        return next((rule.is_enabled for rule in rules), True)
+
+    def admits(self, name: str, tags: Collection[str], identity: Identity | None) -> bool:
+        """Return True if all conditions of an entry hold for a caller; for an unknown caller, if there are none."""
+        return all(one.holds(identity) for one in self._conditions if one.selects(name, tags))
 
     def _handler(self, function: Function, options: EntryOptions, known: type) -> FunctionHandler:
         _check_options(options, known.__annotations__, function)
@@ -636,8 +677,9 @@ class App(InProcess):
         changed = KINDS[spec.kind].changed
         if not at_start:
             self._check_dynamic(changed, spec.kind)
-        if SCOPES in handler.entry and self._served is not None and not self._served.states_scopes:
-            raise ValueError(f"{spec.name!r} needs scopes, but no entry did when the app was first served")
+        depends = SCOPES in handler.entry or not handler.admits(None)
+        if depends and self._served is not None and not self._served.states_scopes:
+            raise ValueError(f"{spec.name!r} depends on its callers, but no entry did when the app was first served")
         with ExitStack() as stack:
             for parent, prefix in self._parents:
                 parent._put(mounted(handler, parent, prefix), at_start=at_start)
@@ -661,8 +703,8 @@ class App(InProcess):
         self._announce(KINDS[kind].changed)
 
     def _announce(self, method: str, uri: str | None = None) -> None:
-        for notifier in self._notifiers:
-            notifier.add(method, uri)
+        for served in self._running_servers:
+            served.announce(method, uri)
 
     def _check_dynamic(self, changed: str, what: str) -> None:
         """Raise `ValueError` if clients are served and do not expect such a change."""
@@ -683,9 +725,9 @@ class App(InProcess):
                 self._check_shown(tool)
         if any(app._completes for app in (self, *self.contained())):
             self._contract.complete = self._complete
-        known = [*installed_revisions().values()]
-        if self.revisions is not None:
-            known = [facts_of(package.REVISION) for package in self.revisions]
+        self._contract.has_conditions = any(app._conditions for app in (self, *self.contained()))
+        given = self.revisions
+        known = [*installed_revisions().values()] if given is None else [facts_of(one.REVISION) for one in given]
         info, instructions = self.document["serverInfo"], self.document.get("instructions")
         name, doc = info["name"], instructions or f"Serve `{info['name']}`."
         self._served = found = ContractServers(
@@ -712,19 +754,16 @@ class App(InProcess):
 
     @asynccontextmanager
     async def _running(self, served: ContractServers) -> AsyncGenerator[None]:
-        if not self._contract.announces:
-            async with self._living(served.states):
-                yield
-            return
-        from .changes import ChangeNotifier  # few apps change
+        async with self._living(served.states):
+            if self._contract.has_conditions:
+                from .rules import check_used  # few apps have conditions
 
-        notifier = ChangeNotifier(served.made)
-        async with notifier.running(), self._living(served.states):
-            self._notifiers.append(notifier)
+                check_used({app: app._conditions for app in (self, *self.contained())}, self._contract)
+            self._running_servers.append(served)
             try:
                 yield
             finally:
-                self._notifiers.remove(notifier)
+                self._running_servers.remove(served)
 
     @asynccontextmanager
     async def _living(self, states: dict[App, object]) -> AsyncGenerator[None]:
@@ -745,6 +784,11 @@ class App(InProcess):
                 entered(ctx.server.states, owner, name, ctx.call)
                 return await own(asked, ctx)
         return from_enum(self._contract.catalog, asked)
+
+
+def _renamed(names: Collection[str], new: Mapping[str, str]) -> Collection[str]:
+    """Return names and, for those that change, the new names; a rule by name may be about a prompt of that name."""
+    return (*names, *(new[name] for name in names if name in new))
 
 
 def _decorator(add: Callable[[F], None]) -> Callable[[F], F]:

@@ -29,6 +29,7 @@ class Entries(NamedTuple):
         member: The member of the document that lists them.
         key: The member of an entry that names it.
         changed: The notification that the list changed.
+        used: The method that uses an entry, given its name.
     """
 
     kind: Kind
@@ -36,13 +37,15 @@ class Entries(NamedTuple):
     member: str
     key: str
     changed: str
+    used: str
 
 
+_RESOURCES_CHANGED = "notifications/resources/list_changed"
 _PLACES = (
-    Entries("tool", "Tool", "tools", "name", "notifications/tools/list_changed"),
-    Entries("prompt", "Prompt", "prompts", "name", "notifications/prompts/list_changed"),
-    Entries("resource", "Resource", "resources", "uri", "notifications/resources/list_changed"),
-    Entries("template", "ResourceTemplate", "resourceTemplates", "uriTemplate", "notifications/resources/list_changed"),
+    Entries("tool", "Tool", "tools", "name", "notifications/tools/list_changed", "tools/call"),
+    Entries("prompt", "Prompt", "prompts", "name", "notifications/prompts/list_changed", "prompts/get"),
+    Entries("resource", "Resource", "resources", "uri", _RESOURCES_CHANGED, "resources/read"),
+    Entries("template", "ResourceTemplate", "resourceTemplates", "uriTemplate", _RESOURCES_CHANGED, "resources/read"),
 )
 KINDS: Mapping[Kind, Entries] = {place.kind: place for place in _PLACES}
 

@@ -12,7 +12,8 @@ import anyio
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.errors import SessionRequired
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, SessionRequired
+from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.session import context
 from mcp_bindgen.runtime.session.server import Server
 
@@ -29,7 +30,7 @@ class ChangeNotifier:
     def __init__(self, servers: Mapping[str, Server]) -> None:
         self._servers = servers
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[tuple[str, str | None], None] = {}
+        self._waiting: dict[tuple[str, str | None, Link | None], None] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -43,13 +44,13 @@ class ChangeNotifier:
         finally:
             self._loop = None
 
-    def add(self, method: str, uri: str | None = None) -> None:
-        """Send a notification soon; while no client is served, do nothing."""
+    def add(self, method: str, uri: str | None = None, link: Link | None = None) -> None:
+        """Send a notification soon, to one client or to all; while no client is served, do nothing."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._add, method, uri)
+            self._loop.call_soon_threadsafe(self._add, method, uri, link)
 
-    def _add(self, method: str, uri: str | None) -> None:
-        self._waiting[method, uri] = None
+    def _add(self, *waiting: *tuple[str, str | None, Link | None]) -> None:
+        self._waiting[waiting] = None
         self._arrived.set()
 
     async def _send_all(self) -> None:
@@ -57,13 +58,13 @@ class ChangeNotifier:
             await self._arrived.wait()
             self._arrived.clear()
             while self._waiting:
-                name, uri = next(iter(self._waiting))
-                del self._waiting[name, uri]
-                for server in [*self._servers.values()]:
-                    await self._send(server, name, uri)
+                name, uri, link = next(iter(self._waiting))
+                del self._waiting[name, uri, link]
+                for one in [*self._servers.values()] if link is None else [link]:
+                    await self._send(one, name, uri)
 
-    async def _send(self, server: Server, name: str, uri: str | None) -> None:
-        """Notify the clients of a server; an error ends neither the app nor later notifications."""
+    async def _send(self, to: Server | Link, name: str, uri: str | None) -> None:
+        """Notify the clients of a server, or one client; an error ends neither the app nor later notifications."""
 
         async def tell(client: context.Context) -> None:
             agreed = client.negotiated
@@ -74,8 +75,12 @@ class ChangeNotifier:
 
         try:
             with anyio.move_on_after(_MAX_NOTIFY_SECONDS):
-                await server.broadcast(tell)
-        except SessionRequired:
-            log.debug("%s is not sent: clients are served without sessions", name)
+                if isinstance(to, Server):
+                    await to.broadcast(tell)
+                else:
+                    endpoint: Any = to.endpoint
+                    await tell(endpoint.server(to.negotiated.dispatcher).context(RequestScope.of(to)))
+        except (SessionRequired, ConnectionClosed) as error:
+            log.debug("%s is not sent: %r", name, error)
         except Exception:
             log.exception("%s could not be sent", name)

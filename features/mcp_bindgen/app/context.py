@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
 
+from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.session import context
 
 State = TypeVar("State", default=Any)
@@ -77,8 +78,12 @@ class Owner(Protocol):
         """Its middleware, the outermost first."""
         ...
 
-    def allows(self, kind: str, name: str, tags: Collection[str], subject: str | None, issuer: str = "") -> bool:
-        """Return True if an entry is enabled for the subject of a token and its issuer; `None` without token."""
+    def allows(self, name: str, tags: Collection[str], identity: Identity | None) -> bool:
+        """Return True if an entry is enabled for a caller; `None` without token."""
+        ...
+
+    def admits(self, name: str, tags: Collection[str], identity: Identity | None) -> bool:
+        """Return True if all conditions of an entry hold for a caller; for an unknown caller, if there are none."""
         ...
 
 

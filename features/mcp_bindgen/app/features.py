@@ -27,15 +27,16 @@ from mcp_bindgen.runtime.protocol.errors import (
 )
 from mcp_bindgen.runtime.protocol.extension import ExtensionResult
 from mcp_bindgen.runtime.protocol.methods import RequestMethod
+from mcp_bindgen.runtime.protocol.request_scope import Endpoint
 from mcp_bindgen.runtime.protocol.routing import WrongResult, did_you_mean
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.server import Server
 
-from .catalog import KINDS, SCOPES, Entry, Kind
+from .catalog import KINDS, Entry, Kind
 from .context import Call, Next, entered, through
 from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
-from .handlers import BoundContract, BoundHandler
+from .handlers import BoundContract, BoundHandler, key_of
 from .values import content_block, type_name
 
 if TYPE_CHECKING:
@@ -75,6 +76,15 @@ class Named(Protocol):
     arguments: Mapping[str, Any] | None
 
 
+class Settings(Protocol):
+    """The settings of a contract's servers; see `Contract` and `App`."""
+
+    argument_errors: ArgumentErrors | None
+    hide_errors: bool | None
+    hide_forbidden: bool | None
+    tasks: Tasks | None
+
+
 class Feature(Server):
     """A base of the classes of a contract's servers; it precedes the generated `Server` of a revision.
 
@@ -83,8 +93,8 @@ class Feature(Server):
         states: App -> the value of its lifespan.
         package: The bindings of the revision.
         packages: The names of the bindings of all revisions of the contract.
-        argument_errors: The response to a call with invalid arguments; `None` for the preference of the revision.
-        hide_errors: True to hide the errors of tools from callers; `None` to hide them from callers with tokens.
+        settings: The settings of the servers.
+        announce: Sends a notification of a change: see `ContractServers`.
         own_tasks: The service that runs tools as tasks; `None` if no tool is a task.
         has_tasks_elsewhere: True if tools cannot run as tasks, but can in another revision that is served.
         extension: The module of the extension to which the feature belongs; revisions without the extension lack it.
@@ -94,8 +104,8 @@ class Feature(Server):
     states: Mapping[Any, Any] = MappingProxyType({})
     package: ModuleType
     packages: Sequence[str] = ()
-    argument_errors: ArgumentErrors | None
-    hide_errors: bool | None
+    settings: Settings
+    announce: Callable[..., None]
     own_tasks: Tasks | None = None
     has_tasks_elsewhere: bool = False
     extension: ClassVar[str] = ""
@@ -106,21 +116,43 @@ class Feature(Server):
         found = handlers.get(name)
         if found is not None and self.offers(found, ctx):
             return found
-        others = ((other, one) for other, one in handlers.items() if _may_use(ctx.identity, one.entry))
-        allowed = (other for other, one in others if self.offers(one, ctx))
-        hint = did_you_mean(name, allowed)
+        shown = (other for other, one in handlers.items() if self.offers(one, ctx, listed=True))
+        hint = did_you_mean(name, (other for other in shown if other != name))
         raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_MAX_NAME_CHARACTERS]}{hint}")
 
-    def offers(self, handler: BoundHandler, ctx: Context) -> bool:
-        """Return True if an entry is offered to the sender of a request."""
+    def offers(self, handler: BoundHandler, ctx: Context, *, listed: bool = False) -> bool:
+        """Return True if an entry is offered to the sender of a request.
+
+        Args:
+            handler: The handler of the entry.
+            ctx: The context of the request.
+            listed: True for lists, searches and hints; `hide_forbidden` decides about entries that the sender may not
+                use. Calls by name are compared with scopes elsewhere.
+        """
         if not handler.is_for_model:
             from mcp_bindgen.extensions.apps import shows_apps  # few tools are for apps alone
 
             if not shows_apps(ctx.peer_capabilities):
                 return False
-        spec, identity = handler.spec, ctx.identity
-        subject, issuer = (None, "") if identity is None else (identity.subject, identity.issuer)
-        return all(owner.allows(spec.kind, name, spec.tags, subject, issuer) for owner, name in handler.layers)
+        if listed:
+            return self.shows(handler, ctx.identity, ctx.link.endpoint, ctx.wire_revision)
+        return handler.is_enabled(ctx.identity) and (ctx.identity is None or handler.admits(ctx.identity))
+
+    def shows(self, handler: BoundHandler, identity: Identity | None, endpoint: Endpoint, revision: str) -> bool:
+        """Return True if lists for a caller have an entry.
+
+        Args:
+            handler: The handler of the entry.
+            identity: The caller; `None` without token.
+            endpoint: The endpoint, which knows the scopes of calls.
+            revision: The revision that the caller speaks.
+        """
+        hides, kind = self.settings.hide_forbidden, handler.spec.kind
+        if identity is None or hides is False or not handler.is_enabled(identity):
+            return handler.is_enabled(identity)
+        compares_scopes = hides or not identity.issuer  # the client of an issuer's token can get more scopes
+        operation = KINDS[kind].used, key_of(kind, handler.spec.name)
+        return handler.admits(identity) and (not compares_scopes or endpoint.allows(identity, revision, [operation]))
 
     async def through(self, handler: BoundHandler, call: Call, method: str, work: Next) -> Any:
         """Return the result of a call through the middleware of the apps that offer the entry.
@@ -151,7 +183,7 @@ class Feature(Server):
 
     def reason(self, name: str, error: Exception, ctx: Context) -> str:
         """Return the line that the caller of a failed handler reads."""
-        is_hidden = ctx.identity is not None if self.hide_errors is None else self.hide_errors
+        is_hidden = ctx.identity is not None if self.settings.hide_errors is None else self.settings.hide_errors
         return f"{name} failed" if is_hidden else f"{name} failed: {_one_line(error)}"
 
     async def answer(self, method: str, handler: BoundHandler, arguments: object, ctx: Context, build: Build) -> Any:
@@ -217,10 +249,9 @@ def lists(
             raise InvalidParams(method, [{"path": "params.cursor", "problem": "there is no such page"}])
         page = jsonrpc.plain(self.result(method, {member: []}))
         entries: list[Entry] = self.contract.catalog.document.get(member, [])
-        shown = self.contract.listed_tools if kind == "tool" else None
-        if shown is not None:
-            entries = [entry for entry in entries if entry["name"] in shown]
-        entries = [entry for entry in entries if self.offers(self.contract.find(kind, entry), ctx)]
+        shown = self.contract.listed_tools if kind == "tool" else ()
+        entries = [entry for entry in entries if not shown or entry["name"] in shown]
+        entries = [entry for entry in entries if self.offers(self.contract.find(kind, entry), ctx, listed=True)]
         return {**page, member: entries if fit is None else fit(ctx.peer_capabilities, entries)}
 
     return handler
@@ -270,7 +301,7 @@ class Tools(Feature):
         except InvalidArguments as found:
             error = InvalidArguments(params.name, found.data)  # a mounted app has another name for the tool
             default = "result" if self.package.REVISION.argument_errors_in_results else "protocol"
-            if (self.argument_errors or default) == "protocol":
+            if (self.settings.argument_errors or default) == "protocol":
                 raise error from None
             return self._failed(error.message)
         except ToolError as error:
@@ -329,11 +360,6 @@ def items(handler: BoundHandler, returned: object, from_text: Callable[[str], An
         return [from_text(one) if isinstance(one, str) else content_block(one) for one in items]
     fix = "expected str or a list of texts and models of the protocol; correct the value or the annotation"
     raise handler.invalid(f"returned {type(returned).__name__}, {fix}")
-
-
-def _may_use(identity: Identity | None, entry: Entry) -> bool:
-    """Return True if a caller may use an entry; scopes do not apply to a caller without a token."""
-    return identity is None or identity.scopes.issuperset(entry.get(SCOPES, ()))
 
 
 def _one_line(error: Exception) -> str:

@@ -139,9 +139,7 @@ class Injection:
         BadFunction: A dependency takes a parameter that nothing fills.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], hints: Mapping[str, TypeForm], given: type[Any] | None = None
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], hints: Mapping[str, TypeForm], given: TypeForm = None) -> None:
         self.contexts: list[str] = [name for name, hint in hints.items() if name != "return" and is_context(hint)]
         self.given: list[str] = [name for name, hint in hints.items() if name != "return" and hint is given]
         made = {name: found.function for name, hint in hints.items() if (found := _depends(hint)) is not None}
@@ -271,9 +269,7 @@ class FunctionHandler:
         ImportError: `mcp-bindgen[app]` is not installed.
     """
 
-    def __init__(
-        self, function: Function, name: str = "", *, debug: bool = False, given: type[Any] | None = None
-    ) -> None:
+    def __init__(self, function: Function, name: str = "", *, debug: bool = False, given: TypeForm = None) -> None:
         require("describing functions", "docstring_parser", extra="app")
         import docstring_parser
 
@@ -502,8 +498,7 @@ class FunctionHandler:
             owner, _, own = self.function.__qualname__.rpartition(".")
             fix = f"offer the method of an object after the class: app.add_tool({owner or 'Class'}(...).{own})"
             return f"this method needs an object, and nothing passes {name}", fix
-        example = "str" if self._given is None else self._given.__name__
-        return f"the parameter {name} has no type", f"annotate it, as in {name}: {example}"
+        return f"the parameter {name} has no type", f"annotate it, as in {name}: {type_name(self._given or str)}"
 
     def _default(self, name: str, annotation: TypeForm, default: object) -> Any:
         """Return the default for pydantic, `...` for none; raise `BadFunction` if it is not of its type."""

@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.routing import asynchronous, place_of
 from mcp_bindgen.runtime.session.context import Context
 
@@ -152,6 +153,14 @@ class BoundHandler:
         view.spec, view.entry, view.layers = replace(self.spec, name=name), entry, layers
         return view
 
+    def is_enabled(self, identity: Identity | None) -> bool:
+        """Return True if all apps that offer the entry have it enabled for a caller; `None` without token."""
+        return all(owner.allows(name, self.spec.tags, identity) for owner, name in self.layers)
+
+    def admits(self, identity: Identity | None) -> bool:
+        """Return True if all conditions of the entry hold for a caller; for an unknown caller, if there are none."""
+        return all(owner.admits(name, self.spec.tags, identity) for owner, name in self.layers)
+
     def at(self, texts: Sequence[str]) -> BoundHandler:
         """Return the handler of a template for one URI, whose expressions have these texts: its layers are named so."""
         from .uri_template import filled  # few contracts have templates
@@ -210,10 +219,12 @@ class BoundContract:
         complete: Completes values that no `enum` lists; `None` if the contract has no such method.
         skills: The skills whose files are resources; `None` if there are none.
         announces: The notifications about changes that its servers may send.
-        listed_tools: The tools that `tools/list` has; `None` for all.
+        listed_tools: The tools that `tools/list` has; none for all.
+        has_conditions: True if entries have conditions for their callers.
     """
 
-    listed_tools: Collection[str] | None = None
+    listed_tools: Collection[str] = ()
+    has_conditions: bool = False
 
     def __init__(self, catalog: Catalog, validation_steps: int, announces: Collection[str] = ()) -> None:
         self.catalog = catalog
@@ -324,27 +335,3 @@ def renamed(handler: BoundHandler, name: str) -> BoundHandler:
     """Return the handler of a tool under another name."""
     first, *rest = handler.layers
     return handler.viewed(name, {**handler.entry, "name": name}, first._replace(name=name), *rest)
-
-
-class Rule(NamedTuple):
-    """A rule that enables or disables entries.
-
-    Attributes:
-        is_enabled: True to enable them.
-        names: Their names.
-        tags: Tags, of which an entry has at least one.
-        subject: The subject of a token for which the rule holds; `None` for all callers.
-        issuer: The issuer of that token; `None` for tokens without an issuer, and of any if the rule disables.
-    """
-
-    is_enabled: bool
-    names: Collection[str]
-    tags: Collection[str]
-    subject: str | None
-    issuer: str | None = None
-
-    def holds(self, name: str, tags: Collection[str], subject: str | None, issuer: str) -> bool:
-        """Return True if the rule is about an entry and a caller."""
-        is_meant = name in self.names or not set(tags).isdisjoint(self.tags)
-        has_issuer = issuer == (self.issuer or "") or (self.issuer is None and not self.is_enabled)
-        return is_meant and (self.subject is None or (self.subject == subject and has_issuer))

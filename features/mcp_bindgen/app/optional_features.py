@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
@@ -15,6 +15,7 @@ from mcp_bindgen.extensions.apps import contents_meta, resource_uri
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -23,8 +24,10 @@ from mcp_bindgen.runtime.protocol.errors import (
     NotAnswered,
     ProtocolError,
 )
+from mcp_bindgen.runtime.protocol.request_scope import Link
 from mcp_bindgen.runtime.protocol.uris import canonical
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.session import Session
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Call
@@ -247,7 +250,71 @@ def described_arguments(entry: Entry) -> Iterator[Entry]:
 
 
 class Scoped(Feature):
-    """States the scopes that calls of tools, prompts and resources need (MCP, "Authorization")."""
+    """States the scopes that calls of tools, prompts and resources need (MCP, "Authorization").
+
+    A client whose token changes is notified of the lists that change with it: a session, and subscriptions of a caller
+    that sends a newer token.
+    """
+
+    @cached_property
+    def _identities(self) -> dict[str | None, dict[Link, Identity | None]]:
+        """Principal -> its clients that can be notified -> identity of the newest request; `None` if it is unknown."""
+        return {}
+
+    def arrived(self, link: Link) -> None:
+        """Note a subscription, or a session of another process, whose last token is unknown here."""
+        super().arrived(link)
+        if link.ready:
+            self._identities.setdefault(link.origin.principal, {})[link] = link.origin.identity
+
+    def left(self, link: Link) -> None:
+        """Forget a client."""
+        super().left(link)
+        own = self._identities.get(link.origin.principal, {})
+        own.pop(link, None)
+        if not own:
+            self._identities.pop(link.origin.principal, None)
+
+    def offers(self, handler: BoundHandler, ctx: Context, *, listed: bool = False) -> bool:
+        """Return True if an entry is offered to the sender of a request, whose token is noted."""
+        if ctx.identity is not None:
+            self._note(ctx.link, ctx.identity)
+        return super().offers(handler, ctx, listed=listed)
+
+    def _note(self, link: Link, now: Identity) -> None:
+        own = self._identities.get(now.principal, {})
+        if not isinstance(link, Session):
+            expires = now.expires or 0.0
+            newer = (one for one, former in own.items() if former is not None and expires > (former.expires or 0.0))
+            clients = {one: own[one] for one in newer if not isinstance(one, Session)}
+        elif link.closed.is_set():
+            return
+        else:
+            own = self._identities.setdefault(now.principal, own)
+            clients = {link: own.setdefault(link, now)}
+        for client, former in clients.items():
+            if former is now:
+                continue
+            own[client] = now
+            for kind, handlers in self.contract.handlers.items():
+                shown = partial(self._shown, [*handlers.values()], client)
+                if handlers and (former is None or shown(former) != shown(now)):
+                    self.announce(KINDS[kind].changed, link=client)
+
+    def _shown(self, handlers: Sequence[BoundHandler], link: Link, identity: Identity) -> list[bool]:
+        revision = link.negotiated.dispatcher.revision.name
+        return [self.shows(one, identity, link.endpoint, revision) for one in handlers]
+
+    def hides(self, identity: Identity | None, method: str, name: str | None) -> bool:
+        """Return True if conditions hide an entry, or all entries to which a URI may belong, from a caller."""
+        contract = self.contract
+        if name is None or not contract.has_conditions:
+            return False
+        own = contract.handlers[_NAMED[method]].get(name) if method in _NAMED else None
+        if own is not None:
+            return not own.admits(identity)
+        is_known = method in _ADDRESSED and contract.knows(name)
+        return is_known and not contract.knows(name, lambda handler: handler.admits(identity))
 
     def required_scopes(self, method: str, name: str | None) -> Collection[str]:
         """Return the scopes of the entry that is called, and of all entries to which a URI may belong.
@@ -370,7 +437,7 @@ def optional_features(contract: BoundContract) -> tuple[type[Feature], ...]:
         Resources: "resources" in document or "resourceTemplates" in document,
         Subscriptions: UPDATED in contract.announces,
         Completions: completes,
-        Scoped: any(entry.get(SCOPES) for entry in listed),
+        Scoped: contract.has_conditions or any(entry.get(SCOPES) for entry in listed),
         AppsFeature: any(resource_uri(tool.entry) is not None for tool in handlers["tool"].values()),
         SkillsFeature: contract.skills is not None,
     }

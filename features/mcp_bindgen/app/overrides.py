@@ -117,14 +117,11 @@ class OverriddenTool:
         name: Its name at the server.
         entry: Its changed entry.
         middlewares: Translates the arguments of a call.
-        conditions: None.
         changes_arguments: True if the server gets other arguments than callers state.
 
     Raises:
         BadOverride: The tool has no such argument, or the change of an argument cannot be made exactly.
     """
-
-    conditions: Sequence[Any] = ()
 
     def __init__(self, entry: Entry, override: ToolOverride) -> None:
         self.name: str = entry["name"]
@@ -142,9 +139,11 @@ class OverriddenTool:
         self._gone = {name for name, one in self._edits.items() if one.hide or one.name} - names.keys()
         self.middlewares: Sequence[Middleware] = [self._translate] if self._edits else []
 
-    def allows(self, *about: object, **more: object) -> bool:
+    def allows(self, *about: object) -> bool:
         """Return True: an override that hides a tool leaves it out."""
         return True
+
+    admits = allows
 
     async def _translate(self, call: Call, next: Next) -> Result:
         return await next(replace(call, arguments=self.arguments(call.arguments, call.name)))

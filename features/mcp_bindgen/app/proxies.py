@@ -16,6 +16,7 @@ from mcp_bindgen.runtime.session.targets import ConnectOptions, Target
 from .app import App
 from .catalog import KINDS, Entry, Kind
 from .context import Context
+from .contract import Contract
 from .overrides import BadOverride, HasOverrides, Overrides
 from .values import TypeForm
 
@@ -65,6 +66,7 @@ class _Proxy(App):
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[Any]:
+        check_shared(self._target)
         async with connect(self._target, **self._options) as client:
             self._connections += 1
             try:
@@ -102,6 +104,16 @@ class _Proxy(App):
             raise
         except (ProtocolError, ValueError) as error:
             log.warning("%s: %s is left out: %s", self.document["serverInfo"]["name"], part, error)
+
+
+def check_shared(target: object) -> None:
+    """Check that a server of this process may have callers that share its connections.
+
+    Raises:
+        ValueError: It depends on the tokens of its callers, which a connection in this process does not have.
+    """
+    if isinstance(target, App | Contract) and target.served().states_scopes:
+        raise ValueError("the app needs the tokens of its callers, and would not get them; mount or serve it itself")
 
 
 def proxy(

@@ -91,7 +91,7 @@ async def search_tools(words: str, ctx: Context, limit: int = 5) -> FoundTools:
     """
     server = ctx.server
     handlers = server.contract.handlers["tool"].items()
-    found = [one.entry for name, one in handlers if name not in (SEARCH, CALL) and server.offers(one, ctx)]
+    found = [one.entry for name, one in handlers if name not in (SEARCH, CALL) and server.offers(one, ctx, listed=True)]
     return FoundTools(tools=[found[index] for index in search(words, found, limit)])
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from types import ModuleType
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 from mcp_bindgen.runtime.bindings import installed_revisions
 from mcp_bindgen.runtime.concurrency import background_tasks
@@ -17,14 +17,17 @@ from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.endpoint import serve
 from mcp_bindgen.runtime.session.server import Server
 
-from .catalog import SCOPES
+from .catalog import KINDS, SCOPES
 from .context import Context
-from .features import ArgumentErrors, Feature, Lifespan, Tools
+from .features import Feature, Lifespan, Settings, Tools
 from .handlers import BoundContract
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.tasks.service import Tasks
+    from mcp_bindgen.runtime.protocol.request_scope import Link
     from mcp_bindgen.runtime.session.targets import Address, Auth, Served, WebRoute
+
+    from .changes import ChangeNotifier
 
 
 class InProcess:
@@ -54,14 +57,6 @@ class InProcess:
         async with served.lifespan(), background_tasks() as tasks:
             tasks.start_soon(serve, theirs, served)
             yield ours
-
-
-class Settings(Protocol):
-    """The settings of a contract's servers; see `Contract`."""
-
-    argument_errors: ArgumentErrors | None
-    hide_errors: bool | None
-    tasks: Tasks | None
 
 
 class ContractServers:
@@ -107,6 +102,7 @@ class ContractServers:
         self._contract, self._settings, self._running = contract, settings, running
         self._name, self._doc, self._info, self._instructions = name, doc, info, instructions
         self._known = {one.name: one for one in sorted(known, key=lambda one: one.rank)}
+        self._notifier: ChangeNotifier | None = None
         self._packages = [one.package for one in self._known.values()]
         self._extended: dict[str, type[Server]] = {}  # with tasks
         self.own_tasks: Tasks | None = settings.tasks
@@ -133,6 +129,18 @@ class ContractServers:
         """True if an entry needed scopes when the servers were first served."""
         return any(one.required_scopes is not Server.required_scopes for one in self.features)
 
+    @property
+    def announces(self) -> Collection[str]:
+        """The notifications about changes that the servers may send: also of lists that depend on their callers."""
+        depends = self.states_scopes and self._settings.hide_forbidden is not False
+        known = (one.changed for one in KINDS.values() if one.member in self._contract.catalog.document)
+        return {*self._contract.announces, *(known if depends else ())}
+
+    def announce(self, method: str, uri: str | None = None, link: Link | None = None) -> None:
+        """Send a notification of a change soon, to one client or to all; while no client is served, do nothing."""
+        if self._notifier is not None:
+            self._notifier.add(method, uri, link)
+
     def served(self) -> Served:
         """Return this object."""
         return self
@@ -150,8 +158,8 @@ class ContractServers:
             server.contract, server.package, server.packages = self._contract, package, self._packages
             server.states = self.states
             server.info = package.types.Implementation.model_validate(self._info_in(package))
-            server.instructions, server.announces = self._instructions, self._contract.announces
-            server.argument_errors, server.hide_errors = self._settings.argument_errors, self._settings.hide_errors
+            server.instructions, server.announces = self._instructions, self.announces
+            server.announce, server.settings = self.announce, self._settings
             server.has_tasks_elsewhere = self.has_tasks and revision not in self._extended
             server.own_tasks = self.own_tasks
             self.made[revision] = server
@@ -168,7 +176,13 @@ class ContractServers:
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
         """Run the shared resources, and the tasks of earlier processes, for which servers are made at once."""
-        async with self._running(), AsyncExitStack() as stack:
+        async with AsyncExitStack() as stack:
+            if self.announces:
+                from .changes import ChangeNotifier  # few contracts change
+
+                self._notifier = ChangeNotifier(self.made)
+                await stack.enter_async_context(self._notifier.running())
+            await stack.enter_async_context(self._running())
             for revision in self._extended:
                 await stack.enter_async_context(self.server(revision).extension_lifespan())
             yield
@@ -186,7 +200,8 @@ def features_of(contract: BoundContract) -> tuple[type[Feature], ...]:
     document = contract.catalog.document
     tools = document.get("tools", ())
     own = (Tools,) if "tools" in document else ()
-    if document.keys() <= _PLAIN and not any(SCOPES in tool or "_meta" in tool for tool in tools):
+    is_plain = document.keys() <= _PLAIN and not contract.has_conditions
+    if is_plain and not any(SCOPES in tool or "_meta" in tool for tool in tools):
         return own
     from .optional_features import optional_features  # few contracts have them
 

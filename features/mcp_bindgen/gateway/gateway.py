@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 
 from mcp_bindgen.app.optional_features import Addressed
 from mcp_bindgen.app.overrides import HasOverrides, OverriddenTools, Overrides, read_overrides
+from mcp_bindgen.app.proxies import check_shared
 from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.bridging import missed
 from mcp_bindgen.bridging.server import KeepsHandlers, RevisionBridge
@@ -400,7 +401,7 @@ class Gateway(InProcess):
 
     def __init__(self, target: Target, **options: Unpack[GatewayOptions]) -> None:
         self._place: Address = address_of(target, options.get("headers"), None, options.get("auth"))
-        self._options = options
+        self._target, self._options = target, options
         changes = options.get("tools") or (target.tools if isinstance(target, HasOverrides) else {})
         self._tools = OverriddenTools(read_overrides(changes)) if changes else None
         self.offer: Offer | None = None
@@ -414,8 +415,10 @@ class Gateway(InProcess):
             AuthorizationError: The server requires authorization that is not available.
             UnsupportedRevision: The server speaks no known revision.
             BadOverride: A change does not fit the tools of the server.
+            ValueError: The server is an app that depends on the tokens of its callers.
         """
         if self.offer is None:
+            check_shared(self._target)
             watch = Watch("behind the gateway")
             try:
                 async with connect(watch.address(self._place), timeout=self._options.get("timeout", TIMEOUT)) as client:

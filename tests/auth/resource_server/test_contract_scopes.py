@@ -114,7 +114,8 @@ def test_scopes_of_the_endpoint_and_the_contract_add_up() -> None:
 
 
 def test_clients_see_the_scopes(server: Protected) -> None:
-    assert json.dumps(answer(server.ask("tools/list", NOTHING))["result"]["tools"]) == json.dumps(DOCUMENT["tools"])
+    assert json.dumps(answer(server.ask("tools/list", EVERYTHING))["result"]["tools"]) == json.dumps(DOCUMENT["tools"])
+    assert [tool["name"] for tool in answer(server.ask("tools/list", NOTHING))["result"]["tools"]] == ["help"]
 
 
 def test_a_contract_with_scopes_is_not_served_without_auth() -> None:

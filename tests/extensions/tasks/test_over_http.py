@@ -39,6 +39,7 @@ LIMITS = TaskLimits(poll=0.05)
 PEOPLE = {
     "ada": Identity(issuer="https://i", subject="ada", scopes=frozenset({"mcp:write"}), claims={"team": "x"}),
     "ada-reads": Identity(issuer="https://i", subject="ada", scopes=frozenset({"mcp:read"})),
+    "ada-left": Identity(issuer="https://i", subject="ada", scopes=frozenset({"mcp:write"})),
     "eve": Identity(issuer="https://i", subject="eve", scopes=frozenset({"mcp:write"})),
 }
 
@@ -209,6 +210,17 @@ def test_a_task_of_another_user_is_unknown(protected: Protected, method: str) ->
     refused = ask(protected, method, "ada-reads", taskId=id, **more)
     assert refused.status_code == 403, refused.text
     assert "mcp:write" in refused.headers["www-authenticate"]
+
+
+def test_a_task_of_a_tool_that_is_hidden_from_a_token_is_unknown() -> None:
+    made = app(MemoryTaskStore())
+    made.visible(lambda identity: "team" in identity.claims, "wait")
+    with running(Verifier(), servers=[made]) as server:
+        id = waiting(server)
+        for method in ("tasks/get", "tasks/cancel"):
+            are_unknown(*(answer(ask(server, method, "ada-left", taskId=one)) for one in (id, "x" * 43)))
+        assert answer(ask(server, "tasks/get", "ada", taskId=id))["result"]["status"] == "working"
+        assert answer(ask(server, "tasks/cancel", "ada", taskId=id))["result"] is not None
 
 
 def test_a_subscription_reports_only_tasks_of_its_own_user(protected: Protected) -> None:

@@ -229,6 +229,8 @@ class ServerEngine(Server):
         """
         record = await self.all_tasks.read(id, ctx.origin.principal or "")
         ctx.link.endpoint.authorize(ctx.identity, record.revision, self._operations(record))
+        if not self.may_see(record, ctx.link, ctx.identity):  # the server hides the tool from the token
+            raise UnknownTask
         return record
 
     def may_see(self, record: TaskRecord, link: Link, identity: Identity | None) -> bool:

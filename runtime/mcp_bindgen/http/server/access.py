@@ -190,9 +190,12 @@ class HttpEndpoint(Endpoint):
         check(identity, self.needed_scopes(revision, operations), operations)
 
     def allows(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> bool:
-        """Return True if an identity has the needed scopes."""
+        """Return True if an identity has the needed scopes, and no server hides the targets from it."""
         needed = self.needed_scopes(revision, operations)
-        return not needed or (identity is not None and identity.has(*needed))
+        if needed and (identity is None or not identity.has(*needed)):
+            return False
+        served = None if revision is None else self.served(revision)
+        return served is None or not any(original(served).hides(identity, *one) for one in operations)
 
     async def admit(self, identity: Identity | None, events: Iterable[Event]) -> None:
         """Check that a token allows all messages of a request; other tasks run in between.

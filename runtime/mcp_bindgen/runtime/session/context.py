@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 from anyio import CapacityLimiter
 from pydantic import BaseModel
@@ -108,8 +108,7 @@ class Caller:
         answer = await self.request(method, params)
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
-        result: Result = answer
-        return result
+        return cast(Result, answer)
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
         """Send any notification of the method table, or one of your own; raise as `request` does."""
@@ -259,8 +258,7 @@ class Context(Caller):
     async def request(self, method: RequestMethod[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
         self.check(method, params)
-        answer: Answer = await self._ask(None, method, params)
-        return answer
+        return cast(Answer, await self._ask(None, method, params))
 
     async def call(self, method: RequestMethod[Params, Result, Any], params: Params) -> Result:
         """Send a request and return its usual result; raise as `ask_by` does."""

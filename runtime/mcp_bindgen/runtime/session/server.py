@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet, finalize
 
+from ..protocol.access import Identity
 from ..protocol.capabilities import Side
 from ..protocol.errors import SessionRequired
 from ..protocol.extension import definers
@@ -76,6 +77,16 @@ class Server(Side):
                 in another form is passed in both forms; the scopes of both are needed.
         """
         return ()
+
+    def hides(self, identity: Identity | None, method: str, name: str | None) -> bool:
+        """Return True if the target of a method does not exist for a caller, who gets no notifications about it.
+
+        Args:
+            identity: The caller's verified token; `None` if another process knows it.
+            method: The method.
+            name: Its target; see `required_scopes`.
+        """
+        return False
 
     def around(self, method: Method, handler: UserHandler) -> UserHandler:
         """Return the handler of a method, given the server's handler: by default the same.

@@ -22,7 +22,6 @@ from ..protocol.errors import ConnectionClosed
 from ..protocol.methods import ACKNOWLEDGED, UPDATED, Notification, filtered
 from ..protocol.request_scope import Endpoint, Link, Negotiated
 from ..protocol.revision import Revision
-from ..protocol.uris import followed_key
 from .context import Context
 from .server import Server
 
@@ -108,9 +107,7 @@ class Subscription(Link):
         if self.is_ending or not self.ready or method.filter is None:
             return
         if method.filter.asks_for(self._index.get(method.filter.member, False), params):
-            if method.name == UPDATED and not (  # the token permits what the filter names; that was checked before
-                self.follows(method.filter.member, followed_key(params.uri)) or self.allows_resource(params.uri)
-            ):
+            if method.name == UPDATED and not self.allows_resource(params.uri):
                 return
             if len(self._waiting) >= _MAX_WAITING:
                 self._ready = False
