@@ -1151,3 +1151,77 @@ async def test_the_lifespan_is_entered_once_for_all_revisions() -> None:
     async with lifespans([App("alive", lifespan=lifespan)]):
         assert events == ["up"]
     assert events == ["up", "down"]
+
+
+# --- pages --------------------------------------------------------------------------------------------------------
+
+
+def paged(*names: str, **options: Any) -> App:
+    """Return an app with a tool, a prompt, a resource and a template for each name."""
+    app = App("pages", **options)
+
+    def show(id: str = "") -> str:
+        return id
+
+    for name in names:
+        app.add_tool(show, name=name)
+        app.add_prompt(show, name=name)
+        app.add_resource(f"note://{name}", show, name=name)
+        app.add_resource(f"{name}://{{id}}", show, name=name)
+    return app
+
+
+async def pages_of(client: Any, name: str, member: str) -> list[list[str]]:
+    """Return the names in each page of a list."""
+    found: list[list[str]] = []
+    cursor: str | None = None
+    while True:
+        page = await getattr(client, f"list_{name}")(cursor=cursor)
+        found.append([one.name for one in getattr(page, member)])
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+async def test_lists_have_pages_in_the_order_of_names(revision: str) -> None:
+    app = paged("e", "d", "c", "b", "a", page_size=2)
+    async with served(app, revision) as client:
+        for name, member in (
+            ("tools", "tools"),
+            ("prompts", "prompts"),
+            ("resources", "resources"),
+            ("resource_templates", "resource_templates"),
+        ):
+            assert await pages_of(client, name, member) == [["a", "b"], ["c", "d"], ["e"]]
+        assert [tool.name async for tool in client.iter_tools()] == [*"abcde"]
+    async with served(paged("b", "a", page_size=2), revision) as client:
+        assert await pages_of(client, "tools", "tools") == [["a", "b"]]
+    async with served(paged("b", "a"), revision) as client:
+        assert await pages_of(client, "tools", "tools") == [["b", "a"]], "one page is in the order of definition"
+
+
+async def test_a_cursor_is_good_for_other_processes_and_for_a_list_that_changed(revision: str) -> None:
+    async with served(paged("a", "c", "e", "g", page_size=2), revision) as client:
+        cursor = (await client.list_tools()).next_cursor
+    other = paged("g", "f", "e", "d", "b", "a", page_size=2)  # without `c`, the last name of the first page
+    async with served(other, revision) as client:
+        page = await client.list_tools(cursor=cursor)
+        assert [tool.name for tool in page.tools] == ["d", "e"]
+        rest = await client.list_tools(cursor=page.next_cursor)
+        assert [tool.name for tool in rest.tools] == ["f", "g"]
+        assert rest.next_cursor is None
+    async with served(paged("a", page_size=2), revision) as client:
+        assert (await client.list_tools(cursor=cursor)).tools == [], "a list that ended meanwhile has an empty page"
+
+
+async def test_a_cursor_that_was_not_made_for_a_list_is_refused(revision: str) -> None:
+    async with served(paged("a", "b", "c", page_size=1), revision) as client:
+        of_tools = (await client.list_tools()).next_cursor
+        for cursor in ("", "2", "é", "%%%", "a" * 10_000, of_tools[1:], of_tools[:-3]):
+            error = await refused(client.list_tools(cursor=cursor))
+            said = {"path": "params.cursor", "problem": "no page of this list has this cursor; list again without one"}
+            assert (error.code, error.data) == (-32602, [said]), cursor
+            assert said["problem"] in error.message
+        assert (await refused(client.list_prompts(cursor=of_tools))).code == -32602
+    with pytest.raises(ValueError, match="page_size is 0; a page has at least one entry"):
+        App("none", page_size=0)

@@ -61,7 +61,7 @@ class Completes(app.Contract):
 
 def desk() -> app.App:
     """App with a completion that takes the context, and entries for some callers."""
-    desk = app.App("desk", hide_forbidden=True)
+    desk = app.App("desk", page_size=100, hide_forbidden=True)
 
     @desk.prompt(scopes=["x"], tags={"admin"})
     def ask(topic: str) -> str:

@@ -163,6 +163,8 @@ class App(InProcess):
             callers the same, as for clients that share lists. By default conditions of `visible` hide entries, and
             scopes hide entries from callers without issuer, such as keys of `StaticTokens`; the client of any other
             token can ask its issuer for more scopes.
+        page_size: Maximum of entries in a page of a list, which is then in the order of names; by default a list has
+            one page.
         validation_steps: Maximum of steps for the validation of a value.
         tool_search: True to list two tools only, `search_tools` and `call_tool`, which find and call all other tools.
         debug: True to log coroutine functions that block the event loop; by default in Python's development mode.
@@ -173,7 +175,7 @@ class App(InProcess):
 
     Raises:
         ImportError: `mcp-bindgen[app]` is not installed.
-        ValueError: An icon cannot be read.
+        ValueError: An icon cannot be read, or `page_size` is less than 1.
     """
 
     def __init__(
@@ -192,6 +194,7 @@ class App(InProcess):
         argument_errors: ArgumentErrors | None = None,
         hide_errors: bool | None = None,
         hide_forbidden: bool | None = None,
+        page_size: int | None = None,
         validation_steps: int = MOST_STEPS,
         tool_search: bool = False,
         debug: bool = sys.flags.dev_mode,
@@ -207,7 +210,9 @@ class App(InProcess):
         self.revisions: Sequence[ModuleType] | None = revisions
         self.tasks: Tasks | None = tasks
         self.argument_errors: ArgumentErrors | None = argument_errors
-        self.hide_errors, self.hide_forbidden = hide_errors, hide_forbidden
+        self.hide_errors, self.hide_forbidden, self.page_size = hide_errors, hide_forbidden, page_size
+        if page_size is not None and page_size < 1:
+            raise ValueError(f"page_size is {page_size}; a page has at least one entry")
         self._lifespan = lifespan
         self._completes: dict[tuple[str, str], Callable[[Completion, Context], Awaitable[Sequence[str]]]] = {}
         self.middlewares: list[Middleware] = []

@@ -108,6 +108,7 @@ class Contract(InProcess, ABC):
         hide_errors: True if callers of a failed tool read only that it failed, False if they read one line about the
             exception, `None` to hide that line from callers with a token. `ToolError` is always shown.
         hide_forbidden: True to list only entries that the token of a caller allows: see `App`.
+        page_size: Maximum of entries in a page of a list: see `App`.
         validation_steps: Maximum of steps for the validation of a value; a schema that can take more is refused on
             first use.
     """
@@ -120,6 +121,7 @@ class Contract(InProcess, ABC):
     tasks: Tasks | None = None
     hide_errors: bool | None = None
     hide_forbidden: bool | None = None
+    page_size: int | None = None
     validation_steps: int = MOST_STEPS
 
     def __new__(cls, *arguments: object, **named: object) -> Self:

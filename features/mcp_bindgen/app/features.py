@@ -21,7 +21,6 @@ from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import (
     INVALID_PARAMS,
     CapabilityMissing,
-    InvalidParams,
     NotAnswered,
     ProtocolError,
 )
@@ -82,6 +81,7 @@ class Settings(Protocol):
     argument_errors: ArgumentErrors | None
     hide_errors: bool | None
     hide_forbidden: bool | None
+    page_size: int | None
     tasks: Tasks | None
 
 
@@ -235,23 +235,26 @@ ListHandler: TypeAlias = "Callable[[Feature, Page, Context], Awaitable[Any]]"
 def lists(
     method: str, kind: Kind, fit: Callable[[Mapping[str, Any], list[Entry]], list[Entry]] | None = None
 ) -> ListHandler:
-    """Return the handler of a list method: its only page has the entries of the contract, verbatim.
+    """Return the handler of a list method: its pages have the entries of the contract, verbatim.
 
     Args:
         method: The method.
         kind: The kind of the entries.
         fit: Returns the entries for the capabilities of a client, if they make a difference.
     """
-    member = KINDS[kind].member
+    member, key = KINDS[kind].member, KINDS[kind].key
 
     async def handler(self: Feature, params: Page, ctx: Context) -> Any:
-        if params.cursor is not None:
-            raise InvalidParams(method, [{"path": "params.cursor", "problem": "there is no such page"}])
         page = jsonrpc.plain(self.result(method, {member: []}))
         entries: list[Entry] = self.contract.catalog.document.get(member, [])
         shown = self.contract.listed_tools if kind == "tool" else ()
         entries = [entry for entry in entries if not shown or entry["name"] in shown]
         entries = [entry for entry in entries if self.offers(self.contract.find(kind, entry), ctx, listed=True)]
+        if params.cursor is not None or self.settings.page_size is not None:
+            from .pages import cut  # few lists have pages
+
+            entries, following = cut(method, key, entries, params.cursor, self.settings.page_size)
+            page |= following
         return {**page, member: entries if fit is None else fit(ctx.peer_capabilities, entries)}
 
     return handler

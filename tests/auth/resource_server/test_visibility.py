@@ -535,3 +535,27 @@ async def test_clients_that_share_a_cache_get_lists_of_their_own(server: Protect
         async with v2026_07_28.Client.connect(server.url, headers=headers, cache=cache) as client:
             found[token] = [tool.name async for tool in client.iter_tools()]
     assert found == {"admin": ["look", "purge"], "user": ["look"], "eve": ["look"]}
+
+
+@each("revision", ALL)
+def test_pages_are_cut_after_hidden_entries_are_left_out(revision: str) -> None:
+    app = App("desk", page_size=2)
+    for index in range(9):
+        app.add_tool(reader(f"note://{index}"), tags={"admin"} if index % 2 else ())
+    app.visible(lambda identity: "admin" in identity.claims["roles"], tags={"admin"})
+    with running(Tokens(**USERS), servers=[app], scopes={}, implies={}) as server:
+        for token, sizes in (("user", [2, 2, 1]), ("admin", [2, 2, 2, 2, 1])):
+            session, found = session_of(server, token, revision), []
+            more: dict[str, Any] = {}
+            while True:
+                page = answer(server.ask("tools/list", token, session, **more))["result"]
+                found.append(len(page["tools"]))
+                if "nextCursor" not in page:
+                    break
+                more = {"cursor": page["nextCursor"]}
+            assert found == sizes
+        stolen = answer(server.ask("tools/list", "admin"))["result"]["nextCursor"]
+        page = answer(server.ask("tools/list", "user", cursor=stolen))["result"]
+        assert [tool["name"] for tool in page["tools"]] == ["read_2", "read_4"], (
+            "a cursor opens no list of another user"
+        )
