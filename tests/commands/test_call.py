@@ -317,7 +317,7 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("true", "ping"), r"cannot connect to 'true': the server ended with exit code 0; does it call run\(\)\?$"),
     (("", "ping"), "the command is empty"),
     (("it's", "ping"), "not a command: it's: No closing quotation"),
-    (("x", "tools/cal"), "'tools/cal' is no request .*; did you mean tools/call or"),
+    (("x", "tools/cal"), "'tools/cal' is no request .*; did you mean tools/call"),
     (("x", "zzz/zzz"), "'zzz/zzz' is no request .*; see: mcp-bindgen methods 2026-07-28"),
     (("x", "find", "{}"), "'find' is no request .*; did you mean: tools/call find$"),
     (("x", "list it"), "'list it' is no request .*; did you mean: tools/call 'list it'$"),

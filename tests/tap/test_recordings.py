@@ -130,7 +130,7 @@ async def test_the_replay_fixture_serves_a_recording(mcp_replay: Callable[..., R
 
 UNMATCHED = (
     (call(1, "a", x=2), -32602, 'the nearest is line 4: tools/call {"name": "a", "arguments": {"x": 1}}'),
-    (request(1, "tools/list"), -32601, "did you mean tools/call"),
+    (request(1, "tools/list"), -32601, "it has initialize, tools/call"),
     (request(1, "x"), -32601, "it has initialize, tools/call"),
     (call(1, "cut"), -32603, "no response to line 15"),
     (request(1, "ping"), None, ""),

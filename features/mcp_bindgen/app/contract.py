@@ -6,7 +6,6 @@ import inspect
 from abc import ABC
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from difflib import get_close_matches
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
@@ -87,7 +86,9 @@ def missing_method(kind: type, name: str) -> str:
     """
     spec = spec_of(inspect.getattr_static(kind, name))
     offer = f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
-    near = get_close_matches(name, [own for own in kind.__dict__ if not own.startswith("_")], n=1, cutoff=0.8)
+    from mcp_bindgen.runtime.similar_names import similar  # only mistakes wait for the import
+
+    near = similar(name, (own for own in kind.__dict__ if not own.startswith("_")))
     return f"{kind.__name__} misses {name}{offer}" + (f"; did you mean it by {near[0]}?" if near else "")
 
 

@@ -248,7 +248,7 @@ class Validator:
         if kind.name == "additionalProperties":
             schema = {} if error.instance_path else self.schema
             known: dict[str, Any] = schema.get("properties", {}) if is_object(schema) else {}
-            unknown = ((_cut(name, _MAX_STEP_CHARACTERS), did_you_mean(name, known, 0.5)) for name in kind.unexpected)
+            unknown = ((_cut(name, _MAX_STEP_CHARACTERS), did_you_mean(name, known)) for name in kind.unexpected)
             return "; ".join(f"{name!r} is unknown{hint}" for name, hint in unknown)
         if kind.name not in _UNIONS:
             return error.message

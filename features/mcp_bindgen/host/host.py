@@ -18,7 +18,6 @@ With `background=True` the block does not wait for slow servers, and no call is 
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -42,6 +41,7 @@ from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.targets import Auth
+from mcp_bindgen.runtime.similar_names import similar
 
 from .configuration import BadConfig, Entry, entry, read
 from .watch import StderrTail, Watch
@@ -740,7 +740,7 @@ def _offers(found: Mapping[str, Sequence[T_co]]) -> list[Offer[T_co]]:
 def _near(name: str, names: Iterable[str], none: str = "there are none") -> str:
     """Return advice for an unknown name: the nearest names, or else some of them."""
     known = sorted(names)
-    near = difflib.get_close_matches(name, known, n=3)
+    near = similar(name, known, 3)
     return f"did you mean {' or '.join(near)}?" if near else _choices(known, "there are: ", none)
 
 

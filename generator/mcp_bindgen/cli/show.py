@@ -80,7 +80,7 @@ def _find(protocol: Protocol, name: str) -> Definition:
     if name not in names:
         raise BadInput(
             f"MCP {protocol.revision} has no definition or method {name!r}",
-            fix=suggestion(name, names, f"see: mcp-bindgen methods {protocol.revision}", most=3, cutoff=0.5),
+            fix=suggestion(name, names, f"see: mcp-bindgen methods {protocol.revision}", most=3),
         )
     return protocol.definitions[names[name]]
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from unicodedata import category
 
@@ -58,7 +57,7 @@ def locating(file: object, *kinds: type[Exception]) -> Generator[None]:
         raise BadInput(str(error), file=file) from None
 
 
-def suggestion(name: str, known: Iterable[str], otherwise: str = "", *, most: int = 1, cutoff: float = 0.6) -> str:
+def suggestion(name: str, known: Iterable[str], otherwise: str = "", *, most: int = 1) -> str:
     """Return advice for an unknown name: the nearest known names.
 
     Args:
@@ -66,10 +65,11 @@ def suggestion(name: str, known: Iterable[str], otherwise: str = "", *, most: in
         known: The known names.
         otherwise: Text after the advice, or without near names; by default the list of all names.
         most: Maximum number of near names.
-        cutoff: Minimum similarity of near names, from 0 to 1.
     """
+    from mcp_bindgen.runtime.similar_names import similar  # only mistakes wait for the import
+
     choices = list(known)
-    near = get_close_matches(name, choices, most, cutoff)
+    near = similar(name, choices, most)
     if otherwise:
         return f"did you mean {' or '.join(near)}?" if near else otherwise
     return f"{f'did you mean {near[0]}? ' if near else ''}known: {', '.join(choices)}"

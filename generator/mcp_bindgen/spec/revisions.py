@@ -61,4 +61,4 @@ def check_name(name: str, *, draft: bool) -> date | None:
 
 def unknown(name: str, known: Iterable[str]) -> BadInput:
     """Return the error for an unknown revision, with the nearest known name."""
-    return BadInput(f"there is no revision {name!r}", fix=suggestion(name, known, cutoff=0))
+    return BadInput(f"there is no revision {name!r}", fix=suggestion(name, known))

@@ -152,12 +152,12 @@ class Store:
         versions = [pin for pin in known if label in self._names(pin)]
         if not versions:
             names = dict.fromkeys(map(self.module, known))
-            raise BadInput(f"there is no extension {label!r}", fix=suggestion(label, names, cutoff=0))
+            raise BadInput(f"there is no extension {label!r}", fix=suggestion(label, names))
         released = [pin for pin in versions if pin.status == "released"] or versions
         found = [pin for pin in versions if pin.name == version] if version else released
         if not found:
             names = dict.fromkeys(pin.name for pin in versions)
-            raise BadInput(f"{label} has no version {version!r}", fix=suggestion(version, names, cutoff=0))
+            raise BadInput(f"{label} has no version {version!r}", fix=suggestion(version, names))
         return found[-1]
 
     def any_pin(self, name: str | Pin) -> Pin:

@@ -15,6 +15,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.logs import MAX_CHARACTERS, harmless
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
+from mcp_bindgen.runtime.similar_names import similar
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -153,6 +154,36 @@ async def test_a_configuration_file_is_not_a_connection_target(tmp_path: Any) ->
 
 
 # --- suggestions ----------------------------------------------------------------------------------------------
+
+SLIPS = """
+list_promts list_prompts, fnd find, raed read, tow two, siez size, Find find, ad add, id ids, word words
+2025-11-52 2025-11-25, 2025-03-27 2025-03-26, forecast get-forecast, search search_tickets, note://{id} notes://{id}
+listTicket listTickets, resources/lst resources/list, forcast forecast, tools/cal tools/call
+"""
+OTHERS = """
+tickets statistics, desk://tickets desk://statistics, support-desk://tickets support-desk://statistics, x y
+list_tickets list_statistics, get_ticket_by_id get_statistics_by_id, listTickets listStatistics, add_note add_book
+start stats, delete select, create update, greet secret, tools/call tools/list, query words
+"""
+checked_pairs = pytest.mark.parametrize(
+    ("name", "other", "is_slip"),
+    [
+        (*pair.split(), is_slip)
+        for text, is_slip in ((SLIPS, True), (OTHERS, False))
+        for pair in text.strip().replace("\n", ", ").split(", ")
+    ],
+)
+
+
+@checked_pairs
+def test_only_a_misspelling_of_a_name_is_suggested(name: str, other: str, is_slip: bool) -> None:
+    assert similar(name, [other, "something else"]) == [other] * is_slip
+    assert similar(other, [name, "something else"]) == [name] * is_slip
+
+
+def test_the_nearest_names_are_suggested_first() -> None:
+    assert similar("nots", ["knots", "note", "notes", "coats"], 2) == ["notes", "knots"]
+    assert similar("nots", ["knots", "note"], cutoff=0.9) == []
 
 
 def test_suggestions_are_short_and_fast() -> None:

@@ -266,7 +266,7 @@ def requests_of(revision: str, extensions: Sequence[str] = ()) -> dict[str, Rout
 def _route(revision: str, name: str, extensions: Sequence[str]) -> Route:
     known = requests_of(revision, extensions)
     if name not in known:
-        fix = suggestion(name, known, f"see: mcp-bindgen methods {revision}", most=3, cutoff=0.5)
+        fix = suggestion(name, known, f"see: mcp-bindgen methods {revision}", most=3)
         if "/" not in name and not any(name in bindings(one, "methods").METHODS for one in revisions_of(None)):
             fix = f"did you mean: tools/call {shlex.quote(name)}"
         raise BadInput(f"{name!r} is no request that a client of MCP {revision} can make", fix=fix)

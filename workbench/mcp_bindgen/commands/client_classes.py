@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -16,6 +15,7 @@ from mcp_bindgen.extension_abi import ExtensionRoutes
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import suggestion
 
 
 def client_class(revision: str, packages: Sequence[str] = ()) -> type[Any]:
@@ -87,8 +87,8 @@ def capability_names(text: str, kinds: Iterable[Any]) -> tuple[str, ...]:
     known = {name for kind in kinds for name in _capabilities(kind)} if names else set[str]()
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1) or sorted(known)
-            raise BadInput(f"--declare {name}: clients have no such capability", fix=f"there is {', '.join(near)}")
+            fix = suggestion(name, sorted(known))
+            raise BadInput(f"--declare {name}: clients have no such capability", fix=fix)
     return names
 
 

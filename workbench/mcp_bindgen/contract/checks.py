@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 import jsonschema_rs
 
 from mcp_bindgen.app.catalog import SCOPES
+from mcp_bindgen.runtime.similar_names import similar
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import first_line, suggestion
 from mcp_bindgen.spec.json import is_array, is_object, join
@@ -127,11 +127,11 @@ def check_spelling(document: Any) -> None:
         entries: Any = document.get(member) if is_object(document) else ()
         for index, entry in enumerate(entries if is_array(entries) else ()):
             for name in entry.keys() - set(known) if is_object(entry) else ():
-                near = get_close_matches(name.replace("_", "").lower(), [one.lower() for one in known], 1, 0.9)
-                similar = [one for one in known if one.lower() in near and one not in entry]
-                if similar:
+                near = similar(name.replace("_", "").lower(), (one.lower() for one in known), cutoff=0.9)
+                meant = [one for one in known if one.lower() in near and one not in entry]
+                if meant:
                     pointer = join(f"/{member}/{index}", name)
-                    raise BadInput(f"{name!r} says nothing here", pointer=pointer, fix=f"did you mean {similar[0]}?")
+                    raise BadInput(f"{name!r} says nothing here", pointer=pointer, fix=f"did you mean {meant[0]}?")
 
 
 def check_schema(schema: Any, pointer: str) -> None:

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypeAlias, TypeVar
 
@@ -16,9 +15,6 @@ from typing_extensions import TypedDict
 from ..model.base import optional
 from .errors import InvalidParams
 from .methods import Method
-
-_LONGEST = 100  # characters of a name that is looked at
-_MOST = 1000  # names that it is compared with
 
 
 class WrongResult(TypeError):
@@ -38,17 +34,11 @@ class WrongResult(TypeError):
         self.told: str = f"{reason} ({Path(place).name})" if place else reason
 
 
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
-    """Return `; did you mean 'x'?` for the nearest of some names, or nothing.
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return `; did you mean 'x'?` for the nearest of some names, or nothing; see `similar`."""
+    from ..similar_names import similar  # only mistakes wait for the import
 
-    Args:
-        name: The name that does not exist.
-        known: The existing names.
-        cutoff: How near it must be, from 0 to 1.
-    """
-    from difflib import get_close_matches  # only mistakes wait for the import
-
-    near = get_close_matches(name[:_LONGEST], list(islice(known, _MOST)), n=1, cutoff=cutoff)
+    near = similar(name, known, cutoff=cutoff)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

@@ -6,7 +6,6 @@ mypy checks the class in a copy of the project, as `migrate` does it; nothing of
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -16,6 +15,7 @@ from mcp_bindgen.migrate.checker import check
 from mcp_bindgen.migrate.files import Module, parse, python_files
 from mcp_bindgen.report import Report
 from mcp_bindgen.report import document as doc
+from mcp_bindgen.runtime.similar_names import similar
 from mcp_bindgen.scaffold.ownership import state
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec.errors import near
@@ -208,7 +208,7 @@ def _meant(missing: Sequence[str], strays: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     left = list(strays)
     for name in missing:
-        near = difflib.get_close_matches(name, left, n=1)
+        near = similar(name, left)
         if near:
             found[name] = near[0]
             left.remove(near[0])

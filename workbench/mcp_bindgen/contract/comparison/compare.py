@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from mcp_bindgen.drift.changes import Change, Relation, Verdict, Witness, compar
 from mcp_bindgen.drift.snapshot import Snapshot
 from mcp_bindgen.json_schema.keywords import PROSE
 from mcp_bindgen.report.places import descend
+from mcp_bindgen.runtime.similar_names import similar
 from mcp_bindgen.spec.errors import shortened
 
 from ..model import Contract
@@ -194,7 +194,7 @@ def _place(kind: Kind, part: str, steps: str) -> str:
 def _successor(kind: Kind, name: str, item: Entry, come: Mapping[str, Entry]) -> str:
     """Return a hint about a possible replacement of a removed entry: one of the same shape or with a close name."""
     same = [other for other, new in come.items() if _shape(kind, new) == _shape(kind, item) and _shape(kind, item)]
-    near = difflib.get_close_matches(name, come, n=1, cutoff=0.7)
+    near = similar(name, come)
     found: Sequence[str] = same if len(same) == 1 else near
     return f"Perhaps it is {found[0]} now." if found else ""
 
