@@ -379,7 +379,10 @@ def for_author(handler: BoundHandler, error: Exception) -> str:
     file = handler.place.rpartition(":")[0]
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
     place = f"{file}:{lines[-1]}" if lines else handler.place
-    return f"{type(error).__name__}: {error} ({place}); raise mcp_bindgen.app.ToolError to tell callers a reason"
+    fix = "raise mcp_bindgen.app.ToolError to tell callers a reason"
+    if "coroutine" in str(error):
+        fix = "did you forget await?"
+    return f"{type(error).__name__}: {error} ({place}); {fix}"
 
 
 def text_block(text: str) -> dict[str, str]:

@@ -46,6 +46,10 @@ _BLOCKING = ("time.sleep", "subprocess.", "requests.", "urllib.request.", "posix
 """Beginnings of the full names of functions that block their thread."""
 
 
+_USERS = (ast.Expr, ast.If, ast.While, ast.Assert, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.BinOp, ast.FormattedValue)
+"""Nodes whose children are values, so that a coroutine there is a mistake."""
+
+
 def _nodes(function: Callable[..., Any]) -> Iterator[ast.AST]:
     """Yield the nodes of a function's source without those of inner functions; none if there is no source."""
     try:
@@ -79,20 +83,19 @@ def blocking(function: Callable[..., Any]) -> Iterator[str]:
 
 
 def unawaited(function: Callable[..., Any], contexts: Collection[str]) -> Iterator[str]:
-    """Yield the calls of the context's coroutine functions, such as `ctx.info`, whose result nothing awaits.
+    """Yield the calls of the context's coroutine functions, such as `ctx.ask`, whose result nothing awaits.
 
     Args:
         function: The function.
         contexts: The parameters that take the context.
     """
-    is_plain = not inspect.iscoroutinefunction(function)
+    users = _USERS if inspect.iscoroutinefunction(function) else (*_USERS, ast.Assign, ast.Return)
     for node in _nodes(function):
-        call = node.value if isinstance(node, ast.Expr | ast.Assign | ast.Return) else None
-        target = call.func if isinstance(call, ast.Call) and (is_plain or isinstance(node, ast.Expr)) else None
-        if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name):
-            continue
-        if target.value.id in contexts and target.attr in _COROUTINES:
-            yield f"{target.value.id}.{target.attr}"
+        for call in ast.iter_child_nodes(node) if isinstance(node, users) else ():
+            target = call.func if isinstance(call, ast.Call) else None
+            if isinstance(target, ast.Attribute) and target.attr in _COROUTINES:
+                owner = ast.unparse(target.value)
+                yield from [f"{owner}.{target.attr}"] if owner in contexts else ()
 
 
 def hints_of(function: Callable[..., Any], place: str = "") -> dict[str, TypeForm]:
