@@ -73,12 +73,10 @@ class BridgedContext(Context):
     Attributes:
         bridge: The bridge between the two revisions.
         server: The server that the user wrote.
-        unaware: The name of its class, if its handlers do not expect to run again; else empty.
     """
 
     bridge: ClassVar[Bridge]
     server: ClassVar[Server]
-    unaware: ClassVar[str] = ""
 
     @property
     def _handler_revision(self) -> Revision:
@@ -115,9 +113,9 @@ class BridgedContext(Context):
         if theirs.carrier == "embedded":
             if self._questions is None:
                 raise NotConvertible(method.name, "the handler cannot ask: its request cannot be answered in rounds")
-            if self.unaware:
+            if not self._handler_revision.era.is_stateless and not isinstance(self.server, KeepsHandlers):
                 reason = "a handler that asks runs again from its beginning when it is answered"
-                bridge.losses().record(self.unaware, reason)
+                bridge.losses().record(type(self.server).__name__, reason)
         try:
             answer = await super()._ask(key, theirs, bridge.outgoing.params(theirs, plain(params), losses))
         except NotConvertible as error:
@@ -170,7 +168,8 @@ class BridgedContext(Context):
 def asking(home: Revision, wire: Revision) -> type[BridgedContext]:
     """Return the class of contexts that ask a client of `wire` in the types of `home`."""
     dispatcher: Dispatcher = import_module(f"{home.package}.dispatcher").SERVER
-    return type("Context", (BridgedContext,), {"bridge": Bridge(dispatcher, wire)})
+    members = {"bridge": Bridge(dispatcher, wire), "server": KeepsHandlers()}  # its author knows the revision
+    return type("Context", (BridgedContext,), members)
 
 
 _ERA_FIELDS = ("meta", *ROUND)  # of params: the metadata of a request, and the state of its rounds
@@ -299,9 +298,7 @@ class BridgedServer:
     def context(self) -> type[BridgedContext]:
         """The class of the contexts of the server's handlers for clients of this revision."""
         own: Any = self.server.context
-        is_aware = self.bridge.home.revision.era.is_stateless or isinstance(self.server, KeepsHandlers)
-        unaware = "" if is_aware else type(self.server).__name__
-        members = {"bridge": self.bridge, "server": self.server, "unaware": unaware, "__doc__": own.__doc__}
+        members = {"bridge": self.bridge, "server": self.server, "__doc__": own.__doc__}
         return cast("type[BridgedContext]", type(own.__name__, (BridgedContext, own), members))
 
     @property
