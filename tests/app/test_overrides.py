@@ -83,6 +83,11 @@ async def tools_of(client: Any) -> dict[str, Json]:
     return {tool["name"]: tool for tool in [one.model_dump() async for one in client.iter_tools()]}
 
 
+def shelf() -> str:
+    """Name a shelf."""
+    return "shelf"
+
+
 def mounted(part: App) -> App:
     shop = App("shop")
     shop.mount(part, "x", tools={"search": SEARCH, "drop": ToolOverride(hide=True)})
@@ -245,7 +250,7 @@ def test_a_change_is_for_the_tool_of_one_app() -> None:
     with pytest.raises(BadOverride, match=problem):
         shop.mount(books())
     with pytest.raises(BadOverride, match=problem):
-        shop.tool(name="search")(books)
+        shop.tool(name="search")(shelf)
 
 
 async def test_a_change_for_a_missing_tool_of_an_app_is_an_error_at_the_start() -> None:
