@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.emit import emitter
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.emit.python.package_scope import engine_of
+from mcp_bindgen.emit.registry import emitter
 from mcp_bindgen.ir import build
 from mcp_bindgen.ir.model import Extension
 from mcp_bindgen.spec import BadInput, Store

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.emit import Request, Target, Update, drift, emitter, refresh, targets, update
+from mcp_bindgen.emit import Request, Target, Update, drift, refresh, targets, update
+from mcp_bindgen.emit.registry import emitter
 from mcp_bindgen.emit.writer import present
 from mcp_bindgen.spec import BadInput
 from tests.harness.commands import ROOT, save

@@ -1,0 +1,15 @@
+from .diagnostics import Diagnostic as Diagnostic
+from .diagnostics import DiagnosticContext as DiagnosticContext
+from .effective import EffectiveSchema as EffectiveSchema
+from .effective import Era as Era
+from .effective import ExtensionSchema as ExtensionSchema
+from .effective import Origin as Origin
+from .errors import BadInput as BadInput
+from .extension import extend as extend
+from .extension import read_extension as read_extension
+from .keywords import Schema as Schema
+from .patches import Correction as Correction
+from .pins import Pin as Pin
+from .store import Store as Store
+from .store import external as external
+from .store import named as named
