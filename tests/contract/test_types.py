@@ -169,11 +169,13 @@ def test_schemas_become_types() -> None:
         ({"$ref": "#/$defs/Node", "type": "object"}, Ref("TInputNode")),
         ({"$ref": "#node"}, Ref("TInputNode")),
         ({"$ref": "#"}, Ref("TInput")),
-        ({"$ref": "urn:part"}, AnyValue()),
+        ({"$ref": "urn:part"}, Ref("TInputPart")),
+        ({"$ref": "urn:whole"}, AnyValue()),
     ]:
         node = {"$anchor": "node", "type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
         part = {"$id": "urn:part", "type": "string"}
-        assert lowered(schema, **{"$defs": {"Node": node, "Part": part}}) == type
+        whole = {"$id": "urn:whole", "type": "array", "items": {"$ref": "#"}}
+        assert lowered(schema, **{"$defs": {"Node": node, "Part": part, "Whole": whole}}) == type
 
 
 def test_draft_07_ignores_keywords_beside_a_reference() -> None:

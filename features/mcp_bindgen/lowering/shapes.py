@@ -141,12 +141,13 @@ class Document:
     Args:
         schema: The root, in any dialect.
         pointer: The pointer of the root in the tool.
+        max_steps: Maximum of places and of pairs of schemas that are looked at.
 
     Attributes:
         is_old: Whether its dialect is draft-07 or older: formats are assertions.
     """
 
-    def __init__(self, schema: Schema, pointer: str = "") -> None:
+    def __init__(self, schema: Schema, pointer: str = "", max_steps: int = MAX_STEPS) -> None:
         self.schema: Schema = modern(schema)
         self.root: Located = Located(self.schema, pointer)
         self._targets = Targets(self.schema)
@@ -155,7 +156,7 @@ class Document:
         self.is_old: bool = draft(schema) < 2019
         self._dialect = schema.get("$schema")
         self._loops: dict[str, bool] = {}
-        self._steps = 0
+        self._steps, self._max_steps = 0, max_steps
         self._expanded: dict[tuple[int, str], tuple[Any, Shape]] = {}
 
     # --- places ---------------------------------------------------------------------------------------------------
@@ -202,8 +203,8 @@ class Document:
     def count_step(self) -> None:
         """Raise `Refused` once too many places and pairs of schemas have been looked at."""
         self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise Refused("limit", self.root.pointer, f"lowering takes more than {MAX_STEPS} steps")
+        if self._steps > self._max_steps:
+            raise Refused("limit", self.root.pointer, f"lowering takes more than {self._max_steps} steps")
 
     # --- normal form ----------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
-from .model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
+from .model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Tuple, Type, Union
 
 _TEXT = "example"
 _TIME = "2026-01-31T12:00:00Z"
@@ -93,6 +93,11 @@ def fits(protocol: Protocol, type: Type, value: Any) -> bool:
             return _is_scalar(type, value)
         case Const(values):
             return json_key(value) in map(json_key, values)
+        case Tuple(prefix=prefix, least=least, rest=rest):
+            if not is_array(value) or len(value) < least or (rest is None and len(value) > len(prefix)):
+                return False
+            kinds = itertools.chain(prefix, itertools.repeat(AnyValue() if rest is None else rest))
+            return all(fits(protocol, kind, item) for kind, item in zip(kinds, value, strict=False))
         case Array(items, constraints):
             limits = dict(constraints)
             if not is_array(value) or not limits.get("minItems", 0) <= len(value) <= limits.get("maxItems", math.inf):
@@ -178,6 +183,8 @@ class Examples:
                 return _first(value for value in scalars(type, name) if _is_scalar(type, value))
             case Const(values):
                 return values[0]
+            case Tuple(prefix=prefix, least=least):
+                return [self._one(item, name, full, inside) for item in prefix[: None if full else least]]
             case Array(items, constraints):
                 return self._items(items, dict(constraints), name, full, inside)
             case Map():
@@ -247,6 +254,12 @@ class Examples:
                 yield from self._several[name]
             case Union(members):
                 yield from _by_turns(map(self.several, members))
+            case Tuple(prefix=prefix, least=least, rest=rest):
+                lists = [self._best(item)[:_FEW] for item in prefix]
+                whole = [values[0] for values in lists]
+                yield from (whole, whole[:least])
+                yield from ([*whole[:at], one, *whole[at + 1 :]] for at, values in enumerate(lists) for one in values)
+                yield from () if rest is None else ([*whole, one] for one in self._best(rest)[:_FEW])
             case Array(items, constraints):
                 yield from self._arrays(items, [limit for _, limit in constraints])
             case Map(values):
@@ -313,10 +326,10 @@ def _is_scalar(type: Scalar, value: Any) -> bool:
 
 def _is_text(limits: Mapping[str, Any], text: str) -> bool:
     is_long = bool(limits.get("minLength", 0) <= len(text) <= limits.get("maxLength", math.inf))
-    return is_long and ("pattern" not in limits or _matches(limits["pattern"], text))
+    return is_long and ("pattern" not in limits or matches(limits["pattern"], text))
 
 
-def _matches(pattern: str, text: str) -> bool:
+def matches(pattern: str, text: str) -> bool:
     """Return whether a pattern of ECMA-262 matches a part of a text; False if it is no pattern."""
     with suppress(ValueError):
         return _of_pattern(pattern).is_valid(text)

@@ -75,6 +75,21 @@ class Array:
 
 
 @dataclass(frozen=True)
+class Tuple(Array):
+    """A JSON array whose first items have types of their own. `items` is the type of each of its items.
+
+    Attributes:
+        prefix: The types of the first items.
+        least: Number of items of the shortest array.
+        rest: The type of further items; `None` if there are none.
+    """
+
+    prefix: tuple[Type, ...] = ()
+    least: int = 0
+    rest: Type | None = None
+
+
+@dataclass(frozen=True)
 class Map:
     """A JSON object used as a dictionary: all its members have the same type."""
 
@@ -202,6 +217,9 @@ def references(type: Type) -> list[str]:
 def map_parts(type: Type, change: Callable[[Type], Type]) -> Type:
     """Return `type` with each type directly inside of it replaced by `change(part)`."""
     match type:
+        case Tuple(items=items, prefix=prefix, rest=rest):
+            further = None if rest is None else change(rest)
+            return replace(type, items=change(items), prefix=tuple(map(change, prefix)), rest=further)
         case Array(items):
             return replace(type, items=change(items))
         case Map(values):

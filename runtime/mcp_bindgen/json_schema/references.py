@@ -9,7 +9,7 @@ from urllib.parse import unquote, urljoin
 
 from mcp_bindgen.runtime.model.json_types import is_object
 
-from .keywords import nodes, objects
+from .keywords import REFERENCES, nodes, objects
 from .pointer import values_at
 
 
@@ -57,7 +57,8 @@ class Targets:
     def place(self, reference: str, source: str) -> str | None:
         """Return the pointer to the target of a reference at the pointer `source` in a schema in 2020-12.
 
-        It is `None` if the base of the reference is a part with an id of its own: only a validator follows it.
+        It is `None` if only a validator follows the reference: it is in a part with an id of its own, or leads into one
+        that has references, or to less than the whole part.
 
         Raises:
             Outside: It leads out of the schema.
@@ -67,9 +68,9 @@ class Targets:
         part = self._places.get(absolute(self._root, base)) if base else ""
         if part is None:
             raise Outside("leads out of the schema, and nothing is fetched")
-        if part or self.is_in_part(source):
+        if self.is_in_part(source) or (part and (fragment or has_references(values_at(self._root, part)[0]))):
             return None
-        fragment = unquote(fragment)
+        fragment = part or unquote(fragment)
         place = fragment if fragment[:1] in ("", "/") else self._places.get(f"#{fragment}")
         if place is None or not values_at(self._root, place):
             raise LookupError("leads nowhere")
@@ -90,6 +91,11 @@ class Targets:
             for word in ("$id", "$anchor", "$dynamicAnchor")
             if isinstance(node.get(word), str)
         }
+
+
+def has_references(schema: object) -> bool:
+    """Return whether a schema or one of its subschemas refers to a schema."""
+    return any(not node.keys().isdisjoint(REFERENCES) for _, node in nodes(schema))
 
 
 def absolute(root: object, reference: str) -> str:

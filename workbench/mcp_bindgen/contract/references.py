@@ -12,7 +12,7 @@ import jsonschema_rs
 from mcp_bindgen.app import MOST_STEPS, Complexity
 from mcp_bindgen.json_schema.dialects import modern
 from mcp_bindgen.json_schema.keywords import IN_PLACE, subschemas
-from mcp_bindgen.json_schema.references import Outside, Targets
+from mcp_bindgen.json_schema.references import Outside, Targets, has_references
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object, value_at
 
@@ -64,8 +64,9 @@ class Root:
         return Complexity(self.schema).exceeds(MOST_STEPS)
 
     def is_resource(self, place: str) -> bool:
-        """Return whether the schema at `place` has an id of its own, which is the base of its references."""
-        return place != "" and isinstance(self._schemas[place].get("$id"), str)
+        """Return whether the schema at `place` has an id of its own, which is the base of references in it."""
+        node = self.at(place)
+        return place != "" and isinstance(node.get("$id"), str) and has_references(node)
 
     def _walk(self, start: str) -> None:
         pending = [(start, value_at(self.schema, start))]

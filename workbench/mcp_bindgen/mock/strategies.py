@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.app.validation import Validator
 from mcp_bindgen.contract.document import ContractSource, contract_from
+from mcp_bindgen.contract.exact import VALUE, exact_types
 from mcp_bindgen.contract.model import Entry
-from mcp_bindgen.contract.sample_values import SchemaTypes
 from mcp_bindgen.contract.samples import samples
-from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.ir import Protocol
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Tuple, Type, Union
 from mcp_bindgen.spec.errors import suggestion
 
 _MAX_ITEMS = 5
@@ -71,8 +72,7 @@ def _valid(tool: Entry, member: str) -> st.SearchStrategy[Any]:
     if not known:
         raise ValueError(f"no valid value was found for the {member} of {tool.name!r}; write a strategy of your own")
     validator = Validator(schema, f"the {member} of {tool.name!r}")
-    types = SchemaTypes(schema)
-    free = _Strategies(types).of(types.root)
+    free = _Strategies(exact_types(schema)).of(VALUE)
 
     @st.composite
     def draw_valid(draw: st.DrawFn) -> Any:
@@ -85,8 +85,8 @@ def _valid(tool: Entry, member: str) -> st.SearchStrategy[Any]:
 class _Strategies:
     """Strategies for the types of a schema; some values break keywords that types do not express."""
 
-    def __init__(self, types: SchemaTypes) -> None:
-        self._definitions = types.protocol.definitions
+    def __init__(self, types: Protocol) -> None:
+        self._definitions = types.definitions
         self._known: dict[str, st.SearchStrategy[Any]] = {}
 
     def of(self, type: Type) -> st.SearchStrategy[Any]:
@@ -105,6 +105,8 @@ class _Strategies:
                 return self._known[name]
             case Union(members):
                 return st.one_of([self.of(member) for member in members]) if members else _JSON
+            case Tuple(prefix=prefix):
+                return st.tuples(*map(self.of, prefix)).map(list)
             case Array(items, constraints):
                 limits = dict(constraints)
                 least: int = limits.get("minItems", 0)
