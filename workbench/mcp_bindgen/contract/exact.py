@@ -28,12 +28,12 @@ from mcp_bindgen.ir.model import (
     flattened,
     union_of,
 )
+from mcp_bindgen.json_schema.pointer import tokens
 from mcp_bindgen.lowering.rules import Reason, Refused
 from mcp_bindgen.lowering.shapes import Alternative, Conj, Document
 from mcp_bindgen.runtime.model.json_types import distinct
 from mcp_bindgen.spec.errors import shortened
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.pointer import split
 
 from . import names
 
@@ -142,7 +142,7 @@ class _Reader:
             case "link":
                 target = self._document.at(one.target)
                 assert target is not None
-                return self._named((target,), names.inner(self._stem, (split(one.target) or [""])[-1]))
+                return self._named((target,), names.inner(self._stem, (tokens(one.target) or [""])[-1]))
             case "array":
                 return self._array(one, stem, limits)
             case "object":
@@ -212,7 +212,7 @@ class _Reader:
     def _unsaid(self, reason: Reason) -> str:
         """Return the keyword of a reason, or its sentence if that is about several keywords."""
         found = self._document.at(reason.pointer) if reason.rule in ("drop-condition", "unsupported") else None
-        return reason.text if found is None else _limit(split(reason.pointer)[-1], found.schema)
+        return reason.text if found is None else _limit(tokens(reason.pointer)[-1], found.schema)
 
 
 def _key(conj: Conj) -> tuple[tuple[int, str], ...]:
