@@ -11,9 +11,10 @@ from random import Random
 import pytest
 
 from mcp_bindgen.emit import Model, Options
+from mcp_bindgen.emit.typescript.package import comment
 from mcp_bindgen.emit.typescript.plugin import EMITTER
 from mcp_bindgen.ir import Protocol
-from mcp_bindgen.ir.model import AnyValue, Array, Const, Definition, Field, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Definition, Field, Object, Ref, Scalar, Tuple, Type, Union
 from tests.harness.commands import ROOT, Done, inside, save
 from tests.harness.schema_damage import damaged
 from tests.harness.small_schemas import draft
@@ -128,6 +129,10 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
         Book=Object((Field("form", Const(("book",)), required=True),)),
         Dash=Scalar("string", (("pattern", r"^a\-b$"),)),
         Long=Union((Scalar("integer"), LONG)),
+        Pair=Tuple(AnyValue(), (("maxItems", 3),), prefix=(TEXT, Scalar("integer")), least=1, rest=LONG),
+        Closed2=Tuple(AnyValue(), prefix=(TEXT,), least=1),
+        Cents=Scalar("number", (("multipleOf", 0.01),)),
+        Never=Union(()),
         Nested=Object((Field("n", LONG, required=False),), extra=Union((Array(LONG), Scalar("null")))),
     )
     every = json.dumps(dict.fromkeys(names, "x"))
@@ -148,6 +153,16 @@ def test_members_may_have_reserved_javascript_names(tmp_path: Path) -> None:
         ("Dash", '"a-b"'): None,
         ("Dash", '"ab"'): r"Dash: breaks the limit pattern ^a\-b$",
         ("Long", json.dumps("b" * 40)): None,
+        ("Pair", '["a"]'): None,
+        ("Pair", json.dumps(["a", 1, "b" * 40])): None,
+        ("Pair", "[]"): "Pair/0: is missing, must be an item",
+        ("Pair", '["a", "b"]'): "Pair/1: must be an integer, not a value of type string",
+        ("Pair", json.dumps(["a", 1, "b" * 40, "b" * 40])): "Pair: breaks the limit maxItems 3",
+        ("Closed2", '["a", 1]'): "Closed2/1: is not a member of the type",
+        ("Cents", "19.99"): None,
+        ("Cents", "-4e20"): None,
+        ("Cents", "0.001"): "Cents: breaks the limit multipleOf 0.01",
+        ("Never", "null"): "Never: no value is possible",
         ("Nested", '{"m": []}'): None,
         ("Number", "1.0"): None,
         ("Number", "1e400"): "Number: must be a number, not a value of type infinite number",
@@ -199,3 +214,14 @@ def test_the_page_lists_the_templates() -> None:
     page = (ROOT / "docs" / "how-to" / "typescript.md").read_text("utf-8")
     rows = set(re.findall(r"^\| `([\w.]+jinja)` \|", page, re.MULTILINE))
     assert rows == set(EMITTER.templates), "each template has a row in docs/how-to/typescript.md"
+
+
+def test_comments_have_no_directives_of_compilers_bundlers_and_html() -> None:
+    for words, shown in {
+        "@ts-ignore": "@\\ts-ignore",
+        "a #__NO_SIDE_EFFECTS__ b": "a #\\__NO_SIDE_EFFECTS__ b",
+        "# sourceMappingURL=x": "#\\ sourceMappingURL=x",
+        "</SCRIPT> */ <b>": "<\\/SCRIPT> *\\/ <b>",
+        "me@example.com #1": "me@example.com #1",
+    }.items():
+        assert comment(words) == f"/** {shown} */\n"

@@ -29,8 +29,8 @@ INHERITED = frozenset(
 )
 """The members of `Object.prototype`, which every object has."""
 
-_OWN = ("Extensions", "Open")
-"""The types of `types.ts` that are not definitions."""
+_OWN = ("Extensions", "Open", "Promise")
+"""Types that are not definitions: of `types.ts`, and of asynchronous functions."""
 
 
 def types(protocol: Protocol) -> dict[str, str]:
@@ -39,8 +39,8 @@ def types(protocol: Protocol) -> dict[str, str]:
 
 
 def _type(name: str) -> str:
-    found = name if _IDENTIFIER.fullmatch(name) else re.sub(r"[^A-Za-z0-9]", "", pascal(name))
-    return found if found[:1].isupper() else f"T{found}"
+    found = name if name.isidentifier() else re.sub(r"[^A-Za-z0-9]", "", pascal(name))
+    return found if found[:1].isalpha() and not found[:1].islower() else f"T{found}"
 
 
 def handlers(methods: Iterable[tuple[str, Kind]]) -> list[str]:
@@ -69,15 +69,20 @@ def _unique(names: Iterable[tuple[str, str]], reserved: Iterable[str] = ()) -> d
     return found
 
 
+def text(value: object) -> str:
+    """Return the expression of a JSON value, which may stand in a `<script>` of HTML."""
+    return json.dumps(value).replace("</", "<\\/")
+
+
 def key(name: str) -> str:
     """Return the key of a member in an object literal or type."""
     if name == "__proto__":  # as a plain key of a literal, it sets the prototype
         return '["__proto__"]'
-    return name if _IDENTIFIER.fullmatch(name) else json.dumps(name)
+    return name if _IDENTIFIER.fullmatch(name) else text(name)
 
 
 def member(value: str, name: str) -> str:
     """Return the expression of a member of a value."""
     if name in INHERITED:
-        return f"v.own({value}, {json.dumps(name)})"
-    return f"{value}.{name}" if _IDENTIFIER.fullmatch(name) else f"{value}[{json.dumps(name)}]"
+        return f"v.own({value}, {text(name)})"
+    return f"{value}.{name}" if _IDENTIFIER.fullmatch(name) else f"{value}[{text(name)}]"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from mcp_bindgen.conversion.document import Model
+from mcp_bindgen.ir import Protocol
 
 from ..emitter import Options
 from ..extended import extended
@@ -25,37 +26,32 @@ _SCALARS = {name: name for name in ("string", "integer", "number", "boolean")} |
 """JSON type -> the function that checks its values."""
 
 _WIDTH = 110
+_DIRECTIVE = re.compile(r"([@#](?=\s*(?:__|ts-|source))|<(?=/script))", re.IGNORECASE)
+"""Start of text with a meaning for compilers, bundlers or HTML, such as `@ts-ignore` and `#__NO_SIDE_EFFECTS__`."""
+
+Values: TypeAlias = dict[str, Any]
+"""Variables of templates."""
 
 
 class _Constants(dict[str, str]):
-    """Expression -> its constant, of values that all checks share; an expression uses earlier ones."""
+    """Expression -> its constant, of values that all checks share; an expression uses earlier ones.
+
+    Names with `$` differ from those of definitions and entries of servers.
+    """
 
     def of(self, expression: str) -> str:
         """Return the constant of an expression."""
-        return self.setdefault(expression, f"c{len(self) + 1}")
+        return self.setdefault(expression, f"${len(self) + 1}")
 
 
 def emit(model: Model, options: Options) -> Mapping[str, str]:
     """Return file name -> text of a package; raise `BadInput` if a template of the user is wrong."""
     protocol = extended(model.protocol)
     names = naming.types(protocol)
-    definitions = protocol.definitions.values()
     first, *more = options.header(model, comment="").splitlines()
-    values = {
-        "comment": comment,
-        "index_text": index_text,
-        "key": naming.key,
-        "meta_types": meta_types,
-        "text": json.dumps,
-        "type_text": type_text,
-        "protocol": protocol,
-        "definitions": definitions,
+    values = module_values(protocol, names) | {
         "methods": Methods(protocol, names),
-        "names": names,
         "renamed": options.settings.names,
-        "constants": _Constants(),
-        "member": naming.member,
-        "scalars": _SCALARS,
         "package": options.package,
         "version": _version(protocol.revision),
         "first": first,
@@ -69,12 +65,38 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
     return files
 
 
+def module_values(protocol: Protocol, names: Mapping[str, str], exact: Mapping[str, str] | None = None) -> Values:
+    """Return the variables of templates for types and validators.
+
+    Args:
+        protocol: The model.
+        names: Definition -> name of its type.
+        exact: For a module that holds the types as well: definition with a validator -> JSON Schema to check too, as
+            text, or an empty text. By default, modules of their own hold types and the validators of all definitions.
+    """
+    return {
+        "comment": comment,
+        "constants": _Constants(),
+        "definitions": protocol.definitions.values(),
+        "exact": exact,
+        "index_text": index_text,
+        "key": naming.key,
+        "member": naming.member,
+        "meta_types": meta_types,
+        "names": names,
+        "protocol": protocol,
+        "scalars": _SCALARS,
+        "text": naming.text,
+        "type_text": type_text,
+    }
+
+
 def comment(text: str, indent: str = "", deprecated: str = "") -> str:
     """Return a documentation comment with the end of its line; empty without text."""
     parts = [*text.strip().splitlines(), *([f"@deprecated {deprecated}"] if deprecated else [])]
     printable = ["".join(char if char.isprintable() else " " for char in part) for part in parts]
     lines = [line for part in printable for line in textwrap.wrap(part, _WIDTH - len(indent)) or [""]]
-    safe = [line.replace("*/", "*\\/") for line in lines]
+    safe = [_DIRECTIVE.sub(r"\1\\", line).replace("*/", "*\\/") for line in lines]
     if not any(safe):
         return ""
     if len(safe) == 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
 from mcp_bindgen.ir.model import (
@@ -14,10 +13,13 @@ from mcp_bindgen.ir.model import (
     Object,
     Ref,
     Scalar,
+    Tuple,
     Type,
     Union,
     is_implied,
 )
+
+from .names import text
 
 _SCALARS = {"integer": "number"}
 
@@ -42,14 +44,20 @@ def type_text(type: Type, names: Mapping[str, str], indent: str = "") -> str:
     def inner(part: Type) -> str:
         return type_text(part, names, indent)
 
+    def atom(part: Type) -> str:
+        text = inner(part)
+        return f"({text})" if "|" in text else text
+
     match type:
         case AnyValue():
             return "unknown"
         case Scalar(kind):
             return _SCALARS.get(kind, kind)
+        case Tuple(prefix=prefix, least=least, rest=rest):
+            items = [*map(inner, prefix[:least]), *(f"{atom(item)}?" for item in prefix[least:])]
+            return f"[{', '.join(items if rest is None else [*items, f'...{atom(rest)}[]'])}]"
         case Array(items):
-            text = inner(items)
-            return f"({text})[]" if "|" in text else f"{text}[]"
+            return f"{atom(items)}[]"
         case Map(values):
             return f"{{ [member: string]: {inner(values)} }}"
         case Ref(name):
@@ -81,7 +89,7 @@ def _alternatives(type: Type, names: Mapping[str, str], indent: str = "") -> Ite
     """Yield the alternatives of a type, those of unions inside of unions included."""
     match type:
         case Const(values):
-            yield from map(json.dumps, values)
+            yield from map(text, values)
         case Union(members):
             for member in members:
                 yield from _alternatives(member, names, indent)
