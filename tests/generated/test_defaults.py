@@ -106,7 +106,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     contract, place = contract_of(DOCUMENT), folder / "defaults_of"
     (newest,) = protocols(NEWEST)
     write(place / "contract", contract_files(contract, protocols(*REVISIONS), "defaults", "a test"))
-    write(place, client_files(contract, newest, "DefaultsClient", "client", "a test"))
+    write(place, client_files(contract, newest, "DefaultsClient", "client.py", "a test"))
     write(place, {"__init__.py": "", "server.py": SERVER})
     sys.path.insert(0, str(folder))
     yield

@@ -196,8 +196,8 @@ class _Reader:
         foreign = ("COLUMNS", "FORCE_COLOR", "MCP_BINDGEN_HOME", "XDG_DATA_HOME")
         plain = {name: value for name, value in os.environ.items() if name not in foreign}
         home = {"HOME": str(self._folder / ".home"), "XDG_CACHE_HOME": str(Path.home() / ".cache")}
-        programs = ROOT / "tests/harness/bin", Path(node()).parent  # the first has an `npx` without the network
-        folders = Path(PYTHON).parent, Path(sys.executable).parent, *programs, plain["PATH"]
+        own = ROOT / "tests/harness/bin"  # `npx` and `uvx` without the network
+        folders = own, Path(PYTHON).parent, Path(sys.executable).parent, Path(node()).parent, plain["PATH"]
         self._shell = subprocess.Popen(
             ["bash"],
             cwd=self._folder,

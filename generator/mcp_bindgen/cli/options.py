@@ -70,6 +70,10 @@ Extension = Annotated[
 Language = Annotated[
     str, typer.Option("--language", metavar="NAME", help="Language of the bindings: the name of an emitter.")
 ]
+ModuleLanguage = Annotated[
+    Literal["python", "typescript"] | None,
+    typer.Option("--language", help="Language of the module; by default, the end of --out tells it."),
+]
 Templates = Annotated[
     Path | None,
     typer.Option("--templates", metavar="DIR", help="Folder with templates that replace the templates of the emitter."),

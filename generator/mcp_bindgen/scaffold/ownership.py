@@ -19,7 +19,7 @@ State = Literal["untouched", "edited", "foreign", "missing"]
 STAMP = "generated"
 """The first member of a generated JSON file: how it was made, and its digest."""
 
-_FIRST_LINE = re.compile(rf"(# {re.escape(MARK)} .*\bsha256 )([0-9a-f]{{16}})\.")
+_FIRST_LINE = re.compile(rf"((?:#|//) {re.escape(MARK)} .*\bsha256 )([0-9a-f]{{16}})\.")
 _JSON_START = re.compile(rf'\s*\{{\s*"{STAMP}"\s*:\s*\{{')
 _UNSAID = "0" * 16
 
@@ -39,11 +39,10 @@ class Origin:
     command: str
 
 
-def stamp(text: str, origin: Origin) -> str:
-    """Return the Python file `text` below our header, which has its source, its command and its digest."""
-    top = header(
-        f"for MCP {', '.join(origin.revisions)}. Do not edit: sha256 {_UNSAID}.", origin.command, origin.source
-    )
+def stamp(text: str, origin: Origin, comment: str = "#") -> str:
+    """Return a file with the code `text` below our header, which has its source, its command and its digest."""
+    first = f"for MCP {', '.join(origin.revisions)}. Do not edit: sha256 {_UNSAID}."
+    top = header(first, origin.command, origin.source, comment=comment)
     whole = f"{top}\n{text}"
     return whole.replace(_UNSAID, _digest(whole), 1)
 
@@ -71,7 +70,7 @@ def state(path: Path) -> State:
         text = path.read_text("utf-8")
     except ValueError:
         return "foreign"
-    return _json_state(text) if path.suffix == ".json" else _python_state(text)
+    return _json_state(text) if path.suffix == ".json" else _code_state(text)
 
 
 def stamped(path: Path) -> Mapping[str, Any]:
@@ -84,11 +83,11 @@ def stamped(path: Path) -> Mapping[str, Any]:
     return stamp if is_object(stamp) else {}
 
 
-def _python_state(text: str) -> State:
+def _code_state(text: str) -> State:
     first, _, rest = text.partition("\n")
     found = _FIRST_LINE.fullmatch(first)
     if found is None:
-        return "edited" if first.startswith(f"# {MARK} ") and " sha256 " in first else "foreign"
+        return "edited" if first.startswith((f"# {MARK} ", f"// {MARK} ")) and " sha256 " in first else "foreign"
     return "untouched" if _digest(f"{found[1]}{_UNSAID}.\n{rest}") == found[2] else "edited"
 
 

@@ -117,7 +117,7 @@ from mcp_bindgen import app
 def client(document: dict[str, Any], revision: str = NEWEST, name: str = "weather") -> str:
     """Return the source of a typed client's module."""
     protocol = build(Store().effective(revision))
-    return client_files(contract_of(document), protocol, client_class(name), name, "a test")[f"{name}.py"]
+    return client_files(contract_of(document), protocol, client_class(name), f"{name}.py", "a test")[f"{name}.py"]
 
 
 def test_a_client_class_is_named_after_its_module() -> None:
@@ -255,7 +255,7 @@ def test_a_client_class_with_a_name_in_use_is_refused() -> None:
     protocol = build(Store().effective(NEWEST))
     for name in ("Client", "GetForecastOutput", "app"):
         with pytest.raises(BadInput, match="something else of the name"):
-            client_files(contract_of(DOCUMENT), protocol, name, "weather", "a test")
+            client_files(contract_of(DOCUMENT), protocol, name, "weather.py", "a test")
 
 
 @pytest.mark.full
@@ -448,7 +448,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     contract, said = contract_of(evil_document(folder)), hostile.payloads(folder / "marker")
     write(folder / "evil_server" / "contract", contract_files(contract, protocols(*REVISIONS), "evil_server", said[0]))
     (newest,) = protocols(NEWEST)
-    write(folder / "evil_client", client_files(contract, newest, "EvilClient", "evil", said[0], said[1]))
+    write(folder / "evil_client", client_files(contract, newest, "EvilClient", "evil.py", said[0], said[1]))
     write(folder / "evil_client", {"__init__.py": ""})
     sys.path.insert(0, str(folder))
     yield folder

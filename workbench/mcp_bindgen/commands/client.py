@@ -9,12 +9,13 @@ from pathlib import Path
 
 import typer
 
-from mcp_bindgen.cli.options import Check, Declare, Force, Name, RequiredFrom, RequiredOut
+from mcp_bindgen.cli.options import Check, Declare, Force, ModuleLanguage, Name, RequiredFrom, RequiredOut
 from mcp_bindgen.cli.output import print_report
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.contract.code.check import report
 from mcp_bindgen.contract.code.client_module import ClientModule
 from mcp_bindgen.contract.code.typed_client import client_class, client_files
+from mcp_bindgen.contract.code.typescript_client import CALLS, TYPESCRIPT
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.model import LISTINGS, Contract
 from mcp_bindgen.drift.changes import Verdict
@@ -39,13 +40,14 @@ def client(
     check: Check = False,
     force: Force = False,
     declare: Declare = None,
+    language: ModuleLanguage = None,
     *,
     connection: Connection,
 ) -> None:
-    """Write a typed client of a server: a module with a method for each tool, prompt and resource.
+    """Write a typed client of a server: a module with a method or function for each tool, prompt and resource.
 
-    `--out` names the module. Its contract is saved beside it. `--check` compares the server with that contract: the
-    exit code is 1 if a change breaks the client, or if the module does not match the contract.
+    `--out` names the module, `.py` or `.ts`. Its contract is saved beside it. `--check` compares the server with that
+    contract: the exit code is 1 if a change breaks the client, or if the module does not match the contract.
 
     Invalid entries of a server are left out with a warning; `--strict` ends with exit code 1 instead.
 
@@ -53,14 +55,21 @@ def client(
 
     `mcp-bindgen client --from 'npx -y @modelcontextprotocol/server-everything' --out src/app/everything.py`
 
+    `mcp-bindgen client --from servers.json#weather --language typescript --out src/weather.ts`
+
     `mcp-bindgen client --from servers.json#weather --out src/app/weather.py --check`
 
     `mcp-bindgen client --from servers.json#notes --out src/app/notes.py --declare elicitation,sampling,roots`
     """
-    if out.suffix != ".py" or not is_module(out.stem):
-        raise BadInput("this is not the name of a module", file=out, fix="give --out a file like everything.py")
+    found = {".py": "python", TYPESCRIPT: "typescript"}.get(out.suffix)
+    is_python = found == "python"
+    if found != (language or found or "") or out.name == CALLS or (is_python and not is_module(out.stem)):
+        fix = "give --out a file like everything.py, or everything.ts for TypeScript"
+        raise BadInput("this is not the name of a module", file=out, fix=fix)
     if name is not None and not is_module(name):
         raise BadInput(f"{name!r} is not the name of a class", fix="use letters, digits and _, and no keyword")
+    if name is not None and not is_python:
+        raise BadInput("--name names a class, which clients in TypeScript do not have", fix="leave it out")
     if check and (force or name is not None):
         raise BadInput("--check writes nothing, so --force and --name have no effect", fix="leave them out")
     revision = connection.revision
@@ -77,12 +86,12 @@ def client(
     for option, pairs in (("--env", connection.env), ("--header", connection.header)):
         words += [word for pair in pairs or () for word in (option, f"{pair.partition('=')[0]}=...")]
     words += ["--bearer-env", connection.bearer_env] if connection.bearer_env else []
-    files = client_files(contract, protocol, class_name, out.stem, _source(contract, server), shlex.join(words))
+    files = client_files(contract, protocol, class_name, out.name, _source(contract, server), shlex.join(words))
     broken = _broken(out, contract)
     report = replace_generated(out.parent, files, force=force, sweep=False)
     for line in report.lines():
         say(line)
-    say(f"{class_name}: {_summary(contract)}, MCP {protocol.revision}")
+    say(f"{class_name if is_python else out.name}: {_summary(contract)}, MCP {protocol.revision}")
     if broken and report.complete:
         more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
         say(f"warning: breaks code of the earlier client: {broken[0]}{more}; --check lists this in advance", err=True)

@@ -8,8 +8,9 @@ wider types of `types.py`, because Python has no classes for most of this.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.model import (
@@ -36,6 +37,7 @@ from mcp_bindgen.spec.errors import shortened
 from mcp_bindgen.spec.json import is_object
 
 from . import names
+from .model import Contract
 
 NEVER = Union(())
 """The type without values."""
@@ -56,6 +58,35 @@ def exact_types(schema: Any) -> Protocol:
     return Protocol("", "stateless", "", reader.definitions, ())
 
 
+Limits: TypeAlias = Mapping[tuple[str, str], Sequence[str]]
+"""Definition, and member or nothing -> what its type does not express, as texts."""
+
+
+def exact_contract(contract: Contract) -> tuple[Contract, Limits]:
+    """Return a contract whose tools have exact types, and their limits."""
+    others = [entry.arguments for entry in contract.all_entries if entry.kind != "tool" and entry.arguments]
+    reader, roots = ExactReader(names.Scope()), {"": ""}
+    for name in others:
+        reader.scope.claim(name)
+    reader.definitions |= {name: contract.types.definitions[name] for name in others}
+
+    def read(name: str, schema: Any) -> str:
+        if name not in roots:
+            roots[name] = reader.define(schema, name).name
+        return roots[name]
+
+    tools = [
+        replace(
+            tool,
+            arguments=read(tool.arguments, tool.raw["inputSchema"]),
+            output=read(tool.output, tool.raw.get("outputSchema")),
+        )
+        for tool in contract.tools
+    ]
+    types = replace(contract.types, definitions=reader.definitions)
+    return replace(contract, tools=tuple(tools), types=types), reader.limits
+
+
 class ExactReader:
     """Reader of schemas into definitions with exact types.
 
@@ -64,7 +95,7 @@ class ExactReader:
 
     Attributes:
         definitions: Name -> definition.
-        limits: Definition, and member or nothing -> what its type does not express, as texts.
+        limits: What the types of definitions and members do not express.
     """
 
     def __init__(self, scope: names.Scope) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_bindgen.app.catalog import KINDS, Entries, Kind
 from mcp_bindgen.ir import Protocol
+from mcp_bindgen.spec.json import is_object
 
 LISTINGS: Mapping[str, Entries] = {place.member: place for place in KINDS.values()}
 """Member of a contract -> the list."""
@@ -42,6 +43,12 @@ class Entry:
         """The description, or else the kind of entry, or the URI template."""
         other = f"The resources `{self.key}`." if self.kind == "template" else f"The {self.kind} `{self.name}`."
         return self.description or other
+
+    @property
+    def is_task_only(self) -> bool:
+        """True if the server runs the tool as a task only."""
+        execution = self.raw.get("execution")
+        return is_object(execution) and execution.get("taskSupport") == "required"
 
 
 @dataclass(frozen=True)

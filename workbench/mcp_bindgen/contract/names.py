@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from mcp_bindgen.ir.naming import unicode_pascal
+
+from .model import Contract
 
 _USUAL = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -36,6 +38,24 @@ class Scope:
         self._next[stem] = number
         self._taken.add(name)
         return name
+
+
+def entry_names(
+    contract: Contract, name: Callable[[str, str], str], mark: str = "", taken: Iterable[str] = ()
+) -> dict[str, str]:
+    """Return the names that generated code has for entries, by their pointers; numbered in the order of the contract.
+
+    Args:
+        contract: The contract.
+        name: Returns the name of an entry, given its name and a prefix for entries other than tools.
+        mark: Separator before the number of a repeated name.
+        taken: Names of other things.
+    """
+    scope = Scope(mark)
+    for one in taken:
+        scope.claim(one)
+    groups = ("", contract.tools), ("prompt", contract.prompts), ("read", (*contract.resources, *contract.templates))
+    return {entry.pointer: scope.claim(name(entry.name, prefix)) for prefix, entries in groups for entry in entries}
 
 
 def inner(parent: str, member: str) -> str:

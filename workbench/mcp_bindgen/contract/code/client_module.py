@@ -24,7 +24,7 @@ class ClientModule:
 
     Attributes:
         path: The file.
-        class_name: The name of its class.
+        class_name: The name of its class in Python.
         revision: The revision that it speaks.
         source: The source of the contract.
         command: The command that makes it again.
@@ -43,7 +43,7 @@ class ClientModule:
         Raises:
             BadInput: No saved contract of ours is beside it.
         """
-        stamp = stamped(path.with_name(saved_name(path.stem)))
+        stamp = stamped(path.with_name(saved_name(path.name)))
         values = [stamp.get(name) for name in ("class", "revision", "from", "by")]
         if not all(isinstance(value, str) for value in values):
             raise BadInput("has no saved contract of ours beside it", file=path, fix="write both, without --check")
@@ -51,11 +51,11 @@ class ClientModule:
 
     def contract(self) -> Contract:
         """Return the saved contract; raise `BadInput` if it cannot be used."""
-        path = self.path.with_name(saved_name(self.path.stem))
+        path = self.path.with_name(saved_name(self.path.name))
         return replace(read_contract(path), left_out=tuple(map(str, listed(stamped(path).get(LEFT_OUT, [])))))
 
     def problems(self) -> Iterator[Finding]:
         """Yield a finding for each file that was edited, or that is generated differently now."""
         protocol = build(Store().effective(self.revision))
-        files = client_files(self.contract(), protocol, self.class_name, self.path.stem, self.source, self.command)
+        files = client_files(self.contract(), protocol, self.class_name, self.path.name, self.source, self.command)
         yield from stale(self.path.parent, files, self.command, "the saved contract")

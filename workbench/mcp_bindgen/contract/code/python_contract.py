@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from unicodedata import normalize
@@ -14,7 +14,7 @@ from mcp_bindgen.ir.model import renamed
 from mcp_bindgen.ir.naming import numbered, unicode_words
 
 from ..model import Contract, Entry
-from ..names import Scope
+from ..names import entry_names
 
 _ANNOTATIONS = frozenset({"bool", "bytes", "dict", "float", "int", "list", "object", "str", "tuple"})
 _MODULE = frozenset({"abstractmethod", "app", "models", "prompt", "resource", "template", "tool", "types"})
@@ -55,15 +55,7 @@ def lower_contract(contract: Contract) -> PythonContract:
     values: dict[str, Any] = {attribute.name: getattr(contract, attribute.name) for attribute in fields(Contract)}
     values["types"] = replace(contract.types, definitions={one.name: one for one in named})
     values["tools"] = tuple(replace(tool, output=classes.get(tool.output, tool.output)) for tool in contract.tools)
-    return PythonContract(**values, stubs=dict(_stubs(contract)))
-
-
-def _stubs(contract: Contract) -> Iterator[tuple[str, str]]:
-    scope = Scope("_")
-    groups = ("", contract.tools), ("prompt", contract.prompts), ("read", (*contract.resources, *contract.templates))
-    for prefix, entries in groups:
-        for entry in entries:
-            yield entry.pointer, scope.claim(stub(entry.name, prefix))
+    return PythonContract(**values, stubs=entry_names(contract, stub, "_"))
 
 
 def stub(name: str, prefix: str = "") -> str:

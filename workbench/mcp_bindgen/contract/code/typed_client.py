@@ -28,6 +28,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 from ..model import Contract, Entry
 from .package import COMMAND, TEMPLATES, answer, item
 from .python_contract import PythonContract, lower_contract
+from .typescript_client import TYPESCRIPT, typescript_files
 
 MODULE = "client"
 """The module of a typed client in a project."""
@@ -91,17 +92,17 @@ def client_files(
     contract: Contract,
     protocol: Protocol,
     class_name: str,
-    module_name: str,
+    file_name: str,
     source: str,
     command: str = COMMAND,
 ) -> dict[str, str]:
-    """Return the module of a typed client, and beside it the contract that it was made of; both with our stamp.
+    """Return the module of a typed client, and beside it the contract that it was made of; all with our stamp.
 
     Args:
         contract: The contract of the server.
         protocol: The revision that the client speaks.
-        class_name: The name of its class.
-        module_name: The name of its module.
+        class_name: The name of its class in Python.
+        file_name: The file of the module, which ends with `.py` or `.ts`.
         source: The source of the contract.
         command: The command that makes the files again.
 
@@ -111,11 +112,22 @@ def client_files(
     Raises:
         BadInput: The models of the contract cannot be written, or one has the name of the class.
     """
-    contract = lower_contract(contract)
     origin = Origin(source, (protocol.revision,), command)
+    title = title_of(contract, file_name.rpartition(".")[0])
+    if file_name.endswith(TYPESCRIPT):
+        files = typescript_files(contract, file_name, title, origin)
+    else:
+        files = {file_name: stamp(noted(_module(contract, protocol, class_name, title)), origin)}
+    notes: dict[str, object] = {"class": class_name, "revision": protocol.revision}
+    notes |= {LEFT_OUT: contract.left_out} if contract.left_out else {}
+    return {**files, saved_name(file_name): stamp_json(contract.document, origin, **notes)}
+
+
+def _module(contract: Contract, protocol: Protocol, class_name: str, title: str) -> str:
+    """Return the text of the module of a typed client; raise `BadInput` as `client_files`."""
+    contract = lower_contract(contract)
     client = _Client(contract, protocol)
     methods = list(client.methods())
-    title = title_of(contract, module_name)
     text = render(
         "typed_client.py.jinja",
         TEMPLATES,
@@ -129,17 +141,12 @@ def client_files(
     text = style(text)
     if list(_bound(text)).count(class_name) > 1:
         raise BadInput(f"the module has something else of the name {class_name!r}", fix="choose another name")
-    notes: dict[str, object] = {"class": class_name, "revision": protocol.revision}
-    notes |= {LEFT_OUT: contract.left_out} if contract.left_out else {}
-    return {
-        f"{module_name}.py": stamp(noted(text), origin),
-        saved_name(module_name): stamp_json(contract.document, origin, **notes),
-    }
+    return text
 
 
 def client_package(contract: Contract, protocol: Protocol, class_name: str, source: str) -> dict[str, str]:
     """Return the files of a package that holds a typed client, for a project; see `client_files`."""
-    files = client_files(contract, protocol, class_name, MODULE, source)
+    files = client_files(contract, protocol, class_name, f"{MODULE}.py", source)
     init = render(
         "contract_init.py.jinja",
         TEMPLATES,
@@ -151,9 +158,9 @@ def client_package(contract: Contract, protocol: Protocol, class_name: str, sour
     return {"__init__.py": stamp(style(init), Origin(source, (protocol.revision,), COMMAND)), **files}
 
 
-def saved_name(module_name: str) -> str:
-    """Return the name of the saved contract beside the module of a typed client."""
-    return f"{module_name}.contract.json"
+def saved_name(file_name: str) -> str:
+    """Return the name of the saved contract beside the module of a typed client; both languages may be in a folder."""
+    return f"{file_name.removesuffix('.py')}.contract.json"
 
 
 def client_class(name: str) -> str:
@@ -207,8 +214,7 @@ class _Client:
 
     def _demanding(self, tool: Entry) -> str:
         """Return the description of a tool, with a note for tools that run as tasks only."""
-        execution = tool.raw.get("execution")
-        if not is_object(execution) or execution.get("taskSupport") != "required":
+        if not tool.is_task_only:
             return tool.summary
         how = "call it with a client that extends the `Client` of the extension `tasks`, which waits for the result"
         if self._begins_tasks:

@@ -142,7 +142,7 @@ def _checked(
 ) -> Sequence[Diagnostic]:
     """Return the errors in the code with the typed client of a contract, whose marked methods are deprecated."""
     protocol = build(Store().effective(client.revision))
-    files = client_files(contract, protocol, client.class_name, client.path.stem, client.source)
+    files = client_files(contract, protocol, client.class_name, client.path.name, client.source)
     text = files[client.path.name]
     if marked:
         tree = ast.parse(text)
