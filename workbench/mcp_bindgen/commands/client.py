@@ -6,14 +6,16 @@ import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from mcp_bindgen.cli.options import Check, Declare, Force, ModuleLanguage, Name, RequiredFrom, RequiredOut
+from mcp_bindgen.cli.options import Check, Declare, Force, ModuleLanguage, Name, Out, RequiredFrom
 from mcp_bindgen.cli.output import print_report
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.contract.code.check import report
 from mcp_bindgen.contract.code.client_module import ClientModule
+from mcp_bindgen.contract.code.declarations import Language, declarations
 from mcp_bindgen.contract.code.typed_client import client_class, client_files
 from mcp_bindgen.contract.code.typescript_client import CALLS, TYPESCRIPT
 from mcp_bindgen.contract.comparison.compare import compare_contracts
@@ -32,15 +34,29 @@ from .drift_options import callers_of
 from .live import Connection
 from .servers import public
 
+DeclarationsIn = Annotated[
+    Language | None,
+    typer.Option("--declarations", help="Write only declarations of the tools, for the context of a model."),
+]
+Budget = Annotated[
+    int | None, typer.Option("--budget", metavar="TOKENS", min=1, help="Estimated tokens that declarations may have.")
+]
+Select = Annotated[
+    str, typer.Option("--select", metavar="WORDS", help="Declare only tools that fit words, the best first.")
+]
+
 
 def client(
     server: RequiredFrom,
-    out: RequiredOut,
+    out: Out = None,
     name: Name = None,
     check: Check = False,
     force: Force = False,
     declare: Declare = None,
     language: ModuleLanguage = None,
+    declarations_in: DeclarationsIn = None,
+    budget: Budget = None,
+    select: Select = "",
     *,
     connection: Connection,
 ) -> None:
@@ -48,6 +64,10 @@ def client(
 
     `--out` names the module, `.py` or `.ts`. Its contract is saved beside it. `--check` compares the server with that
     contract: the exit code is 1 if a change breaks the client, or if the module does not match the contract.
+
+    `--declarations` writes only names, types and a line of description of each tool, to `--out` or standard output.
+    Within `--budget`, descriptions become shorter, shared arguments become types with a name, and then the last tools
+    are listed by name only.
 
     Invalid entries of a server are left out with a warning; `--strict` ends with exit code 1 instead.
 
@@ -60,7 +80,20 @@ def client(
     `mcp-bindgen client --from servers.json#weather --out src/app/weather.py --check`
 
     `mcp-bindgen client --from servers.json#notes --out src/app/notes.py --declare elicitation,sampling,roots`
+
+    `mcp-bindgen client --from servers.json#github --declarations typescript --budget 4000 --select 'pull request'`
     """
+    if declarations_in is not None:
+        if check or force or name is not None:
+            raise BadInput("--declarations has no --check, --force or --name", fix="leave them out")
+        made = declarations(contract_at(server, connection, declare), declarations_in, budget, select)
+        print(made.text, end="") if out is None else out.write_text(made.text, "utf-8")
+        if made.by_name:
+            say(f"{plural(len(made.by_name), 'tool')} by name only; about {made.tokens} tokens", err=True)
+        return
+    if out is None or budget is not None or select:
+        missing = "there is no module to write" if out is None else "--budget and --select are for declarations"
+        raise BadInput(missing, fix="add --out FILE.py" if out is None else "add --declarations typescript")
     found = {".py": "python", TYPESCRIPT: "typescript"}.get(out.suffix)
     is_python = found == "python"
     if found != (language or found or "") or out.name == CALLS or (is_python and not is_module(out.stem)):

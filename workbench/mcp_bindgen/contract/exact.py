@@ -8,6 +8,7 @@ wider types of `types.py`, because Python has no classes for most of this.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -48,6 +49,7 @@ VALUE = Ref("Value")
 _MAX_STEPS = 50_000
 _MAX_TUPLE = 4  # items of an array of fixed length that becomes a tuple
 _MAX_LIMIT_CHARS = 80
+_LENGTH = re.compile("(min|max)Items ")
 _MAX_WHOLE_FLOAT = 2**53
 
 
@@ -62,11 +64,11 @@ Limits: TypeAlias = Mapping[tuple[str, str], Sequence[str]]
 """Definition, and member or nothing -> what its type does not express, as texts."""
 
 
-def exact_contract(contract: Contract) -> tuple[Contract, Limits]:
-    """Return a contract whose tools have exact types, and their limits."""
+def exact_contract(contract: Contract, taken: Iterable[str] = ()) -> tuple[Contract, Limits]:
+    """Return a contract whose tools have exact types, and their limits; `taken` are the names of other things."""
     others = [entry.arguments for entry in contract.all_entries if entry.kind != "tool" and entry.arguments]
     reader, roots = ExactReader(names.Scope()), {"": ""}
-    for name in others:
+    for name in (*taken, *others):
         reader.scope.claim(name)
     reader.definitions |= {name: contract.types.definitions[name] for name in others}
 
@@ -124,7 +126,7 @@ class _Reader:
         for conj, name in self._pending:  # grows in the loop
             limits: list[str] = []
             found = self._type(conj, name, limits, name)
-            self._define(name, found, self._doc(conj), limits)
+            self._define(name, found, self._doc(conj), limits, inline=False)
 
     def _named(self, conj: Conj, stem: str) -> Ref:
         """Return the reference to the definition of a place."""
@@ -134,8 +136,8 @@ class _Reader:
             self._pending.append((conj, self._names[key]))
         return Ref(self._names[key])
 
-    def _define(self, name: str, type: Type, doc: str, limits: list[str]) -> None:
-        self._parent.definitions[name] = Definition(name, type, doc, inline=name != self.root.name)
+    def _define(self, name: str, type: Type, doc: str, limits: list[str], *, inline: bool = True) -> None:
+        self._parent.definitions[name] = Definition(name, type, doc, inline)
         self._parent.limits[name, ""] = limits
 
     def _type(self, conj: Conj, stem: str, limits: list[str], top: str = "") -> Type:
@@ -175,7 +177,10 @@ class _Reader:
                 assert target is not None
                 return self._named((target,), names.inner(self._stem, (tokens(one.target) or [""])[-1]))
             case "array":
-                return self._array(one, stem, limits)
+                found = self._array(one, stem, limits)
+                if isinstance(found, Tuple) and found.rest is None and found.least == one.limits.get("minItems", 0):
+                    limits[:] = [text for text in limits if text not in unsaid or not _LENGTH.match(text)]
+                return found
             case "object":
                 return self._object(one, stem, [*unsaid, *self._names_of(one)], limits, top)
             case "string" | "integer" | "number" | "boolean" | "null":
@@ -232,8 +237,8 @@ class _Reader:
         return Field(wire, found, wire in one.required, doc=self._doc(conj), fallback=fallback)
 
     def _doc(self, conj: Conj) -> str:
-        words = [one.schema.get(word) for word in ("description", "title") for one in conj if is_object(one.schema)]
-        return next((text for text in words if isinstance(text, str) and text.strip()), "")
+        words = (one.schema.get("description") for one in conj if is_object(one.schema))
+        return next((text for text in words if isinstance(text, str)), "")
 
     def _names_of(self, one: Alternative) -> Iterator[str]:
         """Yield what the type of an object does not express about the names of members."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Tuple, Type, Union
 
 from .imports import abi, use
 
@@ -36,6 +36,10 @@ def spelled(type: Type, name: Callable[[str], str], scalars: Mapping[str, str] =
             return scalars[kind]
         case Const(values):
             return f"{use('typing', 'Literal')}[{', '.join(map(repr, values))}]"
+        case Tuple(prefix=prefix, least=least, rest=None):
+            texts = [spelled(item, name, scalars) for item in prefix]
+            tuples = (f"tuple[{', '.join(texts[:length]) or '()'}]" for length in range(least, len(texts) + 1))
+            return " | ".join(tuples)
         case Array(items):
             return f"list[{spelled(items, name, scalars)}]"
         case Map(values):
