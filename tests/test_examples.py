@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -269,3 +270,14 @@ def test_the_entry_of_the_public_benchmark_gives_the_answers_that_the_benchmark_
     done = execute(PYTHON, script, "--only", "ours", "--rounds", "1", "--users", "2", "--sessions", "2")
     assert done.returncode == 0, done.stderr
     assert {line.split("  ")[0] for line in done.stdout.splitlines()} >= {"ours", "ours, sessions"}
+
+
+@pytest.mark.full
+def test_the_support_desk_passes_its_tests_in_few_lines(tmp_path: Path) -> None:
+    folder = EXAMPLES / "support_desk"
+    files = [folder / "desk.py", folder / "test_desk.py", folder / "Dockerfile"]
+    assert sum(bool(line.strip()) for file in files for line in file.read_text("utf-8").splitlines()) <= 230
+    for file in files:
+        shutil.copy(file, tmp_path)
+    done = execute(PYTHON, "-m", "pytest", "-q", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout

@@ -1,2 +1,3 @@
 from .checked import Watched as Watched
 from .checked import connected as connected
+from .http import listening as listening
