@@ -19,8 +19,7 @@ import typer
 from docstring_parser import Docstring, DocstringStyle, parse
 
 from mcp_bindgen.cli.app import app as command_line
-from mcp_bindgen.diff.finding import Impact
-from mcp_bindgen.diff.rules import RULES, Rule
+from mcp_bindgen.diff.finding import RULES, Impact, Rule
 
 from .markdown import Pages, block, code, page, plain, table
 

@@ -26,8 +26,8 @@ from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.types import is_visible
 from mcp_bindgen.emit.python import naming, types
+from mcp_bindgen.emit.python.environment import style
 from mcp_bindgen.emit.python.imports import resolved
-from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Field, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.ir.naming import class_name
 from mcp_bindgen.spec import BadInput, DiagnosticContext

@@ -11,8 +11,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from mcp_bindgen.diff import compare
-from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Plane
-from mcp_bindgen.diff.rules import RULES
+from mcp_bindgen.diff.finding import RULES, Comparison, Finding, Impact, Plane
 from mcp_bindgen.diff.source import gates
 from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.spec import Store

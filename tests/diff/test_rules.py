@@ -17,10 +17,9 @@ import pytest
 from mcp_bindgen.conversion.document import Model, write
 from mcp_bindgen.diff import Comparison, Finding, compare
 from mcp_bindgen.diff.accept import Acceptance, accept, read_acceptances
-from mcp_bindgen.diff.finding import Area, Impact, Message, Outcome, Plane, Severity
+from mcp_bindgen.diff.finding import RULES, Area, Impact, Message, Outcome, Plane, Severity, impacts
 from mcp_bindgen.diff.grouping import grouped
 from mcp_bindgen.diff.match import match
-from mcp_bindgen.diff.rules import RULES, impacts
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.source import load, timeline
 from mcp_bindgen.ir import Protocol, build

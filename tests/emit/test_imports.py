@@ -8,8 +8,8 @@ import pytest
 
 from mcp_bindgen.emit import Model
 from mcp_bindgen.emit.python.bindings import emit
+from mcp_bindgen.emit.python.environment import style
 from mcp_bindgen.emit.python.imports import imports, resolved, use
-from mcp_bindgen.emit.python.style import style
 from tests.emit.test_drafts import DRAFT, read
 from tests.harness.commands import ROOT, lint
 from tests.harness.drafts import DRAFTS

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.environment import style
 from mcp_bindgen.emit.python.expressions import expression
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.ir import Protocol, build
 from mcp_bindgen.ir.examples import Code, Unfit, example, fits
 from mcp_bindgen.ir.model import AnyValue, Array, Const, Definition, Field, Map, Object, Ref, Scalar, Union

@@ -16,7 +16,7 @@ import pytest
 
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.host import Host
-from mcp_bindgen.scaffold.files import tree
+from mcp_bindgen.scaffold.layout import tree
 from tests.harness.commands import COMMAND, Done, execute, inside, snapshot
 from tests.harness.effort import cases
 from tests.harness.skeleton_clients import PATIENCE

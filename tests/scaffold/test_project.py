@@ -21,11 +21,9 @@ from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.ir import build
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.scaffold.features import choose, features
-from mcp_bindgen.scaffold.files import write_new
-from mcp_bindgen.scaffold.layout import layout
-from mcp_bindgen.scaffold.names import names_of
+from mcp_bindgen.scaffold.layout import layout, write_new
 from mcp_bindgen.scaffold.plan import plan
-from mcp_bindgen.scaffold.project import Project
+from mcp_bindgen.scaffold.project import Project, names_of
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.testing import Watched
 from mcp_bindgen.testing.judge import judge_of

@@ -11,7 +11,7 @@ from website.programs import llms, navigation
 from website.reference import errors, packages
 from website.sources import handwritten
 
-from mcp_bindgen.diff.rules import RULES
+from mcp_bindgen.diff.finding import RULES
 from tests.harness.commands import ROOT
 
 

@@ -19,7 +19,7 @@ from mcp_bindgen.runtime.extras import NotInstalled
 from mcp_bindgen.spec.errors import BadInput, printable
 from mcp_bindgen.user_bindings import install
 
-from .groups import HelpGroup, expanded
+from .options import HelpGroup, expanded
 from .output import MARKUP
 from .table import Command, by_heading, installed
 from .terminal import guard_streams, say

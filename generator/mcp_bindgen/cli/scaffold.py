@@ -14,18 +14,24 @@ import typer
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.ir import build
 from mcp_bindgen.scaffold.contracts import contracts
-from mcp_bindgen.scaffold.extended import offered as offered_extensions
-from mcp_bindgen.scaffold.features import choose, features
-from mcp_bindgen.scaffold.files import refuse_occupied, tree, write_new
-from mcp_bindgen.scaffold.layout import calls, layout
-from mcp_bindgen.scaffold.names import names_of
-from mcp_bindgen.scaffold.plan import DEFAULTS, Plan, ProjectContract, default_revision, plan, transports_of
-from mcp_bindgen.scaffold.project import TRANSPORTS, Kind
-from mcp_bindgen.scaffold.style import APP_FEATURES, Style, class_option, style_of
+from mcp_bindgen.scaffold.features import choose, features, offered_extensions
+from mcp_bindgen.scaffold.layout import calls, layout, refuse_occupied, tree, write_new
+from mcp_bindgen.scaffold.plan import (
+    APP_FEATURES,
+    DEFAULTS,
+    Plan,
+    ProjectContract,
+    Style,
+    class_option,
+    default_revision,
+    plan,
+    style_of,
+    transports_of,
+)
+from mcp_bindgen.scaffold.project import TRANSPORTS, Kind, names_of
 from mcp_bindgen.spec import BadInput, Store
 
-from .groups import Commands
-from .options import ContractFile, DryRun, Env, From, Out, SeveralRevisions, Transport, With, names
+from .options import Commands, ContractFile, DryRun, Env, From, Out, SeveralRevisions, Transport, With, names
 from .terminal import say, write
 
 _EVERYTHING = "npx -y @modelcontextprotocol/server-everything"

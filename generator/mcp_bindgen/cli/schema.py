@@ -18,8 +18,7 @@ from mcp_bindgen.spec.extension import is_id
 from mcp_bindgen.spec.pins import Pin
 from mcp_bindgen.spec.store import user_folder
 
-from .groups import Commands
-from .options import SOURCES, Folder, Json, Semantics, Strict
+from .options import SOURCES, Commands, Folder, Json, Semantics, Strict
 from .options import Revision as RevisionOption
 from .output import print_facts, print_json, print_report, say_corrections, say_diagnostics, say_gaps
 from .terminal import StatusLine, say, write

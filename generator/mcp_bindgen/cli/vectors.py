@@ -17,8 +17,7 @@ from mcp_bindgen.vectors.run import read_expected, write_expected
 from mcp_bindgen.vectors.run import run as run_vectors
 from mcp_bindgen.vectors.testee import Testee
 
-from .groups import Commands
-from .options import Folder, JsonSchema, Out, ReportFormat, Revisions, SeveralRevisions, Timeout, Verbose
+from .options import Commands, Folder, JsonSchema, Out, ReportFormat, Revisions, SeveralRevisions, Timeout, Verbose
 from .output import print_json, print_report
 from .terminal import StatusLine, say
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from mcp_bindgen.ir.model import Definition, Field, Protocol, Ref, Sender, Type, flattened, references
 
 from .compare import Comparer
-from .finding import Comparison, Finding, Impact, Message, Plane, Severity
+from .finding import RULES, Comparison, Finding, Impact, Message, Plane, Severity, impacts
 from .grouping import arranged, hint_of
 from .location import HOW, NEW, OLD, SIDES, Change, Unit, around, only, suffix
 from .match import match
@@ -21,7 +21,6 @@ from .messages import OPENINGS, MessageChange, is_asked_for, message_changes
 from .moves import with_moves
 from .reach import Reach, sent
 from .replacements import replacements
-from .rules import RULES, impacts
 from .verdict import verdicts
 
 Described = Definition | Field

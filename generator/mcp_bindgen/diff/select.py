@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from mcp_bindgen.ir.model import Protocol, Sender
 from mcp_bindgen.spec.errors import BadInput, suggestion
 
-from .finding import Comparison, Finding, Plane, Severity
-from .rules import RULES
+from .finding import RULES, Comparison, Finding, Plane, Severity
 from .verdict import verdicts
 
 

@@ -18,10 +18,9 @@ from mcp_bindgen.ir.model import Carrier, Map, Object, Protocol, Ref, Type, Unio
 from mcp_bindgen.ir.schema import document_of, schema_of
 from mcp_bindgen.runtime.model.json_types import json_key
 
-from .finding import Finding, Impact, Message, Witness
+from .finding import RULES, Finding, Impact, Message, Witness
 from .location import NEW, OLD, SIDES, Change, Location, only
 from .messages import MessageChange
-from .rules import RULES
 
 _GONE: Any = object()
 """Marks an omitted member."""

@@ -8,9 +8,8 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from mcp_bindgen.conversion.rules import Rules
-from mcp_bindgen.diff.finding import Comparison, Finding
+from mcp_bindgen.diff.finding import RULES, Comparison, Finding
 from mcp_bindgen.diff.match import match
-from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.calls import RECEIVERS, SENDERS
 from mcp_bindgen.ir.model import Field, Type

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from mcp_bindgen.diff.finding import Area, Comparison, Finding, Impact, Outcome, Plane, Severity, Walked
+from mcp_bindgen.diff.finding import RULES, Area, Comparison, Finding, Impact, Outcome, Plane, Severity, Walked
 from mcp_bindgen.diff.grouping import grouped, owners
-from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.spec import Diagnostic
 from mcp_bindgen.spec.errors import several
 

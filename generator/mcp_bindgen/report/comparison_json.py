@@ -9,9 +9,8 @@ from pydantic import NonNegativeInt
 
 from mcp_bindgen.diff import finding
 from mcp_bindgen.diff.accept import Acceptance, Accepted
-from mcp_bindgen.diff.finding import Finding, Severity, Verdict, Walked
+from mcp_bindgen.diff.finding import RULES, Finding, Severity, Verdict, Walked
 from mcp_bindgen.diff.grouping import grouped
-from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.ir.model import Protocol
 from mcp_bindgen.spec import Correction, Diagnostic, Era
 from mcp_bindgen.spec.git import Commit

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mcp_bindgen.diff.finding import Finding, Severity
+from mcp_bindgen.diff.finding import RULES, Finding, Severity
 from mcp_bindgen.diff.history import Event, History
-from mcp_bindgen.diff.rules import RULES
 
 from .comparison import sentence
 from .document import Bullets, Document, Section, code, literal, prose, strong

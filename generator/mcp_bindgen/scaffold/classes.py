@@ -14,9 +14,8 @@ from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.ir.examples import Code
 
 from .handler_bodies import Handler, handlers
-from .plan import Plan, RevisionPlan
+from .plan import Plan, RevisionPlan, Style
 from .rendering import module
-from .style import Style
 
 
 def class_files(

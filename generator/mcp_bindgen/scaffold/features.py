@@ -1,13 +1,14 @@
-"""Find the features that a project may offer: the capabilities of a side, with the methods that it answers for them."""
+"""Find the features that a project may offer: the capabilities of a side, with their methods, and the extensions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcp_bindgen.emit.python.calls import receives
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.ir.model import OTHER_SIDE, Method, Sender
+from mcp_bindgen.spec import Pin, Store
 from mcp_bindgen.spec.errors import BadInput, suggestion
 
 
@@ -85,3 +86,53 @@ def _same(one: str, other: str) -> bool:
 
 def _order(protocol: PythonProtocol, method: Method) -> tuple[bool, str]:
     return not protocol.stub(method).startswith("list_"), method.name
+
+
+# --- extensions -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The features and extensions of a project.
+
+    Attributes:
+        features: The capabilities; `None` for the default.
+        extensions: The modules of the extensions.
+        revisions: The revisions that it is written in; by default the newest that has the extensions.
+    """
+
+    features: tuple[str, ...] | None
+    extensions: tuple[str, ...]
+    revisions: tuple[str, ...]
+
+
+def find_wanted(store: Store, names: tuple[str, ...] | None, revisions: Sequence[str]) -> Wanted:
+    """Tell extensions from capabilities: a name that is both is the extension's where a revision has it.
+
+    Args:
+        store: The `schema/` folder.
+        names: The features that were asked for, if any.
+        revisions: The revisions that were named.
+
+    Raises:
+        BadInput: No revision has all of the extensions.
+    """
+    pins = {name: store.extension(name) for name in names or () if store.is_extension(name)}
+    chosen = {name: pin for name, pin in pins.items() if not revisions or _has(store, pin, revisions)}
+    if not chosen:
+        return Wanted(names, (), tuple(revisions))
+    cores = [name for name in store.pins if all(name in store.cores(pin) for pin in chosen.values())]
+    if not cores:
+        raise BadInput(f"no revision has all of {', '.join(chosen)}", fix="leave one of them out")
+    left = tuple(name for name in names or () if name not in chosen)
+    modules = tuple(dict.fromkeys(map(store.module, chosen.values())))
+    return Wanted(left or None, modules, tuple(revisions) or (cores[-1],))
+
+
+def offered_extensions(store: Store, revisions: Sequence[str]) -> list[str]:
+    """Return the modules of the extensions that any of some revisions has."""
+    return sorted({store.module(pin) for pin in store.extension_pins if _has(store, pin, revisions)})
+
+
+def _has(store: Store, pin: Pin, revisions: Sequence[str]) -> bool:
+    return not {store.pin(name).name for name in revisions}.isdisjoint(store.cores(pin))

@@ -1,9 +1,10 @@
-"""Lay out all files of a new project, as text."""
+"""Lay out all files of a new project as text, put them in place, and show them as a tree."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,15 @@ from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.environment import quoted
 from mcp_bindgen.emit.python.imports import use
 from mcp_bindgen.emit.python.installation import NAMESPACE
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.revisions import has_reached
+from mcp_bindgen.spec.transaction import Change, put
 
 from .classes import client_project, first_calls, server_files, shown, start, typed
-from .plan import Plan
+from .plan import Plan, Style
 from .project import Project
 from .rendering import module, render
-from .style import Style
 
 _DISTRIBUTION = "mcp-bindgen"
 _TRANSPORTS = {"stdio": "stdio", "http": "Streamable HTTP", "sse": "HTTP+SSE"}
@@ -134,3 +135,37 @@ def _installed_from() -> str | None:
     elif isinstance(folder := found.get("subdirectory"), str):
         url = f"{url}#subdirectory={folder}"
     return f"{_DISTRIBUTION} @ {url}"
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def write_new(folder: Path, files: Mapping[str, str]) -> None:
+    """Write the files of a new project: all of them or none; raise `BadInput` if the folder is occupied."""
+    refuse_occupied(folder)
+    put(folder, {name: Change(None, text.encode()) for name, text in files.items()})
+
+
+def refuse_occupied(folder: Path) -> None:
+    """Raise `BadInput` if a folder has no room for a new project."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise BadInput("is no folder", file=folder, fix="choose another name, or another --out")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise BadInput("is not empty", file=folder, fix="choose another name, or another --out")
+
+
+def tree(root: str, paths: Iterable[str]) -> Iterator[str]:
+    """Return `paths` below `root` as a tree, line by line."""
+    yield f"{root}/"
+    yield from _branches([tuple(path.split("/")) for path in paths], "")
+
+
+def _branches(paths: list[tuple[str, ...]], margin: str) -> Iterator[str]:
+    below: dict[str, list[tuple[str, ...]]] = {}
+    for first, *rest in paths:
+        below.setdefault(first, []).extend([tuple(rest)] if rest else [])
+    names = sorted(below, key=lambda name: (not below[name], name))
+    for name in names:
+        last = name == names[-1]
+        yield f"{margin}{'└── ' if last else '├── '}{name}{'/' if below[name] else ''}"
+        yield from _branches(below[name], margin + ("    " if last else "│   "))

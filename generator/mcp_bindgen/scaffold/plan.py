@@ -1,10 +1,11 @@
-"""Plan a project: names, revisions and features."""
+"""Plan a project: style of the code, revisions and features."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,57 @@ from mcp_bindgen.ir import build
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.revisions import order
 
-from . import extended
-from .features import Feature, choose
-from .names import Names
+from .features import Feature, choose, find_wanted, offered_extensions
 from .own_bindings import OwnBindings, own_bindings, refused_contract
-from .project import TRANSPORTS, Kind, Project
-from .style import Style, class_option, style_of
+from .project import TRANSPORTS, Kind, Names, Project
+
+APP_FEATURES = ("completions", "prompts", "resources", "tools")
+"""Capabilities that an `App` project has an example of."""
+
+
+class Style(StrEnum):
+    """Style of a server's code."""
+
+    APP = "app"
+    CLASS = "class"
+
+
+def class_option(
+    revisions: Sequence[str] = (),
+    features: Collection[str] = (),
+    extensions: Collection[str] = (),
+    contract: str | None = None,
+) -> str | None:
+    """Return the option of a server that only a class can meet, or None.
+
+    Args:
+        revisions: The revisions that were named; functions have no types of a revision.
+        features: The capabilities of the server.
+        extensions: The modules of its extensions.
+        contract: The option that names its contract, if it has one.
+    """
+    if contract is not None:
+        return contract
+    if revisions:
+        return "--revision"
+    more = sorted({*features} - {*APP_FEATURES}) + sorted(extensions)
+    return f"--with {more[0]}" if more else None
+
+
+def style_of(wanted: Style | None, option: str | None) -> Style:
+    """Return the style of a server: as it is wanted, or else an `App`, unless an option needs a class.
+
+    Args:
+        wanted: The style that was asked for.
+        option: The option that needs a class, if there is one.
+
+    Raises:
+        BadInput: An `App` is wanted, and an option needs a class.
+    """
+    if wanted is Style.APP and option is not None:
+        raise BadInput(f"{option} needs a class, not an App", fix=f"give --style class, or leave {option} out")
+    return wanted or (Style.CLASS if option is not None else Style.APP)
+
 
 DEFAULTS: Mapping[Kind, tuple[str, ...]] = {"server": ("tools",), "client": ()}
 """Default features of a project."""
@@ -228,7 +274,7 @@ def plan(
     store = store or Store()
     if contract is not None and kind == "server" and wanted is not None:
         raise BadInput("--with and --contract both say what the server offers", fix="leave --with out")
-    asked = extended.wanted(store, wanted, revisions)
+    asked = find_wanted(store, wanted, revisions)
     known = sorted({store.pin(name).name for name in asked.revisions or [default_revision(store)]}, key=order)
     users = [revision for revision in known if store.is_users(revision)]
     if contract is not None and users:
@@ -252,7 +298,7 @@ def plan(
             features,
             kind if alone else f"{kind}_{naming.package(revision).removeprefix('v')}",
             own_bindings(store, revision, names.package) if revision in users else None,
-            tuple(name for name in asked.extensions if name in extended.offered(store, [revision])),
+            tuple(name for name in asked.extensions if name in offered_extensions(store, [revision])),
         )
         for revision, (features, protocol) in chosen.items()
     )

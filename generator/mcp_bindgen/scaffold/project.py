@@ -1,7 +1,9 @@
-"""Read and write `[tool.mcp-bindgen]` in the `pyproject.toml` of a project of ours."""
+"""Read and write `[tool.mcp-bindgen]` in the `pyproject.toml` of a project of ours, and check names of projects."""
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from keyword import iskeyword
@@ -11,6 +13,7 @@ from typing import Any, Literal
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from mcp_bindgen.ir.naming import class_name
 from mcp_bindgen.spec.errors import BadInput, locating
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
@@ -151,3 +154,46 @@ def _is_path(value: Any) -> bool:
     return value is None or (
         isinstance(value, str) and bool(value) and not Path(value).is_absolute() and ".." not in Path(value).parts
     )
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+_TAKEN = {"mcp_bindgen", "test", "tests", "src", "contract", "conftest", "pytest", "anyio", "pydantic", "mcp"}
+"""Names of packages that a project's package would hide, or be mistaken for."""
+
+_CLASSES = {"AnyClient", "Client", "Context", "Curious", "HttpApp", "Json", "Path", "Server", "ToolError", "TypeAlias"}
+"""Names that the files of projects import or define beside the project's class."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of a project.
+
+    Attributes:
+        project: As it was given, e.g. `weather-app`.
+        package: The import name, e.g. `weather_app`.
+        class_: The name of its class, e.g. `WeatherApp`.
+    """
+
+    project: str
+    package: str
+    class_: str
+
+
+def names_of(project: str) -> Names:
+    """Return the names of a project that is to be called `project`.
+
+    Raises:
+        BadInput: It cannot be called that.
+    """
+    package = project.replace("-", "_")
+    fix = "use letters, digits, - and _, as in weather-app"
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?", project) or not package.isidentifier():
+        raise BadInput(f"{project!r} is no name for a project", fix=fix)
+    if not is_module(package):
+        raise BadInput(f"{project!r} is a word of Python's", fix=f"try {project}-server")
+    if package.lower() in {name.lower() for name in sys.stdlib_module_names} | _TAKEN:
+        raise BadInput(f"{project!r} would stand in the way of the module {package}", fix=f"try my-{project}")
+    class_ = class_name(package)
+    return Names(project, package, f"My{class_}" if class_ in _CLASSES else class_)

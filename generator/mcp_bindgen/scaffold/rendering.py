@@ -9,10 +9,9 @@ from typing import cast
 
 from jinja2 import TemplateNotFound
 
-from mcp_bindgen.emit.python.environment import environment
-from mcp_bindgen.emit.python.style import style
+from mcp_bindgen.emit.python.environment import environment, style
 
-from .names import Names
+from .project import Names
 
 _OLD = {"Union": "UP007", "Optional": "UP045"}
 TEMPLATES = Path(__file__).parent / "templates"

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from mcp_bindgen.cli import options
-from mcp_bindgen.cli.groups import Commands
+from mcp_bindgen.cli.options import Commands
 from mcp_bindgen.cli.output import print_json, print_report
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.cli.terminal import write as write_text

@@ -12,8 +12,7 @@ from typing import Annotated
 
 import typer
 
-from mcp_bindgen.cli.groups import Commands
-from mcp_bindgen.cli.options import SERVERS, DryRun, Out, ReportFormat
+from mcp_bindgen.cli.options import SERVERS, Commands, DryRun, Out, ReportFormat
 from mcp_bindgen.cli.output import print_report
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.contract.comparison import drift_report as lock_report

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import anyio
 import typer
 
-from mcp_bindgen.cli.groups import Commands
-from mcp_bindgen.cli.options import Json, Port
+from mcp_bindgen.cli.options import Commands, Json, Port
 from mcp_bindgen.cli.output import print_json, print_table
 from mcp_bindgen.cli.terminal import say, write
 from mcp_bindgen.host.authorization import AuthSettings

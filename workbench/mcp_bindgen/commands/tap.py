@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 import anyio
 import typer
 
-from mcp_bindgen.cli.groups import Commands
-from mcp_bindgen.cli.options import Env, Json, Out, Server
+from mcp_bindgen.cli.options import Commands, Env, Json, Out, Server
 from mcp_bindgen.cli.output import print_json
 from mcp_bindgen.cli.terminal import say
 from mcp_bindgen.host.configuration import Entry

@@ -16,14 +16,13 @@ from mcp_bindgen.spec import BadInput
 from ..emitter import Options
 from . import naming, stubs, types
 from .calls import classes, walk
-from .environment import TEMPLATES, noticed, render
+from .environment import TEMPLATES, noticed, render, style_files
 from .installation import NAMESPACE
 from .lowered import PythonProtocol
 from .lowering import lower
 from .package_scope import PackageScope, engine_of
 from .settings import PythonSettings
 from .stubs import constant
-from .style import style_files
 
 _JSON_RPC = range(-32768, -32599)  # codes that JSON-RPC itself defines (section 5.1)
 

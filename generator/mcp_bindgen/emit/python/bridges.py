@@ -21,9 +21,8 @@ from ..emitter import Options
 from ..header import header
 from . import naming
 from .annotations import CHECKED, annotation
-from .environment import render
+from .environment import render, style_files
 from .imports import use
-from .style import style_files
 from .types import limits
 
 _bridging = partial(use, "mcp_bindgen.bridging.abi")

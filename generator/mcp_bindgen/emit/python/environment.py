@@ -1,7 +1,12 @@
-"""Jinja for all templates: undefined names are errors, docstrings are wrapped, literals are escaped."""
+"""Jinja for all templates, and the format of generated code.
+
+Undefined names are errors, docstrings are wrapped, literals are escaped. black writes code with the imports that it
+uses.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import textwrap
 from collections.abc import Mapping
@@ -12,7 +17,7 @@ from typing import Any, cast
 from jinja2 import Environment
 
 from .. import templates as emitted
-from .imports import abi, imports, use
+from .imports import abi, imports, resolved, use
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 110
@@ -112,3 +117,35 @@ def quoted(text: str) -> str:
     """Return `text` as a string literal of Python in double quotes; invisible characters are escaped."""
     plain = json.dumps(text, ensure_ascii=False)
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in plain)
+
+
+# --- layout -----------------------------------------------------------------------------------------------------------
+
+
+def style(code: str, package: str = "") -> str:
+    """Return `code` as black formats it; `package` as in `resolved`."""
+    return _formatted("code.py", resolved(code, package))
+
+
+def style_files(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the Python files of a package as black formats them, without configuration of the user.
+
+    Args:
+        files: File name -> text.
+
+    Raises:
+        SyntaxError: A file is not Python; its `filename` is the name.
+    """
+    return {name: _formatted(name, resolved(text)) for name, text in files.items()}
+
+
+def _formatted(name: str, text: str) -> str:
+    from black import format_str  # it takes time to load
+    from black.mode import Mode, TargetVersion
+    from black.parsing import InvalidInput
+
+    try:
+        return format_str(text, mode=Mode({TargetVersion.PY311}, WIDTH))
+    except InvalidInput:
+        ast.parse(text, name)
+        raise

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import annotation
-from mcp_bindgen.emit.python.environment import docstring, quoted
+from mcp_bindgen.emit.python.environment import docstring, quoted, style
 from mcp_bindgen.emit.python.imports import use
-from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.model import Array, Ref, Type
 from mcp_bindgen.ir.naming import class_name

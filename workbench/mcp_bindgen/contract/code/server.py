@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 
 from mcp_bindgen.app import MOST_STEPS, Complexity, UriTemplate
-from mcp_bindgen.emit.python.environment import docstring, quoted
+from mcp_bindgen.emit.python.environment import docstring, quoted, style
 from mcp_bindgen.emit.python.expressions import expression
 from mcp_bindgen.emit.python.imports import use
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.ir.examples import Unfit, example
 from mcp_bindgen.ir.model import Ref
 from mcp_bindgen.scaffold.plan import Plan

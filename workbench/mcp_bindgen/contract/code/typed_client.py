@@ -11,11 +11,10 @@ from typing import Any
 
 from mcp_bindgen.emit.python import naming, types
 from mcp_bindgen.emit.python.annotations import PLAIN, annotation, optional
-from mcp_bindgen.emit.python.environment import arguments_section, docstring
+from mcp_bindgen.emit.python.environment import arguments_section, docstring, style
 from mcp_bindgen.emit.python.imports import use
 from mcp_bindgen.emit.python.installation import NAMESPACE
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.constants import is_literal, values_of
 from mcp_bindgen.ir.model import Field, Map, Object, Ref, Type, Union, references

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcp_bindgen.app.catalog import KINDS, Entry, Kind
+from mcp_bindgen.diff.finding import RULES
 from mcp_bindgen.diff.location import suffix
-from mcp_bindgen.diff.rules import RULES
 from mcp_bindgen.diff.selectors import parse_steps
 from mcp_bindgen.drift.callers import Callers
 from mcp_bindgen.drift.changes import Change, Relation, Verdict, Witness, compare
