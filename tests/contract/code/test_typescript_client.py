@@ -173,21 +173,24 @@ def evil() -> dict[str, Any]:
     }
 
 
-def forms() -> dict[str, Any]:
-    """Return a contract with schemas of all forms."""
-    schemas = json.loads(hostile.SCHEMAS.read_text("utf-8"))
+def contracts() -> dict[str, dict[str, Any]]:
+    """Return module -> contract, with schemas of all forms and with the tools of real servers."""
+    files = (hostile.SCHEMAS.with_name(f"{name}.json") for name in ("hostile_contract", "tool_forms", "real_tools"))
+    schemas, more, servers = (json.loads(file.read_text("utf-8")) for file in files)
     inputs = {**schemas["inputs"], **RARE}
     outputs = [{"name": f"gives-{name}", "outputSchema": one} for name, one in {**schemas["outputs"], **RARE}.items()]
-    tools = [{"name": name, "inputSchema": one} for name, one in inputs.items()]
-    return {"tools": [*tools, *({"inputSchema": {"type": "object"}, **one} for one in outputs)]}
+    tools = [*more["tools"], *({"name": name, "inputSchema": one} for name, one in inputs.items())]
+    tools += [{"inputSchema": {"type": "object"}, **one} for one in outputs]
+    return {"forms": {"tools": tools}, **{f"real{n}": {"tools": one} for n, one in enumerate(servers.values())}}
 
 
-def fill(contracts: dict[str, Path], folder: Path) -> None:
+def fill(exported: dict[str, Path], folder: Path) -> None:
     """Write and compile the clients of hostile contracts and of real servers, with the programs that use the latter."""
     write(folder, modules(hostile.contract(folder / "marker"), "hostile"))
     write(folder, modules(evil(), "evil"))
-    write(folder, modules(forms(), "forms"))
-    for name, contract in contracts.items():
+    for name, document in contracts().items():
+        write(folder, modules(document, name))
+    for name, contract in exported.items():
         inside("client", "--from", contract, "--out", folder / f"{name}.ts", code=0)
     write(folder, {"use_everything.ts": EVERYTHING, "use_clock.ts": CLOCK})
     save(folder / "package.json", {"type": "module"})
@@ -205,8 +208,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not PACKAGES.is_dir():
         missing = "the npm packages are not installed: npm ci --prefix tests/typescript"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-    contracts = {real.name: meet(tmp_path_factory, real).contract for real in REAL}
-    return filled(tmp_path_factory, partial(fill, contracts), "typescript-clients")
+    exported = {real.name: meet(tmp_path_factory, real).contract for real in REAL}
+    return filled(tmp_path_factory, partial(fill, exported), "typescript-clients")
 
 
 def run(folder: Path, program: str, *arguments: object, stdin: str = "") -> Any:
@@ -278,22 +281,23 @@ def is_finite(value: Any) -> bool:
 
 @pytest.mark.full
 def test_validators_agree_with_the_json_schema(made: Path) -> None:
-    document = forms()
-    contract = contract_of(document)
-    documents: list[tuple[str, str, bool]] = []
-    for tool in contract.tools:
-        name = tool.output or tool.arguments
-        near = Instances(tool.raw.get("outputSchema", tool.raw["inputSchema"]), tool.name, names=odd_names(*NAMES))
-        values = filter(is_finite, map(near.sample, range(examples(100, 600))))
-        documents += [(name, json.dumps(value), near.validator().is_valid(value)) for value in values]
+    documents: list[tuple[str, str, str, bool]] = []
+    for module, document in contracts().items():
+        for tool in contract_of(document).tools:
+            name = tool.output or tool.arguments
+            near = Instances(tool.raw.get("outputSchema", tool.raw["inputSchema"]), tool.name, names=odd_names(*NAMES))
+            values = filter(is_finite, map(near.sample, range(examples(70, 400))))
+            documents += [(module, name, json.dumps(value), near.validator().is_valid(value)) for value in values]
     program = """
         import { text } from "node:stream/consumers";
-        const forms = await import("./forms.js");
-        const documents = JSON.parse(await text(process.stdin));
-        console.log(JSON.stringify(documents.map(([name, value]) => forms[name].is(JSON.parse(value)))));
+        const verdicts = [];
+        for (const [module, name, value] of JSON.parse(await text(process.stdin))) {
+          verdicts.push((await import(`./${module}.js`))[name].is(JSON.parse(value)));
+        }
+        console.log(JSON.stringify(verdicts));
     """
     judged = zip(documents, run(made, program, stdin=json.dumps(documents)), strict=True)
-    wrong = [one for one, verdict in judged if verdict != one[2]]
+    wrong = [one for one, verdict in judged if verdict != one[3]]
     assert len({valid for *_, valid in documents}) == 2
     assert not wrong, f"{len(wrong)} of {len(documents)}: {wrong[:5]}"
 
