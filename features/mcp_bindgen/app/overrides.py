@@ -139,7 +139,7 @@ class OverriddenTool:
         self._gone = {name for name, one in self._edits.items() if one.hide or one.name} - names.keys()
         self.middlewares: Sequence[Middleware] = [self._translate] if self._edits else []
 
-    def allows(self, *about: object) -> bool:
+    def allows(self, *about: object, **more: object) -> bool:
         """Return True: an override that hides a tool leaves it out."""
         return True
 

@@ -14,6 +14,7 @@ import pytest
 
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.app import App, Completion, proxy
+from mcp_bindgen.app.overrides import ArgumentOverride, ToolOverride
 from mcp_bindgen.gateway import Gateway
 from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.http.server.app import HttpApp
@@ -409,11 +410,8 @@ def test_conditions_hold_for_tools_with_overrides() -> None:
     def burn(note: str, force: bool) -> str:
         return f"{note} {force}"
 
-    changes = {
-        "burn": {"name": "shred", "arguments": {"force": {"default": True, "hide": True}}},
-        "look": {"name": "see"},
-    }
-    outer.mount(inner, tools=changes)
+    hidden = ToolOverride(name="shred", arguments={"force": ArgumentOverride(default=True, hide=True)})
+    outer.mount(inner, tools={"burn": hidden, "look": ToolOverride(name="see")})
     outer.visible(lambda identity: identity.subject == "ada", "see")
     shown = {"eve": [], "user": ["see"], "admin": ["see", "purge", "shred"]}
     with running(Tokens(**USERS), servers=[outer], scopes={}, implies={}) as server:
