@@ -8,7 +8,7 @@ from collections.abc import Container
 from .atlas.model import definition_page, finding_anchor, method_page
 
 _SUBJECT = re.compile(r"^- (`(?:[\w<>-]+ \w+ )?([\w/]+)[^`]*`)", re.MULTILINE)
-_RULE = re.compile(r"<sub>([a-z-]+) ([0-9a-f]{16})</sub>")
+_RULE = re.compile(r'<sub title="([0-9a-f]{16})">([a-z-]+)</sub>')
 
 
 def linked_findings(name: str, text: str, pages: Container[str]) -> str:
@@ -21,7 +21,7 @@ def linked_findings(name: str, text: str, pages: Container[str]) -> str:
         return f"- [{match[1]}](../{page})" if page is not None else match[0]
 
     def rule(match: re.Match[str]) -> str:
-        anchor = finding_anchor(match[2])
-        return f'<small id="{anchor}">[{match[1]}](../reference/diff-rules.md#{match[1]}) {match[2]}</small>'
+        place = f'id="{finding_anchor(match[1])}" title="{match[1]}"'
+        return f"<small {place}>[{match[2]}](../reference/diff-rules.md#{match[2]})</small>"
 
     return _RULE.sub(rule, _SUBJECT.sub(subject, text))

@@ -264,9 +264,16 @@ def api() -> Pages:
 
 
 def _names(package: str) -> Iterator[tuple[str, Any]]:
+    """Yield the public names with their values: first those that the docstring names, last those that are no code."""
     module = importlib.import_module(package)
-    for name in sorted(module.__all__):
-        yield name, getattr(module, name)
+    named = re.findall(r"`(\w+)\b[^`]*`", inspect.getdoc(module) or "")
+
+    def place(one: tuple[str, Any]) -> tuple[int, bool, str]:
+        name, value = one
+        at = named.index(name) if name in named else len(named)
+        return at, not (inspect.isclass(value) or inspect.isroutine(value)), name.lower()
+
+    yield from sorted(((name, getattr(module, name)) for name in module.__all__), key=place)
 
 
 def _name(package: str, name: str, value: Any) -> str:

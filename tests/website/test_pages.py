@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from website.build import pages
@@ -29,6 +32,40 @@ def test_the_navigation_names_each_handwritten_page() -> None:
 @pytest.mark.full
 def test_the_navigation_names_only_existing_pages(site: Pages) -> None:
     assert set(navigation()) - site.keys() == set()
+
+
+@pytest.mark.full
+def test_titles_of_the_navigation_are_titles_of_pages(site: Pages) -> None:
+    def titled(inside: Any) -> Iterator[tuple[str, str]]:
+        for one in inside if isinstance(inside, list) else []:
+            for title, value in one.items() if isinstance(one, dict) else ():
+                yield from [(title, value)] if isinstance(value, str) else titled(value)
+
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["nav"]
+    found = dict(titled(nav))
+    assert len(found) > 3
+    assert [title for title, name in found.items() if not site[name].startswith(f"# {title}\n")] == []
+
+
+@pytest.mark.full
+def test_the_navigation_lists_the_python_api_with_app_first(site: Pages) -> None:
+    """Each page begins with classes and functions; values such as `ABSENT` are at its end."""
+    listed = [name for name in navigation() if name.startswith("reference/api/")]
+    pages = [f"reference/api/{name.removeprefix('mcp_bindgen.')}.md" for name in packages()]
+    assert listed == ["reference/api/index.md", "reference/api/app.md", *pages[1:]]
+    assert re.findall(r"^## `(\w+)`", site["reference/api/app.md"], re.M)[0] == "App"
+    for name in pages:
+        headings = re.findall(r"^## `(\w+)`", site[name], re.M)
+        assert not headings[0].isupper(), name
+
+
+@pytest.mark.full
+def test_pages_of_changes_show_no_bare_fingerprints(site: Pages) -> None:
+    changes = [text for name, text in site.items() if name.startswith("changes/2")]
+    assert all('<small id="finding-' in text for text in changes)
+    assert [
+        found for text in changes for found in re.findall(r"(?<!finding-)(?<!title=\")\b[0-9a-f]{16}\b", text)
+    ] == []
 
 
 @pytest.mark.full

@@ -22,6 +22,7 @@ from tests.harness.shared import alone, shared_folder
 pytestmark = pytest.mark.full
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
+PALE = "rgba(0, 0, 0, 0.07)", "rgba(255, 255, 255, 0.07)"
 SAMPLE = ("changes/2025-03-26/", "atlas/methods/tools-call/", "reference/cli/")
 _ID = re.compile(r"""\bid=["']?([^"'\s>]+)""")
 _HREF = re.compile(r"""\bhref=["']?([^"'\s>]+)""")
@@ -103,6 +104,9 @@ def test_pages_are_accessible_and_send_no_request_to_another_host(
     try:
         for path in SAMPLE:
             page.goto(server.url(f"/{path}"))
+            assert page.locator("header").get_by_role("link", name="Repository").is_visible()
+            for button in page.locator(".md-code__button").all():
+                assert button.evaluate("each => getComputedStyle(each).color") not in PALE, "copy buttons are visible"
             if "methods" in path:
                 page.wait_for_selector("html[data-diagrams]")
                 assert page.locator(".diagram svg").count() > 1

@@ -168,7 +168,7 @@ class Atlas:
     def reported(self) -> dict[str, set[str]]:
         """Revision -> fingerprints of the findings on the page of its changes."""
         files = (ROOT / "docs" / "changes").glob("2*.md")
-        return {file.stem: set(re.findall(r"<sub>\S+ (\w+)</sub>", file.read_text("utf-8"))) for file in files}
+        return {file.stem: set(re.findall(r'<sub title="(\w+)">', file.read_text("utf-8"))) for file in files}
 
     def history(self, words: str) -> History | None:
         """Return the history of a subject in the core, or None."""

@@ -83,7 +83,7 @@ def _finding(finding: doc.Finding) -> Iterator[str]:
     if finding.evidence is not None:
         yield from _evidence(finding.evidence)
     if finding.fingerprint:
-        yield f"  <sub>{_inert(finding.rule)} {finding.fingerprint}</sub>"
+        yield f'  <sub title="{finding.fingerprint}">{_inert(finding.rule)}</sub>'
 
 
 def _evidence(evidence: doc.Evidence) -> Iterator[str]:
