@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict, Unpack
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
@@ -35,12 +36,8 @@ _FEATURES: Mapping[str, str] = {
 }
 """Permission -> the feature of the browser's Permissions Policy."""
 
-_DOMAINS: Mapping[str, str] = {
-    "connectDomains": "connect_domains",
-    "resourceDomains": "resource_domains",
-    "frameDomains": "frame_domains",
-    "baseUriDomains": "base_uri_domains",
-}
+_OPTIONS = ("connect_domains", "resource_domains", "frame_domains", "base_uri_domains")
+_DOMAINS: Mapping[str, str] = {to_camel(option): option for option in _OPTIONS}
 """Member of the metadata -> option: see `AppOptions`."""
 
 

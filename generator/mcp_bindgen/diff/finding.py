@@ -306,6 +306,7 @@ class Rule:
         says: Predicate of the sentence with the subject; `{old}` and `{new}` are short descriptions of the two states.
         hint: Recommended action.
         plane: Place where the change is visible, if a message contains it.
+        is_certain: True if the change breaks every message of its kind.
     """
 
     id: str
@@ -315,6 +316,7 @@ class Rule:
     says: str
     hint: str
     plane: Plane = Plane.WIRE
+    is_certain: bool = False
 
 
 def _rule(id: str, table: Mapping[str, Any]) -> Rule:

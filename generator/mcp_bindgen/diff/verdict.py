@@ -7,23 +7,9 @@ from collections.abc import Sequence
 from mcp_bindgen.ir.model import Protocol
 from mcp_bindgen.spec.errors import several
 
-from .finding import Finding, Impact, Outcome, Plane, Verdict
+from .finding import RULES, Finding, Impact, Outcome, Plane, Verdict
 from .grouping import grouped
 from .messages import HANDSHAKE
-
-CERTAIN = frozenset(
-    {
-        "field-added-required",
-        "field-removed-required",
-        "field-renamed",
-        "type-changed",
-        "const-changed",
-        "message-carrier-changed",
-        "request-method-removed",
-    }
-)
-"""Rules with changes that break every message of their kind."""
-
 
 _OPENINGS = {
     "stateful": "The client opens with `initialize`, which the server does not know.",
@@ -49,7 +35,7 @@ def _verdict(client: Protocol, server: Protocol, found: Sequence[tuple[Finding, 
     if client.era != server.era:
         otherwise = "They can talk only if one of them also speaks the revision of the other."
         return Verdict(Outcome.CANNOT_TALK, (_OPENINGS[client.era], otherwise, *limits))
-    fatal = [finding.subject for finding in breaking if finding.rule in CERTAIN and finding.group in HANDSHAKE]
+    fatal = [finding.subject for finding in breaking if RULES[finding.rule].is_certain and finding.group in HANDSHAKE]
     if fatal:
         return Verdict(Outcome.CANNOT_TALK, (f"The handshake fails: {', '.join(dict.fromkeys(fatal))}.", *limits))
     return Verdict(Outcome.LIMITED if breaking else Outcome.WORKS, limits)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
+from mcp_bindgen.spec.toml import read_toml
 from mcp_bindgen.vectors.run import LOSSY, Disagreement, Run, clusters
 
 from . import document as doc
@@ -14,19 +16,9 @@ from .render import Report
 COLUMNS = ("revision", "vectors", "unsupported", "false accepts", "false rejects", "lossy", "limits", "other")
 """Columns of `counts`; `limits` are disagreements about documents at the limits of JSON readers."""
 
-_KINDS = {
-    "false-accept": "accepts an invalid document",
-    "false-reject": "rejects a valid document",
-    "misread": "reads a document as another type",
-    "lost": "loses a member",
-    "lost-null": "loses a member that is null",
-    "added": "adds a member",
-    "changed": "changes a value",
-    "not-json": "writes no JSON",
-    "error": "fails",
-    "crash": "ends",
-    "timeout": "does not answer",
-}
+_KINDS = read_toml(Path(__file__).with_suffix(".toml"))
+"""Kind of disagreement -> what the implementation does."""
+
 _GROUPS = {"false-accept": 0, "false-reject": 1, **dict.fromkeys(LOSSY, 2)}
 _LIMITS, _OTHER = 3, 4
 
