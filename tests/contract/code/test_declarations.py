@@ -130,7 +130,7 @@ def relaxed(schema: Any, *, python: bool = False) -> Any:
     if python:
         values = found.get("enum", [found["const"]] if "const" in found else ())
         if any(isinstance(one, float) for one in values):
-            found.pop("enum", None), found.pop("const", None)
+            found = {key: value for key, value in found.items() if key not in ("enum", "const")}
         if "prefixItems" in found and found.get("items") is not False:
             del found["prefixItems"]
             found.pop("items", None)
@@ -388,3 +388,14 @@ def test_names_are_exact_in_typescript_and_those_of_the_typed_client_in_python()
         "async def none() -> NoneOutput:",
     ):
         assert line in python
+
+
+@pytest.mark.parametrize(("language", "budget"), [(Language.PYTHON, 260), (Language.TYPESCRIPT, 160)])
+def test_limits_of_arguments_stand_at_their_tool_if_arguments_are_shared(language: Language, budget: int) -> None:
+    place = {name: {"type": "string"} for name in ("continent", "country", "city", "street")}
+    schema = {"type": "object", "properties": place}
+    limited = {**schema, "minProperties": 2}
+    tools = [{"name": f"t{number}", "inputSchema": limited if number == 3 else schema} for number in range(6)]
+    lines = declarations(contract_of_valid({"tools": tools}), language, budget).text.splitlines()
+    assert any("ContinentCountry" in line for line in lines)
+    assert [line.split("(")[0].split()[-1] for line in lines if "minProperties 2" in line] == ["t3"]

@@ -137,11 +137,11 @@ def declarations(contract: Contract, language: Language, budget: int | None = No
         found = writer.declarations(tools, len(tools), detail)
         if budget is None or found.tokens <= budget:
             return found
-    by_count = range(len(tools))
-    fitting = bisect_right(by_count, budget or 0, key=lambda count: writer.declarations(tools, count, detail).tokens)
+    last, counts = _DETAILS[-1], range(len(tools))
+    fitting = bisect_right(counts, budget or 0, key=lambda count: writer.declarations(tools, count, last).tokens)
     if not fitting:
         raise BadInput("the names of the tools exceed the budget", fix="use a larger --budget, or --select")
-    return writer.declarations(tools, fitting - 1, detail)
+    return writer.declarations(tools, fitting - 1, last)
 
 
 class _Writer(ABC):
@@ -171,13 +171,13 @@ class _Writer(ABC):
         self._known: dict[str, str] = {}
         self._groups: dict[str, dict[str, Sequence[_Member]]] = {}
         self._groups = self._grouped(shown) if detail.is_folded else {}
-        for name, members in {name: one for found in self._groups.values() for name, one in found.items()}.items():
-            self._lines[name] = self.declared(name, Object(()), self.object(members))
+        for group in self._groups.values():
+            self._lines |= {name: self.declared(name, Object(()), self.object(one)) for name, one in group.items()}
+        self.take_notes()
         functions = [self.function(tool) for tool in shown]
         title = f"Tools of the server `{title_of(self.contract, 'server')}`."
-        text = self.module(
-            title, [*self._lines.values(), *functions], f"By name only: {', '.join(by_name)}" if by_name else ""
-        )
+        more = f"By name only: {', '.join(by_name)}" if by_name else ""
+        text = self.module(title, [*self._lines.values(), *functions], more)
         return Declarations(text, estimated_tokens(text), by_name)
 
     def references(self, type: Type) -> dict[str, str]:
