@@ -19,8 +19,8 @@ export NODE_COMPILE_CACHE := $(abspath $(VENV))/compiled-javascript
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
 
-test: $(READY) ## a quick test of every feature and every transport, to run all day
-	$(PYTEST)
+test: $(READY) ## a quick test of every feature and every transport, to run all day; TESTS=tests/app chooses a part
+	$(PYTEST) $(TESTS)
 
 coverage: $(READY) ## how much of the code `make test` runs, by branch
 	$(PYTEST) --cov --cov-report=term
