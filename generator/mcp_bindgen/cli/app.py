@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mcp_bindgen.runtime.extras import NotInstalled
 from mcp_bindgen.spec.errors import BadInput, printable
 from mcp_bindgen.user_bindings import install
 
@@ -156,12 +155,14 @@ def run() -> None:
     except typer.Abort:
         say("Aborted!", err=True)
         sys.exit(1)
-    except (BadInput, NotInstalled) as error:
+    except BadInput as error:
         say(f"error: {error}", err=True)
         sys.exit(2)
     except ModuleNotFoundError as error:
-        named = NotInstalled.of(error, "this command", "generate")
-        if named is error:
+        from mcp_bindgen.runtime.extras import NotInstalled  # only needed here
+
+        named = error if isinstance(error, NotInstalled) else NotInstalled.of(error, "this command", "generate")
+        if not isinstance(named, NotInstalled):
             raise
         say(f"error: {named}", err=True)
         sys.exit(2)
