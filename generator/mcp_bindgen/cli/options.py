@@ -147,13 +147,11 @@ Extension = Annotated[
         autocompletion=complete_extensions,
     ),
 ]
-Language = Annotated[
-    str, typer.Option("--language", metavar="NAME", help="Language of the bindings: the name of an emitter.")
-]
-ModuleLanguage = Annotated[
-    Literal["python", "typescript"] | None,
-    typer.Option("--language", help="Language of the module; by default, the end of --out tells it."),
-]
+_LANGUAGE: Any = typer.Option(
+    "--language", metavar="NAME", help="Language of the code; for typed clients, by default the end of --out tells it."
+)
+Language = Annotated[str, _LANGUAGE]
+ModuleLanguage = Annotated[Literal["python", "typescript"] | None, _LANGUAGE]
 Templates = Annotated[
     Path | None,
     typer.Option("--templates", metavar="DIR", help="Folder with templates that replace the templates of the emitter."),

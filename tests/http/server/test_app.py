@@ -300,7 +300,7 @@ async def test_a_request_for_input_requires_a_capability_and_a_valid_request_sta
     async with serving() as app:
         done = await post(app, tool("ask"))
         assert (done.status, done.code) == (400, LACKING)
-        assert done.answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
+        assert done.answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}}
         message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {"url": {}}}})
         done = await post(app, message)
         assert (done.status, done.answer["result"]["resultType"]) == (200, "input_required")
