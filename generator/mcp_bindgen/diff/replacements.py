@@ -105,10 +105,5 @@ def _carried(
                 and known.location.step[1] != "_meta"
             ]
             if same:
-                best = max(same, key=lambda known: _shared(field.wire, known.location.step[1]))
+                best = max(same, key=lambda known: len({*_words(field.wire)} & {*_words(known.location.step[1])}))
                 yield f"Its `{field.wire}` {('is', 'was')[side]} `{best.subject}`."
-
-
-def _shared(one: str, other: str) -> int:
-    """Return the number of common words of two names."""
-    return len(set(_words(one)) & set(_words(other)))

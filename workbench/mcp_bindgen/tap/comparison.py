@@ -13,7 +13,7 @@ from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.document import contract_of_valid
 from mcp_bindgen.contract.model import LISTINGS
 from mcp_bindgen.drift.callers import callers
-from mcp_bindgen.runtime.model.json_types import ABSENT, Path, differences, same_json
+from mcp_bindgen.runtime.model.json_types import ABSENT, Path, as_object, differences, same_json
 from mcp_bindgen.runtime.protocol.methods import DISCOVER
 from mcp_bindgen.spec.errors import BadInput, shortened
 from mcp_bindgen.spec.json import is_array, is_object, join, split
@@ -77,7 +77,7 @@ class Comparison:
         self._schemas: dict[str, Any] = {}
         self._live: dict[str, str] = {}
         for exchange in recorded:
-            for tool in _entries(exchange.response.get("result"), "tools"):
+            for tool in _objects(as_object(exchange.response.get("result")).get("tools")):
                 if "outputSchema" in tool:
                     self._schemas[str(tool.get("name"))] = tool["outputSchema"]
 
@@ -190,10 +190,6 @@ def _list(questions: Sequence[str]) -> str:
 
 def _objects(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if is_object(one)] if is_array(value) else []
-
-
-def _entries(result: Any, member: str) -> list[dict[str, Any]]:
-    return _objects(result.get(member)) if is_object(result) else []
 
 
 def _mirrors(result: Mapping[str, Any], structured: Any) -> bool:
