@@ -266,6 +266,26 @@ def test_without_hiding_all_callers_get_the_same_lists_and_calls_are_refused_as_
         assert wrong["error"]["message"] == "Unknown tool: purge"
 
 
+@each("revision", [STATELESS, LATEST])
+def test_a_hidden_entry_asks_for_no_scopes(revision: str) -> None:
+    app, tags, secret = App("desk", dynamic={"contents"}), {"admin"}, "note://secret"
+    app.add_tool(reader("purge"), name="purge", tags=tags, scopes=["files:write"])
+    app.add_resource(secret, reader(secret), tags=tags, scopes=["files:write"])
+    app.visible(lambda identity: "admin" in identity.claims["roles"], tags=tags)
+    rules = {("tools/call", "purge"): ["root"], "resources/read": ["read"]}
+    tokens = Tokens(user=ada(scopes="read"), admin=ada("admin", scopes="read"), narrow=ada())
+    with running(tokens, servers=[app], scopes=rules, implies={}) as server:
+        asked: list[tuple[str, dict[str, Any], dict[str, str]]] = [
+            ("tools/call", {"name": "purge"}, {"admin": "files:write root"}),
+            ("resources/read", {"uri": secret}, {"admin": "files:write read", "narrow": "read"}),
+        ]
+        for method, params, needed in asked:
+            for token in tokens.known:
+                response = server.ask(method, token, session_of(server, token, revision), **params)
+                assert (response.status_code == 403) is (token in needed)
+                assert f'scope="{needed.get(token, "")}"' in response.headers.get("www-authenticate", 'scope=""')
+
+
 # --- notifications --------------------------------------------------------------------------------------------
 
 

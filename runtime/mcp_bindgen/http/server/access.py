@@ -163,20 +163,25 @@ class HttpEndpoint(Endpoint):
         """True if messages carry tokens."""
         return self.access_policy is not None
 
-    def needed_scopes(self, revision: str | None, operations: Sequence[Operation]) -> frozenset[str]:
+    def needed_scopes(
+        self, revision: str | None, operations: Sequence[Operation], identity: Identity | None = None
+    ) -> frozenset[str]:
         """Return the scopes that operations need together.
 
         Args:
             revision: Their revision, if known.
             operations: Operations, at least one.
+            identity: The caller, from whom a server may hide targets: these need no scopes, as unknown targets do.
         """
         if self.access_policy is None:
             return frozenset()
         served = None if revision is None else self.served(revision)
         if served is not None and not isinstance(served, Server):
             operations = served.operations(operations)
-        needed = frozenset[str]().union(*map(self.access_policy.needed, operations))
         server = None if served is None else original(served)
+        if server is not None and identity is not None:
+            operations = [(one, None if server.hides(identity, one, name) else name) for one, name in operations]
+        needed = frozenset[str]().union(*map(self.access_policy.needed, operations))
         if server is not None and type(server).required_scopes is not Server.required_scopes:
             needed = needed.union(*(server.required_scopes(method, name) for method, name in operations))
         return needed
@@ -187,7 +192,7 @@ class HttpEndpoint(Endpoint):
         Raises:
             InsufficientScope: A scope is missing; the error lists all needed scopes.
         """
-        check(identity, self.needed_scopes(revision, operations), operations)
+        check(identity, self.needed_scopes(revision, operations, identity), operations)
 
     def allows(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> bool:
         """Return True if an identity has the needed scopes, and no server hides the targets from it."""
@@ -215,6 +220,6 @@ class HttpEndpoint(Endpoint):
                 revision, found = event.dispatcher.revision.name, operations(event.route.method, event.params)
             for one in found:
                 await turn.give_way()
-                needed |= self.needed_scopes(revision, [one])
+                needed |= self.needed_scopes(revision, [one], identity)
             asked += found
         check(identity, needed, asked)
