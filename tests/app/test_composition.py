@@ -790,9 +790,12 @@ def silent_picture() -> None:
     """Draw nothing."""
 
 
-def test_an_icon_that_cannot_be_read_is_reported_in_one_line(tmp_path: Path) -> None:
+def test_an_icon_that_is_no_image_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"the icon .*none\.png: No such file or directory; name an image, or its URL"):
         App("x", icons=tmp_path / "none.png")
+    (tmp_path / ".env").write_text("PASSWORD=x\n", "utf-8")
+    with pytest.raises(ValueError, match=r"the icon .*\.env: the file is \S+; name an image, or its URL"):
+        App("x", icons=tmp_path / ".env")
 
 
 # --- mistakes that a signature does not show -------------------------------------------------------------------

@@ -137,7 +137,7 @@ def icons_of(given: IconLike | Iterable[IconLike]) -> list[Mapping[str, Any]]:
     """Return icons in wire form: URLs with the MIME type of their suffix, files as data URIs.
 
     Raises:
-        ValueError: A file cannot be read.
+        ValueError: A file cannot be read, or is no image.
     """
     return [_icon(one) for one in ([given] if isinstance(given, str | PathLike | Mapping) else given)]
 
@@ -152,6 +152,8 @@ def _icon(given: IconLike) -> Mapping[str, Any]:
         block = Image(given).block()
     except OSError as error:
         raise ValueError(f"the icon {given}: {error.strerror}; name an image, or its URL") from None
+    if not block["mimeType"].startswith("image/"):  # all clients would get another file
+        raise ValueError(f"the icon {given}: the file is {block['mimeType']}; name an image, or its URL")
     return {"src": f"data:{block['mimeType']};base64,{block['data']}", "mimeType": block["mimeType"]}
 
 
